@@ -12,7 +12,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-env=PLIMSOLL_COMMIT={}", commit().unwrap_or_else(|| "unknown".into()));
+    println!("cargo:rustc-env=PLIMSOLL_COMMIT={}", source_commit().unwrap_or_else(|| "unknown".into()));
     println!("cargo:rustc-env=PLIMSOLL_TARGET={}", std::env::var("TARGET").expect("set by cargo"));
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         let folder = std::env::var("OUT_DIR").expect("set by cargo");
@@ -45,7 +45,7 @@ fn main() {
 /// Returns the git commit of plimsoll's sources. Returns `None` outside a repository, without git,
 /// and in a debug build. A debug build that contained the commit would be rebuilt after each
 /// commit.
-fn commit() -> Option<String> {
+fn source_commit() -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     // A published package contains the commit that it was built from.
     if let Ok(packed) = std::fs::read_to_string(folder.join(".cargo_vcs_info.json")) {
@@ -57,20 +57,20 @@ fn commit() -> Option<String> {
     }
     // If plimsoll's sources are an untracked copy inside another repository, the commit of the
     // other repository would be wrong.
-    git(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
+    git_output(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for file in ["HEAD", "logs/HEAD"] {
-        let path = folder.join(git(&folder, &["rev-parse", "--git-path", file])?);
+        let path = folder.join(git_output(&folder, &["rev-parse", "--git-path", file])?);
         if path.exists() {
             println!("cargo:rerun-if-changed={}", path.display());
         }
     }
-    let commit = git(&folder, &["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&folder, &["status", "--porcelain", "--untracked-files=no"])?;
+    let commit = git_output(&folder, &["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git_output(&folder, &["status", "--porcelain", "--untracked-files=no"])?;
     Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 
 /// Returns the output of git; `None` if git fails.
-fn git(folder: &Path, words: &[&str]) -> Option<String> {
+fn git_output(folder: &Path, words: &[&str]) -> Option<String> {
     let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;
     done.status.success().then(|| text.trim().to_owned())

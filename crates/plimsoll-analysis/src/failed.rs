@@ -90,7 +90,7 @@ mod tests {
     use plimsoll_model::failed_answer::MissedExpectation;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Redact};
 
-    fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
+    fn trial_with_failures(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
         let users = Curve::constant(1.0);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
         let mut interval = Interval::default();
@@ -143,7 +143,10 @@ mod tests {
 
     #[test]
     fn the_first_failure_of_each_kind_is_shown_and_all_are_counted() {
-        let trials = [trial(100, &[(503, 50, 2), (504, 1, 0)]), trial(110, &[(0, 5, 4), (503, 5, 30)])];
+        let trials = [
+            trial_with_failures(100, &[(503, 50, 2), (504, 1, 0)]),
+            trial_with_failures(110, &[(0, 5, 4), (503, 5, 30)]),
+        ];
         let kinds = FailedKind::of_trials(trials.iter());
         let told: Vec<(u16, u64, u64, &str)> = kinds
             .iter()

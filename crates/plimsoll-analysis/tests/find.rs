@@ -19,7 +19,7 @@ use proptest::prelude::*;
 const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
-fn seed() -> u64 {
+fn first_seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
@@ -31,7 +31,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
     let mut misses = Vec::new();
-    for seed in seed()..seed() + seeds {
+    for seed in first_seed()..first_seed() + seeds {
         let model = model.seeded(seed);
         let truth = share * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
@@ -48,7 +48,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
 }
 
 /// Returns the text of the first doubt about the findings.
-fn first(findings: &Findings) -> Sentence {
+fn first_doubt(findings: &Findings) -> Sentence {
     findings.doubts.banner_texts().next().cloned().unwrap_or_default()
 }
 
@@ -80,11 +80,11 @@ fn intervals_contain_the_truth_at_their_stated_rate() {
         ("M/M/8", ServerKind::Queue(Service::Exponential, 8), 1_000.0, QUIET),
     ] {
         let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
-        let coverage = Coverage::of(model, seed()..seed() + 30, 60);
+        let coverage = Coverage::of(model, first_seed()..first_seed() + 30, 60);
         // If 85 % of all intervals contain the true load line, at least 19 of 30 do, except in one
         // of a hundred test runs.
-        assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
-        assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
+        assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
+        assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
     }
 }
 
@@ -123,7 +123,7 @@ fn intervals_contain_the_load_line_of_limiters() {
         let kind = ServerKind::Bucket(burst);
         let model = Model { name: "limiter", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
         let mut misses = Vec::new();
-        for seed in seed()..seed() + 20 {
+        for seed in first_seed()..first_seed() + 20 {
             let findings = simulator::search(model, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
             let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
@@ -149,8 +149,8 @@ fn intervals_contain_the_load_line_of_limiters() {
 #[test]
 fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
-        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
-        let findings = simulator::search_with_interference(model, seed(), budget_s * SECOND, |_| 1.4);
+        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(first_seed());
+        let findings = simulator::search_with_interference(model, first_seed(), budget_s * SECOND, |_| 1.4);
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
@@ -159,7 +159,7 @@ fn constant_interference_gives_a_correct_load_line() {
         // load line of the server on the disturbed machine.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
-        assert!(first(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
+        assert!(first_doubt(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
     }
 }
 
@@ -179,7 +179,7 @@ fn a_changed_server_gets_its_current_load_line() {
     ];
     for (kind, expect_rps, text) in cases {
         let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
-        let findings = simulator::search(model, seed(), 60 * SECOND, None);
+        let findings = simulator::search(model, first_seed(), 60 * SECOND, None);
         let line = findings.load_line_rps;
         let tell = || format!("{kind:?}\n{}", simulator::format_search(&findings, expect_rps.max(1.0)));
         assert!(line.lower <= expect_rps * 1.03 && line.rps <= expect_rps * 1.05, "{}", tell());
@@ -197,9 +197,9 @@ fn a_changed_server_gets_its_current_load_line() {
 fn intermittent_cpu_burners_do_not_move_the_load_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
     for name in ["deep queue", "M/D/1"] {
-        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
+        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(first_seed());
         let truth = model.line_share() * model.capacity;
-        let findings = simulator::search_with_interference(model, seed(), 60 * SECOND, burners);
+        let findings = simulator::search_with_interference(model, first_seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
@@ -208,8 +208,8 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
     // Without the other processes, the search reports the machine as undisturbed.
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
-    let findings = simulator::search(model, seed(), 20 * SECOND, None);
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
+    let findings = simulator::search(model, first_seed(), 20 * SECOND, None);
     assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
 }
 
@@ -225,7 +225,7 @@ fn noisy_latency_tails_do_not_move_the_load_line() {
 fn two_regimes_give_a_wide_interval() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
     let mut above = Vec::new();
-    for seed in seed()..seed() + 8 {
+    for seed in first_seed()..first_seed() + 8 {
         let model = model.seeded(seed);
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let line = findings.load_line_rps;
@@ -243,7 +243,7 @@ fn two_regimes_give_a_wide_interval() {
 #[test]
 fn a_server_that_slows_down_gets_a_load_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
-    for seed in seed()..seed() + 6 {
+    for seed in first_seed()..first_seed() + 6 {
         let model = Model { kind: ServerKind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
         let truth = 0.8 * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
@@ -260,7 +260,7 @@ fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
     let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
     let mut above = Vec::new();
-    for seed in seed()..seed() + seeds {
+    for seed in first_seed()..first_seed() + seeds {
         let model = model.seeded(seed);
         let findings = simulator::search(model, seed, budget_s * SECOND, None);
         let line = findings.load_line_rps;
@@ -294,7 +294,7 @@ fn stalls_that_break_the_slo_give_no_load_line() {
 /// server also has stalls that break the SLO, the search may state no load line.
 #[test]
 fn a_load_line_below_the_generator_limit_is_confirmed() {
-    for seed in seed()..seed() + 6 {
+    for seed in first_seed()..first_seed() + 6 {
         for budget_s in [20, 60] {
             let fast = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
             let fast = Model { client_rps: 0.4 * fast.capacity, ..fast };
@@ -310,7 +310,7 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
             // At three quarters of its maximum rate, plimsoll's worker is busy for 95 % of its
             // time, and counts as saturated.
             assert!((0.5..0.76).contains(&(line.rps / fast.client_rps)), "{}", tell());
-            assert!(first(&findings).contains("plimsoll itself was the limit"), "{}", tell());
+            assert!(first_doubt(&findings).contains("plimsoll itself was the limit"), "{}", tell());
 
             for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.8 s, random 3 s"] {
                 let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed);
@@ -362,10 +362,11 @@ fn tolerable_stalls_leave_a_load_line() {
 
 #[test]
 fn a_search_is_reproducible_from_its_record() {
-    let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
-    let once = simulator::search(model, seed(), 60 * SECOND, None);
-    assert_eq!(once, simulator::search(model, seed(), 60 * SECOND, None));
-    let settings = simulator::settings(model, seed(), 60 * SECOND, None);
+    let model =
+        Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
+    let once = simulator::search(model, first_seed(), 60 * SECOND, None);
+    assert_eq!(once, simulator::search(model, first_seed(), 60 * SECOND, None));
+    let settings = simulator::settings(model, first_seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
     assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
     // Every prefix of the record gives a conclusion without a panic.
@@ -379,8 +380,8 @@ fn a_search_is_reproducible_from_its_record() {
 
 #[test]
 fn a_maximum_rate_is_respected_and_reported() {
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
-    let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
+    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
+    let findings = simulator::search(model, first_seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
     assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
@@ -390,7 +391,7 @@ fn a_maximum_rate_is_respected_and_reported() {
 #[test]
 fn a_small_budget_gives_a_mostly_correct_bracket() {
     let mut held = 0;
-    for seed in seed()..seed() + 4 {
+    for seed in first_seed()..first_seed() + 4 {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
         let findings = simulator::search(model, seed, 10 * SECOND, None);
         assert!(findings.elapsed_s <= 10.0);
@@ -412,7 +413,7 @@ fn forecasts_widen_with_smaller_budgets() {
 
 /// Creates a server that processes `slots` requests in parallel, each for `answer_s` seconds, and
 /// an SLO that this server can meet.
-fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
+fn slow_server_and_slo(answer_s: u64, slots: usize) -> (Model, Slo) {
     let capacity = slots as f64 / answer_s as f64;
     let model =
         Model { name: "slow", kind: ServerKind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
@@ -439,7 +440,7 @@ fn check_slow(model: Model, settings: &Settings) -> Findings {
 #[test]
 fn trials_outlast_slow_responses() {
     for (answer_s, slots, budget_s) in [(2, 8, 120), (2, 1, 60), (5, 10, 240), (1, 100, 60)] {
-        let (model, slo) = slow(answer_s, slots);
+        let (model, slo) = slow_server_and_slo(answer_s, slots);
         let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow(model, &settings);
         // The search also works if the response time is not known beforehand.
@@ -454,7 +455,7 @@ fn trials_outlast_slow_responses() {
 
 #[test]
 fn a_small_budget_reports_a_missed_tight_slo() {
-    let (model, _) = slow(5, 4);
+    let (model, _) = slow_server_and_slo(5, 4);
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let findings = check_slow(model, &settings);
     assert_eq!(findings.load_line_rps.rps, 0.0);
@@ -465,7 +466,7 @@ fn a_small_budget_reports_a_missed_tight_slo() {
     );
     let findings = simulator::search_with_settings(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StopReason::NothingAnswered);
-    assert!(first(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
+    assert!(first_doubt(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
 }
 
 #[test]
@@ -492,7 +493,7 @@ fn a_slow_first_response_does_not_lower_the_line() {
 }
 
 /// Returns a figure that a faulty measurement might produce.
-fn odd(rng: &mut Rng) -> f64 {
+fn random_faulty_figure(rng: &mut Rng) -> f64 {
     let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 1.0];
     match rng.below(16) as usize {
         at if at < odd.len() => odd[at],
@@ -510,7 +511,8 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
     let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
-    let load = if purpose == Purpose::Peak { OfferedLoad::Users(users) } else { OfferedLoad::Rate(odd(rng)) };
+    let load =
+        if purpose == Purpose::Peak { OfferedLoad::Users(users) } else { OfferedLoad::Rate(random_faulty_figure(rng)) };
     TrialOutcome {
         purpose,
         load,
@@ -518,32 +520,36 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         duration_ns: odd_count(rng),
         planned_ns: odd_count(rng),
         stopped: rng.below(2) == 0,
-        achieved_rps: odd(rng),
-        success_rate: odd(rng),
+        achieved_rps: random_faulty_figure(rng),
+        success_rate: random_faulty_figure(rng),
         p50_ns: odd_count(rng),
         p99_ns: odd_count(rng),
         lag_p99_ns: odd_count(rng),
         verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.below(4) as usize],
         reason: Sentence::default(),
-        interference: Interference { disturbed: rng.below(4) == 0, cores: Some(odd(rng)), ..Interference::default() },
+        interference: Interference {
+            disturbed: rng.below(4) == 0,
+            cores: Some(random_faulty_figure(rng)),
+            ..Interference::default()
+        },
         evidence: Evidence {
             scheduled: odd_count(rng),
-            excess: odd(rng),
+            excess: random_faulty_figure(rng),
             bad: odd_count(rng),
             failed: std::array::from_fn(|_| rng.below(2)),
             unsent: odd_count(rng),
             unanswered: odd_count(rng),
-            in_flight: std::array::from_fn(|_| odd(rng)),
-            growth: odd(rng),
+            in_flight: std::array::from_fn(|_| random_faulty_figure(rng)),
+            growth: random_faulty_figure(rng),
             backlog_end: odd_count(rng),
-            saturated_rps: (rng.below(4) > 0).then(|| odd(rng)),
-            saturated_error: odd(rng),
+            saturated_rps: (rng.below(4) > 0).then(|| random_faulty_figure(rng)),
+            saturated_error: random_faulty_figure(rng),
             rejecting: rng.below(4) == 0,
             primed: rng.below(2) == 0,
-            littles_law_gap: (rng.below(2) == 0).then(|| odd(rng)),
-            service_mean_ns: odd(rng),
+            littles_law_gap: (rng.below(2) == 0).then(|| random_faulty_figure(rng)),
+            service_mean_ns: random_faulty_figure(rng),
             generator_limited: rng.below(4) == 0,
-            work_share: odd(rng),
+            work_share: random_faulty_figure(rng),
             ..Evidence::default()
         },
     }
@@ -603,7 +609,7 @@ fn no_load_exceeds_the_highest_allowed_rate() {
     for (kind, capacity) in kinds {
         let model = Model { name: "limited", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
         for max_rate in [50.0, 500.0, 5_000.0] {
-            let findings = simulator::search(model, seed(), 30 * SECOND, Some(max_rate));
+            let findings = simulator::search(model, first_seed(), 30 * SECOND, Some(max_rate));
             let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
             // The first load has a single user and is short, so it is not checked.
             let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));

@@ -12,16 +12,16 @@ use plimsoll_simulator::{self as simulator, Burners, Model, NO_BURNERS, Noise, R
 
 const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
-fn slots(count: usize, capacity: f64) -> Model {
+fn limited_concurrency_server(count: usize, capacity: f64) -> Model {
     Model { name: "slots", kind: ServerKind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
 }
 
-fn base() -> PlanRecord {
+fn closed_loop_plan() -> PlanRecord {
     Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
 }
 
-fn blocks(arms: usize) -> BlocksSpec {
-    let arm = |number: usize| Arm { name: number.to_string(), plan: base(), started: false };
+fn blocks_spec(arms: usize) -> BlocksSpec {
+    let arm = |number: usize| Arm { name: number.to_string(), plan: closed_loop_plan(), started: false };
     BlocksSpec {
         arms: (0..arms).map(arm).collect(),
         users: None,
@@ -35,14 +35,14 @@ fn blocks(arms: usize) -> BlocksSpec {
     }
 }
 
-fn prove(criterion: Criterion) -> ExperimentSpec {
-    ExperimentSpec::Prove(ProveSpec { blocks: blocks(2), criterion, margin: 0.02, profiles: None })
+fn prove_spec(criterion: Criterion) -> ExperimentSpec {
+    ExperimentSpec::Prove(ProveSpec { blocks: blocks_spec(2), criterion, margin: 0.02, profiles: None })
 }
 
-fn search(budget_ns: u64) -> FindSpec {
+fn search_spec(budget_ns: u64) -> FindSpec {
     FindSpec {
         planning: Planning::default(),
-        base: base(),
+        base: closed_loop_plan(),
         slo: "success>=99.9%, p99<=500ms".into(),
         budget_ns,
         max_rate: None,
@@ -52,9 +52,14 @@ fn search(budget_ns: u64) -> FindSpec {
     }
 }
 
-fn sweep(levels: &[u64], budget_s: u64) -> ExperimentSpec {
+fn sweep_spec(levels: &[u64], budget_s: u64) -> ExperimentSpec {
     let lengths = Lengths::Budget(budget_s * SECOND);
-    ExperimentSpec::Sweep(SweepSpec { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
+    ExperimentSpec::Sweep(SweepSpec {
+        base: closed_loop_plan(),
+        levels: levels.to_vec(),
+        lengths,
+        warmup_ns: 200_000_000,
+    })
 }
 
 /// Returns the plans of the loads in the first block of a comparison, in the order of the compared
@@ -70,7 +75,7 @@ fn users_of(trials: &[&Trial]) -> Vec<u64> {
     trials.iter().map(|trial| trial.run.plan.load.shape.curve().max() as u64).collect()
 }
 
-fn climb(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
+fn peak_trials(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
     let tag = Tag { purpose: Purpose::Peak, arm: Some(ArmIndex::Side(arm)), turn: 0 };
     recorded.trials.iter().filter(|trial| trial.tag == tag).collect()
 }
@@ -78,14 +83,14 @@ fn climb(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
 #[test]
 fn compared_sides_get_the_load_that_saturates_them() {
     for (models, users) in [
-        ([slots(1, 1000.0), slots(1, 1000.0)], 1),
-        ([slots(4, 2000.0), slots(4, 2000.0)], 4),
-        ([slots(16, 1600.0), slots(16, 1600.0)], 16),
+        ([limited_concurrency_server(1, 1000.0), limited_concurrency_server(1, 1000.0)], 1),
+        ([limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 2000.0)], 4),
+        ([limited_concurrency_server(16, 1600.0), limited_concurrency_server(16, 1600.0)], 16),
         // Both sides get the same load: the number of users that saturates the side that needs more
         // users.
-        ([slots(4, 2000.0), slots(16, 8000.0)], 16),
+        ([limited_concurrency_server(4, 2000.0), limited_concurrency_server(16, 8000.0)], 16),
     ] {
-        let recorded = simulator::run_study(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
+        let recorded = simulator::run_study(&prove_spec(Criterion::Goodput), &models, 1, NO_BURNERS);
         let plans = first_block(&recorded);
         let chosen: Vec<u64> = plans.iter().map(|plan| plan.load.shape.curve().max() as u64).collect();
         assert_eq!(chosen, [users, users], "{models:?}");
@@ -95,8 +100,8 @@ fn compared_sides_get_the_load_that_saturates_them() {
 
 #[test]
 fn each_rung_has_its_own_load() {
-    let models = [slots(4, 8000.0), slots(2, 10.0)];
-    let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
+    let models = [limited_concurrency_server(4, 8000.0), limited_concurrency_server(2, 10.0)];
+    let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks_spec(2) });
     let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
     let plans = first_block(&recorded);
     assert!(plans[1].load.duration_ns > plans[0].load.duration_ns, "{plans:?}");
@@ -107,8 +112,8 @@ fn each_rung_has_its_own_load() {
 /// climb ends within its part of the budget, and blocks follow.
 #[test]
 fn interference_does_not_prolong_the_climb() {
-    let models = [slots(4, 2000.0), slots(4, 2000.0)];
-    let always = simulator::run_study(&prove(Criterion::Goodput), &models, 1, |_| 1.4);
+    let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 2000.0)];
+    let always = simulator::run_study(&prove_spec(Criterion::Goodput), &models, 1, |_| 1.4);
     let block = always.trials.iter().find(|trial| trial.tag.purpose == Purpose::Block).expect("a block");
     assert!(block.start_ns < 25 * SECOND, "{}", block.start_ns);
     assert_eq!(users_of(&[block]), [4]);
@@ -120,13 +125,13 @@ fn interference_does_not_prolong_the_climb() {
 #[test]
 fn users_saturate_the_larger_side() {
     // Each request takes 130 ms.
-    let models = [slots(2, 2.0 / 0.13), slots(20, 20.0 / 0.13)];
-    let mut asked = prove(Criterion::Goodput);
+    let models = [limited_concurrency_server(2, 2.0 / 0.13), limited_concurrency_server(20, 20.0 / 0.13)];
+    let mut asked = prove_spec(Criterion::Goodput);
     if let ExperimentSpec::Prove(prove) = &mut asked {
         prove.blocks.blocks_max = None;
     }
     let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
-    let users = users_of(&climb(&recorded, 1));
+    let users = users_of(&peak_trials(&recorded, 1));
     let plan = first_block(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
     assert!((20.0..36.0).contains(&chosen), "{chosen} of {users:?}");
@@ -139,13 +144,18 @@ fn users_saturate_the_larger_side() {
 
 #[test]
 fn a_target_without_success_ends_the_comparison() {
-    let refusing = Model { kind: ServerKind::Limiter(0.0), ..slots(1, 1000.0) };
-    let recorded = simulator::run_study(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
+    let refusing = Model { kind: ServerKind::Limiter(0.0), ..limited_concurrency_server(1, 1000.0) };
+    let recorded = simulator::run_study(
+        &prove_spec(Criterion::Goodput),
+        &[limited_concurrency_server(1, 1000.0), refusing],
+        1,
+        NO_BURNERS,
+    );
     assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
     assert!(first_block(&recorded).is_empty());
 }
 
-fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
+fn experiment_from_recording(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     Experiment {
         spec: asked.clone(),
         started_unix_ms: 0,
@@ -164,8 +174,8 @@ fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
 /// between its visits (separate loads).
 #[test]
 fn levels_are_visited_in_turn_and_count_despite_interference() {
-    let asked = sweep(&[1, 2, 4, 8, 16], 30);
-    let models = [slots(4, 2000.0)];
+    let asked = sweep_spec(&[1, 2, 4, 8, 16], 30);
+    let models = [limited_concurrency_server(4, 2000.0)];
     let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
     for (burners, disturbed) in [(NO_BURNERS, false), (halves, true), (|_| 1.4, true)] {
         let recorded = simulator::run_study(&asked, &models, 1, burners);
@@ -177,7 +187,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
         // Each round begins with a different level, and no level is visited twice in succession.
         assert!(round(2)[0] > 0 && turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
         assert!((0..4).all(|number| round(number).iter().sum::<u32>() == 10), "{turns:?}");
-        let experiment = experiment(&asked, &recorded);
+        let experiment = experiment_from_recording(&asked, &recorded);
         let loads = measured_loads(&experiment);
         assert_eq!(loads.len(), 5);
         assert!(loads.iter().all(|load| load.visits.len() >= 4), "{turns:?}");
@@ -200,9 +210,10 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
     // long enough; otherwise the level has one visit.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
-        let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
+        let asked =
+            ExperimentSpec::Sweep(SweepSpec { base: closed_loop_plan(), levels: vec![1, 2], lengths, warmup_ns: 0 });
         let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
-        let experiment = experiment(&asked, &recorded);
+        let experiment = experiment_from_recording(&asked, &recorded);
         let lengths: Vec<(usize, u64)> =
             measured_loads(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
         assert_eq!(lengths, [(visits, length_ns); 2]);
@@ -213,12 +224,12 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
 /// of the server varies between the level's visits (separate loads).
 #[test]
 fn level_intervals_cover_capacity_changes() {
-    let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
+    let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..limited_concurrency_server(4, 2000.0) }];
     let (mut covered, mut levels) = (0, 0);
     for seed in 0..40 {
-        let asked = sweep(&[8, 16], 12);
+        let asked = sweep_spec(&[8, 16], 12);
         let recorded = simulator::run_study(&asked, &models, seed, NO_BURNERS);
-        for load in measured_loads(&experiment(&asked, &recorded)) {
+        for load in measured_loads(&experiment_from_recording(&asked, &recorded)) {
             let error = visits_error(&load.rates()).expect("visits");
             let rate = load.rates().iter().sum::<f64>() / load.visits.len() as f64;
             levels += 1;
@@ -232,7 +243,7 @@ fn level_intervals_cover_capacity_changes() {
 fn skipped_levels_are_recorded() {
     let levels: Vec<u64> = (1..=12).collect();
     // Responses take so long that each level needs more than its share of the budget.
-    let recorded = simulator::run_study(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&sweep_spec(&levels, 6), &[limited_concurrency_server(1, 0.5)], 1, NO_BURNERS);
     let unheld: Vec<u32> = recorded
         .remarks
         .iter()
@@ -248,11 +259,11 @@ fn skipped_levels_are_recorded() {
 /// as the original study. Only the record determines the next step.
 #[test]
 fn a_resumed_study_continues_identically() {
-    let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
-    let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
-    let run = ExperimentSpec::Run(RunSpec { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
-    let models = [slots(4, 2000.0), slots(4, 1500.0)];
-    for asked in [run, sweep(&[1, 4, 8], 12), find, prove(Criterion::P99), ladder] {
+    let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search_spec(20 * SECOND) });
+    let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks_spec(2) });
+    let run = ExperimentSpec::Run(RunSpec { plan: closed_loop_plan(), stop_if: Some("p99>1s".into()), profiles: None });
+    let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 1500.0)];
+    for asked in [run, sweep_spec(&[1, 4, 8], 12), find, prove_spec(Criterion::P99), ladder] {
         let whole = simulator::run_study(&asked, &models, 3, NO_BURNERS);
         assert!(whole.step_times.len() > 1);
         for (elapsed_ns, trials, remarks) in &whole.step_times {
@@ -278,7 +289,7 @@ fn a_resumed_study_continues_identically() {
 #[test]
 fn interventions_run_between_two_control_loads() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
-        let search = search(budget_s * SECOND / 3);
+        let search = search_spec(budget_s * SECOND / 3);
         let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
         let flagged = interventions.iter().copied().filter(|it| *it == Intervention::Identities).collect();
         ExperimentSpec::Explain(ExplainSpec {
@@ -293,7 +304,8 @@ fn interventions_run_between_two_control_loads() {
         recorded.trials.iter().filter_map(|trial| Intervention::from_tag(&trial.tag)).collect()
     };
     let all = [Intervention::Reference, Intervention::MoreUsers, Intervention::NewConnections];
-    let recorded = simulator::run_study(&asked(all.to_vec(), 120), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded =
+        simulator::run_study(&asked(all.to_vec(), 120), &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
     let [first, between @ .., last] = &*changes(&recorded) else { panic!("nothing was changed") };
     assert_eq!((*first, *last), (Intervention::Control, Intervention::Control));
     assert!(!between.is_empty() && !between.contains(&Intervention::Control));
@@ -305,7 +317,7 @@ fn interventions_run_between_two_control_loads() {
     };
     assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
     // The finding contains the changes that were tested, and their effects.
-    let experiment = experiment(&asked(all.to_vec(), 120), &recorded);
+    let experiment = experiment_from_recording(&asked(all.to_vec(), 120), &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
@@ -324,7 +336,8 @@ fn interventions_run_between_two_control_loads() {
         panic!("an explanation")
     };
     short.setting_values.clear();
-    let recorded = simulator::run_study(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded =
+        simulator::run_study(&ExperimentSpec::Explain(short), &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
     // No change is tested if no change is possible, or if there is no time. The finding reports
@@ -349,9 +362,9 @@ fn interventions_run_between_two_control_loads() {
         ),
     ] {
         let asked = asked(may, budget_s);
-        let recorded = simulator::run_study(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
         assert_eq!(changes(&recorded), []);
-        let mut experiment = self::experiment(&asked, &recorded);
+        let mut experiment = self::experiment_from_recording(&asked, &recorded);
         experiment.elapsed_ns = Some(recorded.elapsed_ns);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
         let told: Vec<String> =
@@ -370,7 +383,7 @@ fn interventions_run_between_two_control_loads() {
 #[test]
 fn the_first_load_counts_if_all_are_disturbed() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
-    let search = search(20 * SECOND);
+    let search = search_spec(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
     let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
     let asked = ExperimentSpec::Explain(ExplainSpec {
@@ -380,7 +393,7 @@ fn the_first_load_counts_if_all_are_disturbed() {
         requested_interventions: flagged,
         setting_values: varied,
     });
-    let recorded = simulator::run_study(&asked, &[single(ServerKind::DeepQueue)], 1, |_| 1.4);
+    let recorded = simulator::run_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
     let told = loads(&recorded.trials, &slo).low.expect("was made");
@@ -392,11 +405,11 @@ fn the_first_load_counts_if_all_are_disturbed() {
 #[test]
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
-    let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
-    let recorded = simulator::run_study(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
+    let recorded = simulator::run_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
     let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
-    let experiment = experiment(&asked, &recorded);
+    let experiment = experiment_from_recording(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
     let (planned, needed) = (found.planned_load.expect("was measured"), found.instance_estimate.expect("was asked"));
@@ -413,9 +426,9 @@ fn headroom_is_measured_below_the_line() {
 fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
     use plimsoll_simulator::CapacityDrift;
-    let nominal = |kind| Model { kind, ..slots(1, 500.0) };
+    let nominal = |kind| Model { kind, ..limited_concurrency_server(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
-    let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
+    let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
     // Each case contains a server, the range of the time for which the server meets the SLO (s),
     // and how it breaks the SLO afterwards.
     type SoakCase = (ServerKind, (f64, f64), fn(Option<Manner>) -> bool);
@@ -430,7 +443,7 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     ];
     for (kind, (from_s, to_s), expect) in cases {
         let recorded = simulator::run_study(&asked, &[nominal(kind)], 1, NO_BURNERS);
-        let experiment = experiment(&asked, &recorded);
+        let experiment = experiment_from_recording(&asked, &recorded);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
         let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
         let soak = found.soak.clone().expect("a soak");
@@ -443,13 +456,13 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
 
 /// Creates the spec of an overload study of one minute. The load line is given, or a search finds
 /// it.
-fn overload(line_rps: Option<f64>) -> OverloadSpec {
-    OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
+fn overload_spec(line_rps: Option<f64>) -> OverloadSpec {
+    OverloadSpec { search: search_spec(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
 }
 
 /// Creates a server that processes one request at a time, at most 1 000/s.
-fn single(kind: ServerKind) -> Model {
-    Model { kind, ..slots(1, 1000.0) }
+fn serial_server(kind: ServerKind) -> Model {
+    Model { kind, ..limited_concurrency_server(1, 1000.0) }
 }
 
 /// Checks that a search is followed by one load in steps, whose rates are multiples of the load
@@ -465,12 +478,12 @@ fn overload_steps_exceed_the_load_line_and_return() {
         // load step lasts.
         (ServerKind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
-        let asked = ExperimentSpec::Overload(overload(line_rps));
-        let recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);
+        let asked = ExperimentSpec::Overload(overload_spec(line_rps));
+        let recorded = simulator::run_study(&asked, &[serial_server(kind)], 1, NO_BURNERS);
         assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
         let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
         assert_eq!((overloads.count(), recorded.trials.len() == 1), (1, line_rps.is_some()));
-        let experiment = experiment(&asked, &recorded);
+        let experiment = experiment_from_recording(&asked, &recorded);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
         let plimsoll_analysis::Finding::Overload(found) = concluded.doubts_and_figures().1 else {
             panic!("an overload")
@@ -489,16 +502,16 @@ fn overload_steps_exceed_the_load_line_and_return() {
         }
     }
     // If the time budget of the study is too short for all load steps, the study executes no load.
-    let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
-    assert!(simulator::run_study(&asked, &[single(ServerKind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+    let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload_spec(Some(100.0)) });
+    assert!(simulator::run_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }
 
 #[test]
 fn overload_steps_without_a_load_line_use_peak_throughput() {
-    let asked = ExperimentSpec::Overload(overload(None));
+    let asked = ExperimentSpec::Overload(overload_spec(None));
     let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
-    let recorded = simulator::run_study(&asked, &[single(ServerKind::Stalls(stalling))], 1, NO_BURNERS);
-    let experiment = self::experiment(&asked, &recorded);
+    let recorded = simulator::run_study(&asked, &[serial_server(ServerKind::Stalls(stalling))], 1, NO_BURNERS);
+    let experiment = self::experiment_from_recording(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.doubts_and_figures() else {
         panic!("an overload")
@@ -509,7 +522,7 @@ fn overload_steps_without_a_load_line_use_peak_throughput() {
 
 #[test]
 fn missing_overload_results_have_a_reason() {
-    let asked = ExperimentSpec::Overload(overload(None));
+    let asked = ExperimentSpec::Overload(overload_spec(None));
     let cut_short = |recorded: &mut Recorded| {
         recorded.trials.truncate(2);
         recorded.elapsed_ns = recorded.trials.last().map_or(0, |last| last.start_ns + last.run.window_ns.1);
@@ -526,9 +539,9 @@ fn missing_overload_results_have_a_reason() {
         (ServerKind::Limiter(0.0), &|_| (), NoFinding::NoLine),
     ];
     for (kind, change, expect) in cases {
-        let mut recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);
+        let mut recorded = simulator::run_study(&asked, &[serial_server(kind)], 1, NO_BURNERS);
         change(&mut recorded);
-        let experiment = self::experiment(&asked, &recorded);
+        let experiment = self::experiment_from_recording(&asked, &recorded);
         assert_eq!(plimsoll_analysis::finding::conclude(&experiment).err(), Some(expect), "{kind:?}");
     }
 }

@@ -43,7 +43,7 @@ pub struct CookieScope<'a> {
 }
 
 impl CookieScope<'_> {
-    fn path(&self) -> &str {
+    fn request_path(&self) -> &str {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 }
@@ -63,7 +63,7 @@ impl CookieJar {
         let mut cookie = Cookie {
             name: name.to_owned(),
             value: value.to_owned(),
-            path: default_path(scope.path()).to_owned(),
+            path: default_path(scope.request_path()).to_owned(),
             until_s: None,
             https_only: false,
         };
@@ -108,7 +108,7 @@ impl CookieJar {
     /// Writes the value of a request's `Cookie` field. Cookies with longer paths come first.
     /// Without a matching cookie nothing is written.
     pub fn write(&self, scope: CookieScope, out: &mut String) {
-        let path = scope.path();
+        let path = scope.request_path();
         let is_sent = |cookie: &&Cookie| {
             is_for(&cookie.path, path)
                 && (scope.https || !cookie.https_only)

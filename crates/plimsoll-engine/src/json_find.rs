@@ -26,7 +26,7 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let mut rest = inside;
     while let Some(at) = memchr::memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);
-        let (char, length) = escaped(&rest[at..]);
+        let (char, length) = decode_escape_sequence(&rest[at..]);
         if let Some(char) = char {
             out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
         }
@@ -36,7 +36,7 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Decodes an escape sequence in a JSON string. Returns its character and its length in bytes.
-fn escaped(text: &[u8]) -> (Option<char>, usize) {
+fn decode_escape_sequence(text: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 4)?;
         digits.iter().try_fold(0, |sum, digit| Some(sum * 16 + char::from(*digit).to_digit(16)?))
@@ -111,7 +111,7 @@ impl<'a> JsonWalker<'a> {
         };
         let place = match step.selector {
             // An index that counts from the end needs the length of the list.
-            JsonSelector::At(place) if is_list && place < 0 => self.count()?.checked_add_signed(place),
+            JsonSelector::At(place) if is_list && place < 0 => self.count_list_elements()?.checked_add_signed(place),
             JsonSelector::At(place) if is_list => u64::try_from(place).ok(),
             _ => None,
         };
@@ -155,7 +155,7 @@ impl<'a> JsonWalker<'a> {
     }
 
     /// Returns the number of elements of the current list. The reading position does not change.
-    fn count(&mut self) -> Result<u64, NotJson> {
+    fn count_list_elements(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
         self.skip_byte();
         let mut count = 0;
@@ -264,7 +264,7 @@ fn is_key(key: &[u8], name: &str) -> bool {
     while let [first, after @ ..] = rest {
         let mut utf8 = [0; 4];
         let (part, length) = match first {
-            b'\\' => match escaped(rest) {
+            b'\\' => match decode_escape_sequence(rest) {
                 (Some(char), length) => (char.encode_utf8(&mut utf8).as_bytes(), length),
                 (None, _) => return false,
             },

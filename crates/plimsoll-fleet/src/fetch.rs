@@ -83,7 +83,7 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
     };
     let (experiment, fetched) = stored.to_experiment();
     write(path, &codec::encode(&experiment))?;
-    stored.acknowledge(&client, run).await;
+    stored.acknowledge_stored_intervals(&client, run).await;
     Ok(fetched)
 }
 
@@ -250,7 +250,7 @@ impl StoredLoad {
 
     /// Tells the agents that their stored intervals are recorded in a run file. The agents can then
     /// delete the intervals.
-    async fn acknowledge(&self, client: &Client, run: &str) {
+    async fn acknowledge_stored_intervals(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
             let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };
             for piece in split_message(number as u64, &encode_alone(|out| commit.encode(out)), 1_024) {

@@ -180,7 +180,7 @@ impl JoinWorker {
             Err(failure) => _ = ready.send(Err(failure)),
             Ok((client, heard)) => {
                 let _ = ready.send(Ok(()));
-                self.carry(client, heard, queue, stored, events).await;
+                self.relay_bus_messages(client, heard, queue, stored, events).await;
             }
         }
     }
@@ -245,7 +245,7 @@ impl JoinWorker {
         }
     }
 
-    async fn carry(
+    async fn relay_bus_messages(
         self,
         client: Client,
         heard: Subscriptions,

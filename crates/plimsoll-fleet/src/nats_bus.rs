@@ -206,7 +206,7 @@ impl BusWorker {
         match self.open().await {
             Ok(open) => {
                 let _ = ready.send(Ok(open.names.clone()));
-                self.carry(open, queue).await;
+                self.relay_messages(open, queue).await;
             }
             Err(failure) => _ = ready.send(Err(failure)),
         }
@@ -233,8 +233,8 @@ impl BusWorker {
         let frames = subscribe(&client, &self.access, presence::frames_subject(&self.run, "*")).await?;
         let echoes = subscribe(&client, &self.access, presence::echo_subject(&self.run)).await?;
         let mut heard = subscribe(&client, &self.access, PRESENCE_SUBJECT_PATTERN.to_owned()).await?;
-        let agents = self.choose(&client, &mut heard).await?;
-        let claimed = self.claim(&client, &mut heard, &agents).await;
+        let agents = self.choose_agents(&client, &mut heard).await?;
+        let claimed = self.claim_agents(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
             // The claim of one agent failed, so the agents that are already claimed become free
@@ -252,7 +252,7 @@ impl BusWorker {
 
     /// Waits for the wanted agents and chooses the agents of the run. Returns the name and start id
     /// (`boot`) of each agent.
-    async fn choose(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
+    async fn choose_agents(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
         let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
         let mut asked = None::<Instant>;
         loop {
@@ -289,7 +289,12 @@ impl BusWorker {
     }
 
     /// Claims agents for this run, and waits until each confirms.
-    async fn claim(&self, client: &Client, heard: &mut Subscriber, agents: &[(String, String)]) -> Result<(), Failure> {
+    async fn claim_agents(
+        &self,
+        client: &Client,
+        heard: &mut Subscriber,
+        agents: &[(String, String)],
+    ) -> Result<(), Failure> {
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
         let mut waiting: Vec<&(String, String)> = agents.iter().collect();
         while !waiting.is_empty() {
@@ -338,7 +343,7 @@ impl BusWorker {
     }
 
     /// Carries messages between the agents and the coordinator until the connection ends.
-    async fn carry(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
+    async fn relay_messages(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
         let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
         let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();

@@ -50,7 +50,7 @@ fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, may_continue: bool) -> Run {
 }
 
 /// Encodes a run as in a run file, to compare two runs byte by byte.
-fn bytes(run: &Run) -> Vec<u8> {
+fn encode_run(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
     Frame::TrialStart { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, plan, injectors }.encode(&mut out);
@@ -95,7 +95,7 @@ fn three_agents_equal_one_process_with_three_stripes() {
             let plan = two_route_plan(seed * 10 + load);
             let run = run(&mut fleet, &plan, true);
             assert!(run.totals().routes_sum.ledger.scheduled > 1_000, "seed {seed}");
-            assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
+            assert_eq!(encode_run(&run), encode_run(&one_process(&plan, 3)), "seed {seed}");
             let frames: Vec<u64> = run.agents.iter().map(|agent| agent.frames).collect();
             assert!(
                 run.agents.iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.closes()),
@@ -120,7 +120,11 @@ fn unequal_agents_equal_one_process_with_unequal_stripes() {
         fleet.set_weights(weights.clone(), None);
         let plan = two_route_plan(seed);
         let run = run(&mut fleet, &plan, true);
-        assert_eq!(bytes(&run), bytes(&one_process_with_stripes(&plan, &weighted_stripes(&weights))), "{weights:?}");
+        assert_eq!(
+            encode_run(&run),
+            encode_run(&one_process_with_stripes(&plan, &weighted_stripes(&weights))),
+            "{weights:?}"
+        );
         let whole = run.totals().routes_sum.ledger;
         assert_eq!(
             whole.scheduled,
@@ -145,7 +149,7 @@ fn remaining_agents_keep_their_proportions_after_a_loss() {
     let whole = one_process(&plan, 1).totals().routes_sum.ledger.scheduled;
     assert_eq!((lost.totals().routes_sum.ledger.scheduled, lost.agents[1].loss_reason.is_some()), (whole, true));
     let next = run(&mut fleet, &plan, true);
-    assert_eq!(bytes(&next), bytes(&one_process_with_stripes(&plan, &weighted_stripes(&[4, 1]))));
+    assert_eq!(encode_run(&next), encode_run(&one_process_with_stripes(&plan, &weighted_stripes(&[4, 1]))));
 }
 
 /// Checks that an agent with a full disk ends its load and delivers all results, and that the other
@@ -235,7 +239,7 @@ fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
     assert_eq!(lost.ending, Some(LoadEnd::Stopped(Stop::Died(why.into()))));
     assert!(lost.totals().routes_sum.ledger.closes() && lost.totals().routes_sum.ledger.unsent == 0);
     let next = run(&mut fleet, &plan, false);
-    assert_eq!(bytes(&next), bytes(&one_process(&plan, 2)));
+    assert_eq!(encode_run(&next), encode_run(&one_process(&plan, 2)));
     assert_eq!(fleet.take_warnings(), [why]);
 }
 
@@ -348,7 +352,7 @@ fn ledgers_close_under_random_agent_faults() {
         let lost = run.agents.iter().filter(|agent| agent.loss_reason.is_some()).count();
         match lost {
             0 => {
-                assert_eq!(bytes(&run), bytes(&one_process(&plan, 3)), "seed {seed}");
+                assert_eq!(encode_run(&run), encode_run(&one_process(&plan, 3)), "seed {seed}");
                 exact += 1;
             }
             3 => {}
@@ -377,6 +381,6 @@ fn a_hundred_agents_make_one_load() {
     plan.traffic.routes.push(plan.traffic.routes[0].clone());
     plan.load.duration_ns = Some(2 * SECOND);
     let run = run(&mut fleet, &plan, true);
-    assert_eq!(bytes(&run), bytes(&one_process(&plan, 100)));
+    assert_eq!(encode_run(&run), encode_run(&one_process(&plan, 100)));
     assert!(run.agents.len() == 100 && run.agents.iter().all(|agent| agent.loss_reason.is_none()));
 }

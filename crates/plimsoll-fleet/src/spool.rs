@@ -212,7 +212,7 @@ impl SpoolFile {
         Ok(SpoolFile { path, file, bytes, open: BTreeSet::new(), last: (0, 0), is_closed: false })
     }
 
-    fn append(&mut self, entry: &SpoolEntry) -> io::Result<()> {
+    fn write_entry(&mut self, entry: &SpoolEntry) -> io::Result<()> {
         if self.bytes > FILE_BYTES_MAX {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
@@ -314,7 +314,7 @@ impl SpoolWriter {
         if entry.key <= file.last {
             return Ok(false);
         }
-        file.append(entry)?;
+        file.write_entry(entry)?;
         Ok(true)
     }
 
@@ -442,7 +442,7 @@ mod tests {
         let folder = fresh_folder_path();
         fs::create_dir_all(&folder).expect("made");
         let mut file = SpoolFile::create(&folder, "r1").expect("made");
-        file.append(&test_entry("r1", 1)).expect("written");
+        file.write_entry(&test_entry("r1", 1)).expect("written");
         let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
         assert_eq!(read_earlier_entries(&folder, later(3_600)).expect("read").len(), 1);
         assert!(

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::place::Place;
 
-    fn host(place: &str) -> SshHost {
+    fn parse_ssh_host(place: &str) -> SshHost {
         match Place::parse(place).expect("a place") {
             Place::Ssh(mut hosts) => hosts.remove(0),
             Place::Bus(bus) => panic!("{bus:?}"),
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn ssh_errors_are_reported_with_a_remedy() {
-        let host = host("ssh://ann@load1:22");
+        let host = parse_ssh_host("ssh://ann@load1:22");
         for (words, wrong, part) in [
             ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
             (
@@ -194,7 +194,7 @@ mod tests {
         );
         let copied = remote_line("--watch-only", Some(7));
         assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
-        let host = host("ssh://ann@load1:2222");
+        let host = parse_ssh_host("ssh://ann@load1:2222");
         let words: Vec<_> =
             ssh_command(&host, "true").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert!(words.ends_with(&["-p", "2222", "ann@load1", "true"].map(str::to_owned)), "{words:?}");

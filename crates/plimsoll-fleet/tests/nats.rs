@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 const S: u64 = 1_000_000_000;
 
-fn folder(name: &str) -> PathBuf {
+fn create_test_folder(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}-{name}", std::process::id()));
@@ -51,7 +51,7 @@ impl Nats {
             eprintln!("SKIPPED: no nats-server on this machine (scripts/needs nats-server)");
             return None;
         }
-        let folder = folder("nats");
+        let folder = create_test_folder("nats");
         let child = Nats::spawn(&folder, "127.0.0.1:-1");
         let mut nats = Nats { child, folder, url: String::new() };
         nats.url = nats.wait();
@@ -81,7 +81,7 @@ impl Nats {
         }
     }
 
-    fn restart(&mut self, away: Duration) {
+    fn restart_server(&mut self, away: Duration) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ends");
         std::thread::sleep(away);
@@ -89,17 +89,17 @@ impl Nats {
         assert_eq!(self.wait(), self.url);
     }
 
-    fn access(&self) -> BusAccess {
+    fn bus_access(&self) -> BusAccess {
         BusAccess { address: BusAddress::parse(&self.url).expect("an address"), creds: None, ca: None }
     }
 
     /// Starts an agent in a thread that ends with the process, and waits until the agent has joined
     /// the bus. Returns the folder of the agent's spool (its stored intervals).
-    fn agent(&self, name: &str) -> PathBuf {
-        let spool = folder("spool");
+    fn start_agent(&self, name: &str) -> PathBuf {
+        let spool = create_test_folder("spool");
         let allow = AllowList::parse("127.0.0.1").expect("a list");
         let terms = JoinTerms {
-            access: self.access(),
+            access: self.bus_access(),
             name: name.to_owned(),
             allow,
             verifier: None,
@@ -118,10 +118,10 @@ impl Nats {
         spool
     }
 
-    fn fleet(&self, choice: &str) -> Result<FleetLoad<NatsBus>, String> {
+    fn claim_agents(&self, choice: &str) -> Result<FleetLoad<NatsBus>, String> {
         let choice = AgentChoice::parse(choice).expect("a choice");
         let wait = Some(Duration::from_secs(5));
-        let (bus, names) = NatsBus::open(&self.access(), &choice, wait).map_err(|failure| failure.to_string())?;
+        let (bus, names) = NatsBus::open(&self.bus_access(), &choice, wait).map_err(|failure| failure.to_string())?;
         let wishes = FleetOptions {
             workers: Some(1),
             spin: Spin::Off,
@@ -143,7 +143,7 @@ impl Drop for Nats {
 }
 
 /// Starts a server that counts its responses.
-fn server() -> (SocketAddr, Arc<AtomicU64>) {
+fn start_counting_server() -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (address, count) = (listener.local_addr().expect("bound"), Arc::new(AtomicU64::new(0)));
     let counted = Arc::clone(&count);
@@ -170,7 +170,7 @@ fn server() -> (SocketAddr, Arc<AtomicU64>) {
     (address, count)
 }
 
-fn plan(address: SocketAddr, rate: f64, seconds: u64) -> Plan {
+fn constant_rate_plan(address: SocketAddr, rate: f64, seconds: u64) -> Plan {
     let rate = Curve::constant(rate);
     let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
     let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
@@ -189,7 +189,7 @@ fn run(fleet: &mut FleetLoad<NatsBus>, plan: &Plan) -> Run {
 }
 
 /// Returns the files with intervals in a spool folder.
-fn spooled(spool: &Path) -> Vec<PathBuf> {
+fn spool_files(spool: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(spool).expect("a folder").flatten().map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
 }
@@ -205,15 +205,15 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn three_agents_of_a_bus_make_one_load() {
     let Some(nats) = Nats::start() else { return };
-    let (address, responses) = server();
-    let spools = ["a1", "a2", "a3"].map(|name| nats.agent(name));
-    let mut fleet = nats.fleet("3").unwrap_or_else(|why| panic!("{why}"));
+    let (address, responses) = start_counting_server();
+    let spools = ["a1", "a2", "a3"].map(|name| nats.start_agent(name));
+    let mut fleet = nats.claim_agents("3").unwrap_or_else(|why| panic!("{why}"));
     // While the agents work for one coordinator, no other coordinator can claim them.
-    let refused = nats.fleet("a2").err().expect("an agent that is taken");
+    let refused = nats.claim_agents("a2").err().expect("an agent that is taken");
     assert!(refused.contains("agent a2 works for another coordinator"), "{refused}");
     let mut count = 0;
     for _ in 0..2 {
-        let run = run(&mut fleet, &plan(address, 300.0, 2));
+        let run = run(&mut fleet, &constant_rate_plan(address, 300.0, 2));
         let ledger = run.totals().routes_sum.ledger;
         // On a busy machine, an agent may send fewer requests than scheduled. Requests that an
         // agent did not send count as unsent.
@@ -227,16 +227,16 @@ fn three_agents_of_a_bus_make_one_load() {
         assert_eq!(responses.load(Ordering::Relaxed), count);
     }
     drop(fleet);
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
     // After their coordinator has ended, the agents are free again. A second agent with a name that
     // is in use is refused.
-    drop(nats.fleet("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
+    drop(nats.claim_agents("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
     let second = JoinTerms {
-        access: nats.access(),
+        access: nats.bus_access(),
         name: "a1".to_owned(),
         allow: AllowList::default(),
         verifier: None,
-        spool: folder("spool"),
+        spool: create_test_folder("spool"),
         wait: Duration::ZERO,
     };
     let refused = join(second, &mut || {}).expect_err("two of one name").to_string();
@@ -246,16 +246,16 @@ fn three_agents_of_a_bus_make_one_load() {
 #[test]
 fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
     let Some(mut nats) = Nats::start() else { return };
-    let (address, responses) = server();
-    let spools = ["b1", "b2"].map(|name| nats.agent(name));
-    let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
-    let plan = plan(address, 200.0, 8);
+    let (address, responses) = start_counting_server();
+    let spools = ["b1", "b2"].map(|name| nats.start_agent(name));
+    let mut fleet = nats.claim_agents("2").unwrap_or_else(|why| panic!("{why}"));
+    let plan = constant_rate_plan(address, 200.0, 8);
     let run = std::thread::scope(|scope| {
         let run = scope.spawn(|| run(&mut fleet, &plan));
         std::thread::sleep(Duration::from_secs(2));
-        nats.restart(Duration::from_millis(200));
+        nats.restart_server(Duration::from_millis(200));
         std::thread::sleep(Duration::from_secs(2));
-        nats.restart(Duration::from_millis(1_500));
+        nats.restart_server(Duration::from_millis(1_500));
         run.join().expect("a run")
     });
     let ledger = run.totals().routes_sum.ledger;
@@ -263,16 +263,16 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
     assert!(run.agents.iter().all(|agent| agent.loss_reason.is_none()), "{:?}", run.agents);
     assert_eq!(responses.load(Ordering::Relaxed), ledger.succeeded);
     drop(fleet);
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
 }
 
 #[test]
 fn finished_work_survives_a_lost_coordinator() {
     let Some(nats) = Nats::start() else { return };
-    let (address, responses) = server();
-    let spools = ["c1", "c2"].map(|name| nats.agent(name));
-    let mut fleet = nats.fleet("2").unwrap_or_else(|why| panic!("{why}"));
-    let plan = plan(address, 200.0, 4);
+    let (address, responses) = start_counting_server();
+    let spools = ["c1", "c2"].map(|name| nats.start_agent(name));
+    let mut fleet = nats.claim_agents("2").unwrap_or_else(|why| panic!("{why}"));
+    let plan = constant_rate_plan(address, 200.0, 4);
     // The coordinator hangs forever in the middle of the load, so it records no further intervals.
     std::thread::spawn(move || {
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
@@ -286,11 +286,11 @@ fn finished_work_survives_a_lost_coordinator() {
             ControlFlow::Continue(())
         });
     });
-    wait_for("no load begins", || spools.iter().all(|spool| spooled(spool).len() == 1));
-    let name = spooled(&spools[0])[0].file_stem().expect("a name").to_string_lossy().into_owned();
+    wait_for("no load begins", || spools.iter().all(|spool| spool_files(spool).len() == 1));
+    let name = spool_files(&spools[0])[0].file_stem().expect("a name").to_string_lossy().into_owned();
     std::thread::sleep(Duration::from_secs(7));
-    let path = folder("fetched").join("run.plimsoll");
-    let fetched = fetch_run_file(&nats.access(), &name, &path).unwrap_or_else(|failure| panic!("{failure}"));
+    let path = create_test_folder("fetched").join("run.plimsoll");
+    let fetched = fetch_run_file(&nats.bus_access(), &name, &path).unwrap_or_else(|failure| panic!("{failure}"));
     let FetchedRun::Recovered { intervals, unfinished } = fetched else { panic!("{fetched:?}") };
     assert!(intervals >= 80 && unfinished.is_empty(), "{intervals} {unfinished:?}");
     let file = codec::decode(&fs::read(&path).expect("written")).expect("a run file");
@@ -299,5 +299,5 @@ fn finished_work_survives_a_lost_coordinator() {
     assert!(ledger.closes() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
     assert_eq!(responses.load(Ordering::Relaxed), 800);
     // Intervals that are recorded in a run file are removed from the spools.
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spooled(spool).is_empty()));
+    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
 }

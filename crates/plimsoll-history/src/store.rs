@@ -28,7 +28,7 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    fn matches(&self, run: &HistoryRun) -> bool {
+    fn is_matching_run(&self, run: &HistoryRun) -> bool {
         let is_service = |wanted: &String| {
             run.service == *wanted
                 || is_url_at_or_below(wanted, &run.service)
@@ -126,7 +126,7 @@ impl Store {
             None => rows::all_runs(connection),
         });
         let found = found.map_err(|error| index_failure(&self.folder, &error))?;
-        Ok(found.into_iter().filter(|run| filter.matches(run)).collect())
+        Ok(found.into_iter().filter(|run| filter.is_matching_run(run)).collect())
     }
 
     /// Returns the files that this version cannot read as run files, each with the reason.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Creates an empty folder for one test.
-fn folder(name: &str) -> PathBuf {
+fn create_test_folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("plimsoll-history-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
@@ -76,18 +76,18 @@ fn refreshed_store(folder: &Path) -> Store {
     store
 }
 
-fn count(store: &mut Store) -> usize {
+fn stored_run_count(store: &mut Store) -> usize {
     store.matching_runs(&RunFilter::default()).expect("runs").len()
 }
 
 #[test]
 fn the_index_matches_the_run_files() {
-    let folder = folder("follows");
+    let folder = create_test_folder("follows");
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
     fs::write(folder.join("other.plimsoll"), "no run file").expect("written");
     std::os::unix::fs::symlink(&names[0], folder.join("link.plimsoll")).expect("a link");
     let mut store = refreshed_store(&folder);
-    assert_eq!(count(&mut store), 5);
+    assert_eq!(stored_run_count(&mut store), 5);
     let unreadable = store.unreadable_files().expect("listed");
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
     // One file is removed, another file is changed, and a third file is new.
@@ -104,9 +104,9 @@ fn the_index_matches_the_run_files() {
 
 #[test]
 fn a_damaged_index_is_rebuilt() {
-    let folder = folder("damaged");
+    let folder = create_test_folder("damaged");
     (0..20).for_each(|number| _ = write(&folder, number, 2000.0));
-    assert_eq!(count(&mut refreshed_store(&folder)), 20);
+    assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 20);
     let index = folder.join("index.sqlite");
     let whole = fs::read(&index).expect("an index");
     for damage in ["text", "cut", "zeroes in the middle", "another layout"] {
@@ -119,35 +119,35 @@ fn a_damaged_index_is_rebuilt() {
         }
         fs::write(&index, &bytes).expect("written");
         let mut store = refreshed_store(&folder);
-        assert_eq!(count(&mut store), 20, "{damage}");
+        assert_eq!(stored_run_count(&mut store), 20, "{damage}");
     }
     // A store also recovers if its index is damaged while the store is open.
     let mut store = refreshed_store(&folder);
     fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
     write(&folder, 30, 2000.0);
     store.refresh_index().expect("refreshed");
-    assert_eq!(count(&mut store), 21);
+    assert_eq!(stored_run_count(&mut store), 21);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn a_read_only_store_is_read() {
-    let folder = folder("read-only");
+    let folder = create_test_folder("read-only");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     // The test makes the index unwritable by a folder at its path, because root ignores file
     // permissions.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
-    assert_eq!(count(&mut refreshed_store(&folder)), 3);
+    assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 3);
     fs::remove_dir(folder.join("index.sqlite")).expect("removed");
     std::os::unix::fs::symlink("/dev/null", folder.join("index.sqlite")).expect("a link");
-    assert_eq!(count(&mut refreshed_store(&folder)), 3);
-    assert_eq!(count(&mut refreshed_store(&folder.join("nowhere"))), 0);
+    assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 3);
+    assert_eq!(stored_run_count(&mut refreshed_store(&folder.join("nowhere"))), 0);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn foreign_databases_are_not_changed() {
-    let folder = folder("foreign");
+    let folder = create_test_folder("foreign");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     let index = folder.join("index.sqlite");
     for version in [0, 1, 7] {
@@ -158,7 +158,7 @@ fn foreign_databases_are_not_changed() {
         database.execute_batch(&sql).expect("written");
         drop(database);
         let before = fs::read(&index).expect("there");
-        assert_eq!(count(&mut refreshed_store(&folder)), 3, "{version}");
+        assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 3, "{version}");
         assert!(fs::read(&index).is_ok_and(|after| after == before), "{version}");
         fs::remove_file(&index).expect("removed");
     }
@@ -167,7 +167,7 @@ fn foreign_databases_are_not_changed() {
 
 #[test]
 fn linked_index_files_are_not_overwritten() {
-    let folder = folder("linked");
+    let folder = create_test_folder("linked");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     for name in ["index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"] {
         let other = folder.join("precious");
@@ -179,7 +179,7 @@ fn linked_index_files_are_not_overwritten() {
                 true => std::os::unix::fs::symlink(&other, &linked).expect("a link"),
                 false => fs::hard_link(&other, &linked).expect("another name"),
             }
-            assert_eq!(count(&mut refreshed_store(&folder)), 3, "{name}");
+            assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 3, "{name}");
             assert_eq!(fs::read_to_string(&other).expect("there"), "precious", "{name} {is_symbolic}");
             let _ = fs::remove_file(&linked);
         }
@@ -189,7 +189,7 @@ fn linked_index_files_are_not_overwritten() {
 
 #[test]
 fn several_writers_write_one_index() {
-    let folder = folder("writers");
+    let folder = create_test_folder("writers");
     (0..40).for_each(|number| _ = write(&folder, number, 2000.0));
     std::thread::scope(|scope| {
         for writer in 0..4u64 {
@@ -203,13 +203,13 @@ fn several_writers_write_one_index() {
             });
         }
     });
-    assert_eq!(count(&mut refreshed_store(&folder)), 80);
+    assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 80);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn unfinished_runs_have_their_own_state() {
-    let folder = folder("state");
+    let folder = create_test_folder("state");
     let whole = run_file(1, 2000.0, 500, None);
     let cut = folder.join("find-1-1.plimsoll");
     fs::write(&cut, &whole[..whole.len() - 7]).expect("written");
@@ -236,7 +236,7 @@ fn unfinished_runs_have_their_own_state() {
 
 #[test]
 fn run_names_resolve_to_runs() {
-    let folder = folder("names");
+    let folder = create_test_folder("names");
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
     let runs = refreshed_store(&folder).matching_runs(&RunFilter::default()).expect("runs");
     for (word, expect) in [
@@ -270,7 +270,7 @@ fn run_names_resolve_to_runs() {
 /// costs no more time.
 #[test]
 fn listing_reads_only_start_and_end_of_files() {
-    let folder = folder("ends");
+    let folder = create_test_folder("ends");
     let path = folder.join("find-1-1.plimsoll");
     fs::write(&path, run_file(1, 2000.0, 8 << 20, None)).expect("written");
     let rounds = 50;
@@ -290,7 +290,7 @@ fn listing_reads_only_start_and_end_of_files() {
 #[test]
 #[ignore = "writes 10 000 files"]
 fn ten_thousand_runs_are_listed_quickly() {
-    let folder = folder("many");
+    let folder = create_test_folder("many");
     for number in 0..10_000 {
         let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);
         fs::write(folder.join(name), run_file(number, 2000.0 + number as f64 % 7.0, 20_000, None)).expect("written");

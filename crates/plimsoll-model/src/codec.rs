@@ -261,7 +261,7 @@ pub enum FileError {
     #[error("this is not a plimsoll run file")]
     NotARunFile,
     /// The file has an unsupported version of the format.
-    #[error("this run file has format version {0}, which {reader} reads; this plimsoll reads versions 2 and 3", reader = reader(*.0))]
+    #[error("this run file has format version {0}, which {reader} reads; this plimsoll reads versions 2 and 3", reader = compatible_plimsoll_versions(*.0))]
     OtherVersion(u8),
     /// The file is cut or damaged within its first frame.
     #[error("this run file is cut off or damaged at its beginning: plimsoll cannot read any data from the file")]
@@ -269,7 +269,7 @@ pub enum FileError {
 }
 
 /// Returns the versions of plimsoll that read a file of this format version.
-fn reader(version: u8) -> &'static str {
+fn compatible_plimsoll_versions(version: u8) -> &'static str {
     if version < MAGIC[7] { "a plimsoll 0.1 that is older than 2026-11-22" } else { "a newer plimsoll" }
 }
 

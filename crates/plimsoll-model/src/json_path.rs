@@ -67,7 +67,7 @@ impl JsonPath {
             let (selector, left) = if after.starts_with('[') && (deep || !dotted) {
                 parse_bracket(after).map_err(error)?
             } else if dotted {
-                name(after).ok_or_else(|| error("a dot must precede a name or *, as in $.token"))?
+                parse_name(after).ok_or_else(|| error("a dot must precede a name or *, as in $.token"))?
             } else {
                 return Err(error("each step must begin with a dot or a bracket, as in $.items[0].id"));
             };
@@ -92,7 +92,7 @@ impl JsonPath {
 }
 
 /// Parses `name` or `*` at the start of `text`, and returns the unparsed rest.
-fn name(text: &str) -> Option<(JsonSelector, &str)> {
+fn parse_name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }

@@ -170,7 +170,7 @@ pub struct ConnectionPlanRecord {
     pub http: HttpChoice,
     /// The maximum number of concurrent requests on a connection; see
     /// [`ConnectionPlan::streams_max`].
-    #[serde(default = "one")]
+    #[serde(default = "default_streams_max")]
     pub streams_max: u32,
     /// Whether a connection serves several requests; see [`ConnectionPlan::keep_alive`].
     pub keep_alive: bool,
@@ -181,7 +181,7 @@ pub struct ConnectionPlanRecord {
 }
 
 /// Returns the default of `streams_max` in records of versions that had HTTP/1.1 only.
-fn one() -> u32 {
+fn default_streams_max() -> u32 {
     1
 }
 

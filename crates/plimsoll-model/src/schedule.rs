@@ -41,17 +41,17 @@ impl Segment {
     }
 
     /// Returns the slope of the level in 1/s per second.
-    fn slope(&self) -> f64 {
+    fn level_slope_per_s(&self) -> f64 {
         if self.length_ns.is_finite() { (self.to - self.from) / (self.length_ns * 1e-9) } else { 0.0 }
     }
 
     fn level_at(&self, t_ns: f64) -> f64 {
-        self.from + self.slope() * (t_ns - self.start_ns) * 1e-9
+        self.from + self.level_slope_per_s() * (t_ns - self.start_ns) * 1e-9
     }
 
     fn area_until(&self, t_ns: f64) -> f64 {
         let s = (t_ns - self.start_ns).clamp(0.0, self.length_ns) * 1e-9;
-        self.from * s + self.slope() * s * s / 2.0
+        self.from * s + self.level_slope_per_s() * s * s / 2.0
     }
 
     /// Returns the schedule time, ns, at which the integral of the level over this stage reaches
@@ -59,7 +59,7 @@ impl Segment {
     fn time_of_area(&self, area: f64) -> f64 {
         // `s` is the positive root of slope/2 s^2 + from s = area, in the form that avoids
         // cancellation.
-        let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
+        let root = (self.from * self.from + 2.0 * self.level_slope_per_s() * area).max(0.0).sqrt();
         let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
         (self.start_ns + s * 1e9).min(self.end_ns())
     }
@@ -296,7 +296,7 @@ impl Schedule {
         let t = t_ns as f64;
         let segment = self.segments.iter().find(|s| t < s.end_ns())?;
         let end = segment.end_ns();
-        let slope = segment.slope();
+        let slope = segment.level_slope_per_s();
         let next = if slope == 0.0 {
             end
         } else {

@@ -159,11 +159,11 @@ pub struct OverloadSpec<P = PlanRecord> {
     pub retries: u32,
     /// A second target that gets the same load after the first target, such as a proxy that
     /// protects the first target.
-    #[serde(rename = "against", default = "nothing", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "against", default = "no_second_target", skip_serializing_if = "Option::is_none")]
     pub second_target: Option<P>,
 }
 
-fn nothing<P>() -> Option<P> {
+fn no_second_target<P>() -> Option<P> {
     None
 }
 

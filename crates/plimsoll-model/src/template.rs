@@ -217,7 +217,7 @@ fn closing_braces_offset(inside: &str) -> Option<usize> {
 
 /// Parses the text between `{{` and `}}`.
 fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
-    if let Some(quoted) = quoted(text) {
+    if let Some(quoted) = strip_quotes(text) {
         return Ok(TemplatePart::Text(quoted.to_owned()));
     }
     let (text, writing) = match text.rsplit_once('|') {
@@ -238,7 +238,7 @@ fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
     Ok(TemplatePart::Value(parse_value(text)?, writing))
 }
 
-fn quoted(text: &str) -> Option<&str> {
+fn strip_quotes(text: &str) -> Option<&str> {
     let inner = |quote: char| {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
         (!inner.contains(quote)).then_some(inner)
@@ -290,7 +290,7 @@ fn split(text: &str) -> Result<Vec<String>, TemplateError> {
         }
     }
     arguments.push(&text[from..]);
-    let plain = |argument: &str| quoted(argument.trim()).unwrap_or(argument.trim()).to_owned();
+    let plain = |argument: &str| strip_quotes(argument.trim()).unwrap_or(argument.trim()).to_owned();
     match quote {
         None => Ok(arguments.into_iter().map(plain).collect()),
         Some(_) => template_error(format!("the template arguments '{text}' have no closing quotation mark")),

@@ -547,7 +547,7 @@ macro_rules! flag_terms {
     };
     (@map switch $flag:tt $each:ident, $field:expr) => { $field };
     (@map words $flag:tt $each:ident, $field:expr) => { $field.clone() };
-    (@map text $kind:tt $each:ident, $field:expr) => { optional($each, TextKind::$kind, &$field)? };
+    (@map text $kind:tt $each:ident, $field:expr) => { map_optional_text($each, TextKind::$kind, &$field)? };
     (@map texts $kind:tt $each:ident, $field:expr) => {
         $field.iter().map(|text| $each(TextKind::$kind, text)).collect::<Result<_, E>>()?
     };
@@ -778,13 +778,13 @@ impl<T> Terms<T> {
                         .iter()
                         .map(|it| each(TextKind::ProtoPath, it))
                         .collect::<Result<_, E>>()?,
-                    descriptor_set: optional(each, TextKind::DescriptorSet, descriptor_set)?,
+                    descriptor_set: map_optional_text(each, TextKind::DescriptorSet, descriptor_set)?,
                 }),
             },
             connect_to: self.connect_to.clone(),
-            issuers: optional(each, TextKind::Issuers, &self.issuers)?,
-            certificate: optional(each, TextKind::Certificate, &self.certificate)?,
-            key: optional(each, TextKind::Key, &self.key)?,
+            issuers: map_optional_text(each, TextKind::Issuers, &self.issuers)?,
+            certificate: map_optional_text(each, TextKind::Certificate, &self.certificate)?,
+            key: map_optional_text(each, TextKind::Key, &self.key)?,
             connections_max: self.connections_max,
             injector: self.injector.clone(),
             fleet: self.fleet.clone(),
@@ -796,7 +796,7 @@ impl<T> Terms<T> {
                     Some(metrics) => Some(map_endpoint(each, TextKind::Metrics, metrics)?),
                     None => None,
                 },
-                cgroup: optional(each, TextKind::Cgroup, &self.probes.cgroup)?,
+                cgroup: map_optional_text(each, TextKind::Cgroup, &self.probes.cgroup)?,
                 watch: self.probes.watch.clone(),
             },
             profiles: match &self.profiles {
@@ -807,11 +807,11 @@ impl<T> Terms<T> {
             },
             changes: self.changes.map(each)?,
             builds: BuildsTerms {
-                a: optional(each, TextKind::BuildA, &self.builds.a)?,
-                b: optional(each, TextKind::BuildB, &self.builds.b)?,
-                build: optional(each, TextKind::Build, &self.builds.build)?,
-                start: optional(each, TextKind::Start, &self.builds.start)?,
-                before_block: optional(each, TextKind::BeforeBlock, &self.builds.before_block)?,
+                a: map_optional_text(each, TextKind::BuildA, &self.builds.a)?,
+                b: map_optional_text(each, TextKind::BuildB, &self.builds.b)?,
+                build: map_optional_text(each, TextKind::Build, &self.builds.build)?,
+                start: map_optional_text(each, TextKind::Start, &self.builds.start)?,
+                before_block: map_optional_text(each, TextKind::BeforeBlock, &self.builds.before_block)?,
                 start_ns_max: self.builds.start_ns_max,
                 record_commands: self.builds.record_commands,
             },
@@ -822,19 +822,19 @@ impl<T> Terms<T> {
                 json_lines: self.output.json_lines,
                 verbose: self.output.verbose,
                 quiet: self.output.quiet,
-                file: optional(each, TextKind::Place, &self.output.file)?,
+                file: map_optional_text(each, TextKind::Place, &self.output.file)?,
                 files: match &self.output.files {
                     Some((folder, name)) => Some((each(TextKind::Place, folder)?, each(TextKind::Place, name)?)),
                     None => None,
                 },
-                store: optional(each, TextKind::Place, &self.output.store)?,
+                store: map_optional_text(each, TextKind::Place, &self.output.store)?,
                 tags: self.output.tags.clone(),
             },
         })
     }
 }
 
-fn optional<T, U, E>(
+fn map_optional_text<T, U, E>(
     each: &mut impl FnMut(TextKind, &T) -> Result<U, E>,
     kind: TextKind,
     text: &Option<T>,

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_parse_or_fail() {
         for (text, expect) in [
             ("0", Ok(0.0)),
             ("250", Ok(250.0)),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn durations_parse_or_fail() {
         for (text, expect) in [
             ("30s", Ok(30 * SECOND)),
             ("250ms", Ok(250 * MS)),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn shares() {
+    fn shares_parse_or_fail() {
         assert_eq!(parse_share("50%"), Ok(0.5));
         assert_eq!(parse_share("0.25"), Ok(0.25));
         for text in ["101%", "-1%", "2", "", "%", "x%"] {

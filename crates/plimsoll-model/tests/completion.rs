@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A secret that looks like a typical token and must never be in a record.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-fn plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
+fn post_plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
     let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(3.0) });
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let (method, target) = ("POST".to_owned(), target.to_owned());
@@ -25,7 +25,7 @@ fn run(plan: Plan) -> ExperimentSpec<Plan> {
     ExperimentSpec::Run(RunSpec { plan, stop_if: Some("errors>5%".into()), profiles: None })
 }
 
-fn sides(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
+fn comparison_spec(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
     let arm = |name: &str, plan| Arm { name: name.into(), plan, started: false };
     let blocks = BlocksSpec {
         arms: vec![arm("a", a), arm("b", b)],
@@ -41,17 +41,17 @@ fn sides(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
     ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
 }
 
-fn terms(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
+fn terms_with_targets(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
     Terms { targets: targets(asked.plans(), user_info), ..Terms::default() }
 }
 
-fn url(target: &str) -> RerunUrl {
+fn rerun_url(target: &str) -> RerunUrl {
     let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
     RerunUrl { text: format!("{origin}{target}"), origin, target: target.into(), authorization: None }
 }
 
 /// A reader of traffic files that finds no file.
-fn none(_: &Terms<String>) -> Option<Vec<FromFile>> {
+fn read_no_traffic_file(_: &Terms<String>) -> Option<Vec<FromFile>> {
     None
 }
 
@@ -59,11 +59,11 @@ fn header(name: &str, value: &str) -> (String, String) {
     (name.into(), value.into())
 }
 
-fn body(text: &str) -> Option<(BodySource<String>, Vec<u8>)> {
+fn text_body_input(text: &str) -> Option<(BodySource<String>, Vec<u8>)> {
     Some((BodySource::Text, text.into()))
 }
 
-fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
+fn inputs_from_texts(given: &[(TextKind, &str)]) -> RerunInputs {
     let mut texts = RerunInputs::default();
     for (kind, text) in given {
         texts.texts.entry(*kind).or_default().push_back((*text).to_owned());
@@ -90,30 +90,34 @@ fn assert_restored(
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, expect, "{name}");
     let (again, terms_again) =
-        complete(&record, &recorded, given, &mut none).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+        complete(&record, &recorded, given, &mut read_no_traffic_file).unwrap_or_else(|why| panic!("{name}: {why:?}"));
     assert_eq!((&again, &terms_again), (asked, terms), "{name}");
     assert_eq!((again.record(), terms_again.record()), (record.clone(), recorded.clone()), "{name}");
     if !expect.is_empty() {
-        assert_eq!(complete(&record, &recorded, RerunInputs::default(), &mut none), Err(Incomplete::Missing), "{name}");
+        assert_eq!(
+            complete(&record, &recorded, RerunInputs::default(), &mut read_no_traffic_file),
+            Err(Incomplete::Missing),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_record_is_restored_with_its_inputs() {
-    let plain = run(plan("/items?id=5", &[("Accept", "a/b")], ""));
-    assert_restored("nothing is left out", &plain, &terms(&plain, &[]), RerunInputs::default(), &[]);
+    let plain = run(post_plan("/items?id=5", &[("Accept", "a/b")], ""));
+    assert_restored("nothing is left out", &plain, &terms_with_targets(&plain, &[]), RerunInputs::default(), &[]);
     let query = format!("/items?token={CANARY}");
     let headers = [("Accept", "a/b"), ("X-Any", "s3cret"), ("Cookie", "s3cret1"), ("x-any", "s3cret2")];
-    let secret = run(plan(&query, &headers, "s3cret body"));
+    let secret = run(post_plan(&query, &headers, "s3cret body"));
     let given = RerunInputs {
-        urls: [url(&query)].into(),
+        urls: [rerun_url(&query)].into(),
         // The user may give headers in a different order than the record, except headers with the
         // same name.
         headers: vec![header("X-Any", "s3cret"), header("x-any", "s3cret2"), header("Cookie", "s3cret1")],
-        body: body("s3cret body"),
+        body: text_body_input("s3cret body"),
         ..RerunInputs::default()
     };
-    let with_body = Terms { body: Some(BodySource::Text), ..terms(&secret, &[]) };
+    let with_body = Terms { body: Some(BodySource::Text), ..terms_with_targets(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     assert_restored("request", &secret, &with_body, given.clone(), &kinds);
     // A file name without secrets stays in the record, and the file is read again.
@@ -121,7 +125,7 @@ fn a_record_is_restored_with_its_inputs() {
     let from_file =
         RerunInputs { body: Some((BodySource::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     assert_restored("file", &secret, &file, from_file, &kinds[..4]);
-    let mut unix = plan("/", &[], "");
+    let mut unix = post_plan("/", &[], "");
     unix.carriage.unix = Some(format!("/run/{CANARY}"));
     unix.carriage.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
     let unix = run(unix);
@@ -133,8 +137,8 @@ fn a_record_is_restored_with_its_inputs() {
             endpoint: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
             seconds: 5,
         }),
-        output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms(&unix, &[]).output },
-        ..terms(&unix, &[])
+        output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms_with_targets(&unix, &[]).output },
+        ..terms_with_targets(&unix, &[])
     };
     let mut complete_with = complete.clone();
     complete_with.builds.a = Some("KEY=s3cret ./a".into());
@@ -145,7 +149,7 @@ fn a_record_is_restored_with_its_inputs() {
     // Both header fields have the same name. Each header field is a separate input, and the inputs
     // keep their order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
-    let given = texts(&[
+    let given = inputs_from_texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),
         (TextKind::Issuers, &format!("/{CANARY}/ca.pem")),
         (TextKind::Certificate, &format!("/{CANARY}/own.pem")),
@@ -172,23 +176,23 @@ fn a_record_is_restored_with_its_inputs() {
         TextKind::BeforeBlock,
     ];
     assert_restored("terms", &unix, &complete_with, given, &kinds);
-    let whole = Terms { builds: complete_with.builds.clone(), ..terms(&plain, &[]) };
+    let whole = Terms { builds: complete_with.builds.clone(), ..terms_with_targets(&plain, &[]) };
     let mut whole = Terms { ..whole };
     whole.builds.record_commands = true;
     whole.builds.a = Some("./a --port 1".into());
     assert_restored("whole commands", &plain, &whole, RerunInputs::default(), &[]);
-    let mut demo = terms(&plain, &[]);
+    let mut demo = terms_with_targets(&plain, &[]);
     demo.demo = true;
     assert_restored("demo", &plain, &demo, RerunInputs::default(), &[]);
 }
 
 #[test]
 fn urls_with_a_user_are_requested_again() {
-    let side = |target: &str, value: &str| plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
+    let side = |target: &str, value: &str| post_plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
     let (a, b) = ("Basic s3cret1", "Basic s3cret2");
-    let asked = sides(side("/", a), side("/", b));
-    let terms = terms(&asked, &[true, true]);
-    let with = |value: &str| RerunUrl { authorization: Some(value.into()), ..url("/") };
+    let asked = comparison_spec(side("/", a), side("/", b));
+    let terms = terms_with_targets(&asked, &[true, true]);
+    let with = |value: &str| RerunUrl { authorization: Some(value.into()), ..rerun_url("/") };
     let given = |urls: &[RerunUrl]| RerunInputs {
         urls: urls.iter().cloned().collect(),
         headers: vec![header("X-Any", "s3cret")],
@@ -207,11 +211,11 @@ fn urls_with_a_user_are_requested_again() {
         (vec![with(a)], Incomplete::Missing),
         (vec![with(a), with(b), with(b)], Incomplete::Superfluous(TextKind::Url)),
     ] {
-        assert_eq!(complete(&record, &recorded, given(&urls), &mut none), Err(expect));
+        assert_eq!(complete(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(expect));
     }
-    for urls in [[with(a), url("/")], [with(a), RerunUrl { target: "/x".into(), ..with(b) }]] {
+    for urls in [[with(a), rerun_url("/")], [with(a), RerunUrl { target: "/x".into(), ..with(b) }]] {
         assert!(
-            matches!(complete(&record, &recorded, given(&urls), &mut none), Err(Incomplete::Differs(it)) if it.kind == TextKind::Url)
+            matches!(complete(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(Incomplete::Differs(it)) if it.kind == TextKind::Url)
         );
     }
 }
@@ -219,22 +223,23 @@ fn urls_with_a_user_are_requested_again() {
 #[test]
 fn a_rerun_with_different_inputs_is_refused() {
     let (secret, other) = ("/?token=abc", "/?token=def");
-    let plain = run(plan("/", &[("Accept", "a/b")], ""));
-    let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
+    let plain = run(post_plan("/", &[("Accept", "a/b")], ""));
+    let hidden = run(post_plan(secret, &[("X-Any", "s3cret")], "four"));
     let header = |name: &str| vec![header(name, "x")];
     let good = RerunInputs {
-        urls: [url(secret)].into(),
+        urls: [rerun_url(secret)].into(),
         headers: header("X-Any"),
-        body: body("four"),
+        body: text_body_input("four"),
         ..RerunInputs::default()
     };
     let urls = |all: &[RerunUrl]| all.iter().cloned().collect::<VecDeque<_>>();
-    let elsewhere = RerunUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..url(secret) };
+    let elsewhere =
+        RerunUrl { origin: Origin { scheme: "http".into(), host: "i".into(), port: 80 }, ..rerun_url(secret) };
     for (name, asked, given, expect) in [
         (
             "a target for none",
             &plain,
-            RerunInputs { urls: urls(&[url("/")]), ..RerunInputs::default() },
+            RerunInputs { urls: urls(&[rerun_url("/")]), ..RerunInputs::default() },
             "Superfluous(Url)",
         ),
         (
@@ -243,13 +248,18 @@ fn a_rerun_with_different_inputs_is_refused() {
             RerunInputs { headers: header("Accept"), ..RerunInputs::default() },
             "Superfluous(Header)",
         ),
-        ("a body for none", &plain, RerunInputs { body: body("x"), ..RerunInputs::default() }, "Superfluous(Body)"),
-        ("a socket for none", &plain, texts(&[(TextKind::Unix, "/x")]), "Superfluous(Unix)"),
-        ("a command for none", &plain, texts(&[(TextKind::BuildB, "true")]), "Superfluous(BuildB)"),
+        (
+            "a body for none",
+            &plain,
+            RerunInputs { body: text_body_input("x"), ..RerunInputs::default() },
+            "Superfluous(Body)",
+        ),
+        ("a socket for none", &plain, inputs_from_texts(&[(TextKind::Unix, "/x")]), "Superfluous(Unix)"),
+        ("a command for none", &plain, inputs_from_texts(&[(TextKind::BuildB, "true")]), "Superfluous(BuildB)"),
         (
             "another path",
             &hidden,
-            RerunInputs { urls: urls(&[url("/x?token=abc")]), ..good.clone() },
+            RerunInputs { urls: urls(&[rerun_url("/x?token=abc")]), ..good.clone() },
             "Differs(MissingInput { kind: Url",
         ),
         (
@@ -261,36 +271,37 @@ fn a_rerun_with_different_inputs_is_refused() {
         (
             "no secret",
             &hidden,
-            RerunInputs { urls: urls(&[url("/")]), ..good.clone() },
+            RerunInputs { urls: urls(&[rerun_url("/")]), ..good.clone() },
             "Differs(MissingInput { kind: Url",
         ),
         ("another header", &hidden, RerunInputs { headers: header("Y"), ..good.clone() }, "Missing"),
         (
             "a body of another length",
             &hidden,
-            RerunInputs { body: body("five5"), ..good.clone() },
+            RerunInputs { body: text_body_input("five5"), ..good.clone() },
             "Differs(MissingInput { kind: Body",
         ),
         (
             "another body",
             &hidden,
-            RerunInputs { body: body("fear"), ..good.clone() },
+            RerunInputs { body: text_body_input("fear"), ..good.clone() },
             "Differs(MissingInput { kind: Body",
         ),
     ] {
-        let terms = Terms { body: Some(BodySource::Text), ..terms(asked, &[]) };
-        let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());
+        let terms = Terms { body: Some(BodySource::Text), ..terms_with_targets(asked, &[]) };
+        let outcome = complete(&asked.record(), &terms.record(), given, &mut read_no_traffic_file).map(|_| ());
         assert!(format!("{outcome:?}").starts_with(&format!("Err({expect}")), "{name}: {outcome:?}");
     }
-    let side = |target: &str| plan(target, &[], "");
+    let side = |target: &str| post_plan(target, &[], "");
     for (asked, given, good) in [
-        (sides(side(secret), side(other)), [secret, other], true),
-        (sides(side(secret), side(other)), [secret, secret], false),
-        (sides(side(secret), side(secret)), [secret, secret], true),
-        (sides(side(secret), side(secret)), [secret, other], false),
+        (comparison_spec(side(secret), side(other)), [secret, other], true),
+        (comparison_spec(side(secret), side(other)), [secret, secret], false),
+        (comparison_spec(side(secret), side(secret)), [secret, secret], true),
+        (comparison_spec(side(secret), side(secret)), [secret, other], false),
     ] {
-        let given = RerunInputs { urls: given.into_iter().map(url).collect(), ..RerunInputs::default() };
-        let outcome = complete(&asked.record(), &terms(&asked, &[]).record(), given, &mut none);
+        let given = RerunInputs { urls: given.into_iter().map(rerun_url).collect(), ..RerunInputs::default() };
+        let outcome =
+            complete(&asked.record(), &terms_with_targets(&asked, &[]).record(), given, &mut read_no_traffic_file);
         assert_eq!(outcome.is_ok(), good, "{outcome:?}");
     }
 }
@@ -300,11 +311,12 @@ fn a_rerun_with_different_inputs_is_refused() {
 #[test]
 fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
-        let mut fitted = plan("/", &[], "");
+        let mut fitted = post_plan("/", &[], "");
         fitted.carriage.connections_max = 32;
         let asked = run(fitted);
-        let terms = Terms { connections_max: asked_for, ..terms(&asked, &[]) };
-        let (again, _) = complete(&asked.record(), &terms.record(), RerunInputs::default(), &mut none).expect("whole");
+        let terms = Terms { connections_max: asked_for, ..terms_with_targets(&asked, &[]) };
+        let (again, _) = complete(&asked.record(), &terms.record(), RerunInputs::default(), &mut read_no_traffic_file)
+            .expect("whole");
         assert_eq!(again.plans()[0].carriage.connections_max, expect);
     }
 }
@@ -313,7 +325,7 @@ fn a_requested_number_of_connections_is_repeated() {
 /// from the recorded traffic.
 #[test]
 fn a_rerun_reads_the_traffic_file_again() {
-    let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
+    let mut mixed = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
     mixed.traffic.routes.push(Route::new(Request::get()));
     (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
     let asked = run(mixed.clone());
@@ -326,16 +338,16 @@ fn a_rerun_reads_the_traffic_file_again() {
         in_turn: false,
         timeout_ns: 1,
     };
-    let terms = Terms { mix: Some(mix.clone()), ..terms(&asked, &[]) };
+    let terms = Terms { mix: Some(mix.clone()), ..terms_with_targets(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&recorded).expect("serialises");
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [TextKind::Url, TextKind::Header, TextKind::Traffic]);
     let given = RerunInputs {
-        urls: [RerunUrl { text: "http://h/?token=abc".into(), ..url("/?token=abc") }].into(),
+        urls: [RerunUrl { text: "http://h/?token=abc".into(), ..rerun_url("/?token=abc") }].into(),
         headers: vec![header("X-Any", "s3cret")],
-        ..texts(&[(TextKind::Traffic, &mix.file)])
+        ..inputs_from_texts(&[(TextKind::Traffic, &mix.file)])
     };
     let from = |traffic: &Traffic| Some(vec![FromFile { traffic: traffic.clone(), arrivals: None }]);
     let mut of_file = |read: &Terms<String>| from(&mixed.traffic).filter(|_| read.mix.as_ref() == Some(&mix));
@@ -348,7 +360,7 @@ fn a_rerun_reads_the_traffic_file_again() {
     more.setup_teardown.setup.push(OneOffRoute { route: Route::new(Request::get()), times: 1, may_fail: false });
     let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&more));
     assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
-    assert_eq!(complete(&record, &recorded, given.clone(), &mut none), Err(Incomplete::Unread));
+    assert_eq!(complete(&record, &recorded, given.clone(), &mut read_no_traffic_file), Err(Incomplete::Unread));
     for (name, given, expect) in [
         ("no file", RerunInputs { texts: Default::default(), ..given.clone() }, Incomplete::Missing),
         ("no base", RerunInputs { urls: VecDeque::new(), ..given.clone() }, Incomplete::Missing),
@@ -364,8 +376,8 @@ fn a_rerun_reads_the_traffic_file_again() {
 }
 
 /// Creates a load that replays four requests from an access log.
-fn replayed(last_ns: u64, status: u16) -> Plan {
-    let mut plan = plan("/items?token=abc", &[("X-Any", "s3cret")], "");
+fn log_replay_plan(last_ns: u64, status: u16) -> Plan {
+    let mut plan = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "");
     let mut targets = ListedTargets::default();
     let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
@@ -379,7 +391,7 @@ fn replayed(last_ns: u64, status: u16) -> Plan {
 
 #[test]
 fn a_rerun_needs_the_same_log() {
-    let asked = run(replayed(9, 200));
+    let asked = run(log_replay_plan(9, 200));
     let replay = ReplayTerms {
         logs: vec!["access.log".to_owned(), format!("/tmp/{CANARY}/access.log")],
         target: "http://h/".to_owned(),
@@ -395,17 +407,17 @@ fn a_rerun_needs_the_same_log() {
         length_ns: None,
         draws_sessions: false,
     };
-    let terms = Terms { replay: Some(replay), ..terms(&asked, &[]) };
+    let terms = Terms { replay: Some(replay), ..terms_with_targets(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&(&record, &recorded)).expect("serialises");
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
     let given = RerunInputs {
         headers: vec![header("X-Any", "s3cret")],
         // If the record does not name one of the logs, the user must give all logs again.
-        ..texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
+        ..inputs_from_texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
     };
     let read = |last_ns: u64, status: u16| {
-        let plan = replayed(last_ns, status);
+        let plan = log_replay_plan(last_ns, status);
         let LoadShape::Given { arrivals } = plan.load.shape else { panic!("no moments") };
         move |_: &Terms<String>| {
             Some(vec![FromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])

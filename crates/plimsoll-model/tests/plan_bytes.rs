@@ -12,31 +12,31 @@ use plimsoll_model::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn text(rng: &mut Rng) -> String {
+fn random_text(rng: &mut Rng) -> String {
     (0..rng.below(8)).map(|_| ['a', 'Z', '0', '/', ' ', 'ä', '\n', '%'][rng.below(8) as usize]).collect()
 }
 
-fn blob(rng: &mut Rng) -> Vec<u8> {
+fn random_bytes(rng: &mut Rng) -> Vec<u8> {
     let length = [0, 1, 127, 128, 5_000][rng.below(5) as usize];
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
-fn some<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
+fn random_option<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
     (rng.below(2) == 0).then(|| make(rng))
 }
 
-fn list<T>(rng: &mut Rng, least: u64, make: impl Fn(&mut Rng) -> T) -> Vec<T> {
+fn random_list<T>(rng: &mut Rng, least: u64, make: impl Fn(&mut Rng) -> T) -> Vec<T> {
     (0..least + rng.below(4)).map(|_| make(rng)).collect()
 }
 
-fn route(rng: &mut Rng) -> Route {
+fn random_route(rng: &mut Rng) -> Route {
     Route {
-        label: text(rng),
+        label: random_text(rng),
         request: Request {
-            method: text(rng),
-            target: text(rng),
-            headers: list(rng, 0, |rng| (text(rng), text(rng))),
-            body: blob(rng),
+            method: random_text(rng),
+            target: random_text(rng),
+            headers: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
+            body: random_bytes(rng),
         },
         weight: rng.below(1 << 32) as u32,
         ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
@@ -47,26 +47,26 @@ fn route(rng: &mut Rng) -> Route {
             body: rng.below(2) == 0,
         },
         expect: Expectations {
-            within_ns: some(rng, |rng| rng.below(1 << 50)),
-            headers: list(rng, 0, |rng| (text(rng), text_expected(rng))),
-            json: list(rng, 0, |rng| (json_path(rng), json_expected(rng))),
-            body: some(rng, text_expected),
+            within_ns: random_option(rng, |rng| rng.below(1 << 50)),
+            headers: random_list(rng, 0, |rng| (random_text(rng), text_expected(rng))),
+            json: random_list(rng, 0, |rng| (json_path(rng), json_expected(rng))),
+            body: random_option(rng, text_expected),
         },
-        captures: list(rng, 0, |rng| AnswerCapture {
-            name: text(rng),
+        captures: random_list(rng, 0, |rng| AnswerCapture {
+            name: random_text(rng),
             from: match rng.below(4) {
                 0 => CaptureSource::Json(json_path(rng)),
-                1 => CaptureSource::Regex(text(rng)),
+                1 => CaptureSource::Regex(random_text(rng)),
                 2 => CaptureSource::Header("Location".into()),
                 _ => CaptureSource::Cookie("sid".into()),
             },
-            default: some(rng, text),
+            default: random_option(rng, random_text),
         }),
         follow: rng.below(1 + u64::from(Route::FOLLOW_MAX)) as u8,
-        grpc: some(rng, |rng| GrpcCall {
+        grpc: random_option(rng, |rng| GrpcCall {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
-            content: some(rng, blob),
-            types: some(rng, |rng| blob(rng).into()),
+            content: random_option(rng, random_bytes),
+            types: random_option(rng, |rng| random_bytes(rng).into()),
             returns_stream: rng.below(2) == 1,
             in_turn: rng.below(2) == 1,
         }),
@@ -74,25 +74,25 @@ fn route(rng: &mut Rng) -> Route {
 }
 
 /// A scenario that contains every kind of operation.
-fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
+fn random_scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let ns = |rng: &mut Rng| rng.below(1 << 40);
     let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, may_continue: rng.below(2) == 0 }];
     for _ in 0..rng.below(6) {
         let at = ops.len() as u32;
         ops.push(match rng.below(9) {
-            8 => SessionOp::Think(Think::Pick(list(rng, 1, ns).into())),
+            8 => SessionOp::Think(Think::Pick(random_list(rng, 1, ns).into())),
             0 => SessionOp::Think(Think::Fixed(ns(rng))),
             1 => SessionOp::Think(Think::Uniform(5, 5 + ns(rng))),
             2 => SessionOp::Think(Think::Exponential(ns(rng))),
             3 => SessionOp::Think(Think::LogNormal(ns(rng), rng.below(10_000) as u32)),
-            4 => SessionOp::Unless { text: text(rng), empty: rng.below(2) == 0, to: at + 1 },
+            4 => SessionOp::Unless { text: random_text(rng), empty: rng.below(2) == 0, to: at + 1 },
             5 => SessionOp::Once { to: at + 1 },
             6 => SessionOp::Answered { to: at + 1 },
             _ => SessionOp::Repeat { times: 1 + rng.below(9) as u32, from: rng.below(at.into()) as u32, depth: 3 },
         });
     }
     let (own_connection, cookies) = (rng.below(2) == 0, rng.below(2) == 0);
-    Scenario { name: text(rng), weight: 1 + rng.below(9) as u32, own_connection, cookies, ops }
+    Scenario { name: random_text(rng), weight: 1 + rng.below(9) as u32, own_connection, cookies, ops }
 }
 
 fn json_path(rng: &mut Rng) -> JsonPath {
@@ -100,7 +100,11 @@ fn json_path(rng: &mut Rng) -> JsonPath {
 }
 
 fn text_expected(rng: &mut Rng) -> TextExpectation {
-    if rng.below(2) == 0 { TextExpectation::Holds(text(rng)) } else { TextExpectation::Matches(text(rng)) }
+    if rng.below(2) == 0 {
+        TextExpectation::Holds(random_text(rng))
+    } else {
+        TextExpectation::Matches(random_text(rng))
+    }
 }
 
 fn json_expected(rng: &mut Rng) -> JsonExpectation {
@@ -108,25 +112,29 @@ fn json_expected(rng: &mut Rng) -> JsonExpectation {
         0 => JsonExpectation::Null,
         1 => JsonExpectation::Flag(rng.below(2) == 0),
         2 => JsonExpectation::Number("12.50".into()),
-        _ => JsonExpectation::Text(text(rng)),
+        _ => JsonExpectation::Text(random_text(rng)),
     }
 }
 
-fn data(rng: &mut Rng) -> Arc<Data> {
+fn random_data_table(rng: &mut Rng) -> Arc<Data> {
     let pick = [Pick::Sequential, Pick::Random, Pick::Unique, Pick::Zipf { exponent_milli: rng.below(5_000) as u32 }];
-    let mut data = Data::new(text(rng), list(rng, 1, text), pick[rng.below(4) as usize], rng.below(2) == 0);
+    let mut data =
+        Data::new(random_text(rng), random_list(rng, 1, random_text), pick[rng.below(4) as usize], rng.below(2) == 0);
     for _ in 0..rng.below(5) {
-        let cells: Vec<String> = data.columns.iter().map(|_| text(rng)).collect();
+        let cells: Vec<String> = data.columns.iter().map(|_| random_text(rng)).collect();
         data.push(cells.iter().map(String::as_str)).expect("room");
     }
     Arc::new(data)
 }
 
-fn shape(rng: &mut Rng) -> LoadShape {
+fn random_load_shape(rng: &mut Rng) -> LoadShape {
     let level = |rng: &mut Rng| rng.next_f64() * 1e6;
-    let stage =
-        |rng: &mut Rng| Stage { from: level(rng), to: level(rng), duration_ns: some(rng, |rng| rng.below(1 << 40)) };
-    let curve = Curve { stages: list(rng, 1, stage) };
+    let stage = |rng: &mut Rng| Stage {
+        from: level(rng),
+        to: level(rng),
+        duration_ns: random_option(rng, |rng| rng.below(1 << 40)),
+    };
+    let curve = Curve { stages: random_list(rng, 1, stage) };
     match rng.below(3) {
         0 => LoadShape::Closed { users: curve },
         1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
@@ -134,7 +142,7 @@ fn shape(rng: &mut Rng) -> LoadShape {
     }
 }
 
-fn address(rng: &mut Rng) -> std::net::SocketAddr {
+fn random_socket_address(rng: &mut Rng) -> std::net::SocketAddr {
     let port = rng.below(1 << 16) as u16;
     match rng.below(2) {
         0 => (std::net::Ipv4Addr::from(rng.next_u64() as u32), port).into(),
@@ -145,21 +153,21 @@ fn address(rng: &mut Rng) -> std::net::SocketAddr {
     }
 }
 
-fn tls(rng: &mut Rng) -> TlsSpec {
+fn random_tls_options(rng: &mut Rng) -> TlsSpec {
     TlsSpec {
-        server_name: text(rng),
+        server_name: random_text(rng),
         verify: rng.below(2) == 0,
         resume: rng.below(2) == 0,
-        alpn: list(rng, 0, text),
-        roots: list(rng, 0, blob),
-        certificate_pem: some(rng, blob),
-        key_pem: some(rng, blob),
+        alpn: random_list(rng, 0, random_text),
+        roots: random_list(rng, 0, random_bytes),
+        certificate_pem: random_option(rng, random_bytes),
+        key_pem: random_option(rng, random_bytes),
     }
 }
 
 /// Gives the plan a list of arrival times, and in half of the cases also a request list.
-fn replayed(rng: &mut Rng, plan: &mut Plan) {
-    let mut starts_ns = list(rng, 1, |rng| rng.below(1 << 40));
+fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
+    let mut starts_ns = random_list(rng, 1, |rng| rng.below(1 << 40));
     starts_ns.sort_unstable();
     plan.load.warmup_ns = starts_ns[0];
     let end_ns = starts_ns[starts_ns.len() - 1] + 1_000_000_000;
@@ -170,7 +178,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         return;
     }
     let mut targets = ListedTargets::default();
-    for target in &list(rng, 1, text) {
+    for target in &random_list(rng, 1, random_text) {
         let _ = targets.push(target);
     }
     let entry = |rng: &mut Rng| ListedRequest {
@@ -183,7 +191,7 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
         speed_milli: rng.next_u64(),
         scale_milli: rng.next_u64(),
         lines: rng.next_u64(),
-        skip_counts: list(rng, 0, |rng| (text(rng), rng.next_u64())).into_iter().collect(),
+        skip_counts: random_list(rng, 0, |rng| (random_text(rng), rng.next_u64())).into_iter().collect(),
         has_whole_seconds: rng.below(2) == 0,
         sessions: (rng.below(2) == 0).then(|| SessionsFacts {
             sessions: rng.next_u64(),
@@ -211,46 +219,54 @@ fn replayed(rng: &mut Rng, plan: &mut Plan) {
 }
 
 /// A random executable plan.
-fn plan(seed: u64) -> Plan {
+fn random_plan(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed);
-    let mut plan = Plan::get(&text(rng), rng.below(1 << 16) as u16, list(rng, 0, address), shape(rng));
-    plan.traffic.origin.scheme = text(rng);
-    plan.traffic.routes = list(rng, 1, route);
+    let mut plan = Plan::get(
+        &random_text(rng),
+        rng.below(1 << 16) as u16,
+        random_list(rng, 0, random_socket_address),
+        random_load_shape(rng),
+    );
+    plan.traffic.origin.scheme = random_text(rng);
+    plan.traffic.routes = random_list(rng, 1, random_route);
     plan.traffic.routes[0].weight |= 1;
-    plan.traffic.data = list(rng, 0, data);
-    plan.traffic.variables = list(rng, 0, |rng| (text(rng), text(rng)));
+    plan.traffic.data = random_list(rng, 0, random_data_table);
+    plan.traffic.variables = random_list(rng, 0, |rng| (random_text(rng), random_text(rng)));
     if rng.below(2) == 0 {
         plan.traffic.choice = Choice::Scenarios;
-        plan.traffic.scenarios = list(rng, 1, |rng| scenario(rng, 1));
+        plan.traffic.scenarios = random_list(rng, 1, |rng| random_scenario(rng, 1));
     }
-    let once =
-        |rng: &mut Rng| OneOffRoute { route: route(rng), times: 1 + rng.below(9) as u32, may_fail: rng.below(2) == 0 };
-    plan.traffic.setup_teardown = SetupTeardown {
-        setup: list(rng, 0, once),
-        cleanup: list(rng, 0, once),
-        captured_values: list(rng, 0, |rng| (text(rng), text(rng))),
+    let once = |rng: &mut Rng| OneOffRoute {
+        route: random_route(rng),
+        times: 1 + rng.below(9) as u32,
+        may_fail: rng.below(2) == 0,
     };
-    plan.traffic.first = some(rng, |rng| rng.below(1 << 16) as u16);
+    plan.traffic.setup_teardown = SetupTeardown {
+        setup: random_list(rng, 0, once),
+        cleanup: random_list(rng, 0, once),
+        captured_values: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
+    };
+    plan.traffic.first = random_option(rng, |rng| rng.below(1 << 16) as u16);
     plan.traffic.redact = [Redact::Secrets, Redact::All, Redact::SecretsButBodies][rng.below(3) as usize];
     plan.load.seed = rng.next_u64();
-    plan.load.requests_max = some(rng, |rng| rng.below(1 << 50));
-    plan.load.duration_ns = some(rng, |rng| rng.below(1 << 50));
+    plan.load.requests_max = random_option(rng, |rng| rng.below(1 << 50));
+    plan.load.duration_ns = random_option(rng, |rng| rng.below(1 << 50));
     plan.load.warmup_ns = rng.below(1 << 50);
     plan.load.grace_ns = rng.below(1 << 50);
     plan.load.new_users = rng.below(2) == 0;
     plan.load.connections_ready = rng.below(1 << 32) as u32;
     plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
     if rng.below(4) == 0 {
-        replayed(rng, &mut plan);
+        add_replayed_arrivals(rng, &mut plan);
     }
-    plan.carriage.unix = some(rng, text);
-    plan.carriage.resolve = some(rng, |rng| ResolveSpec {
-        host: text(rng),
+    plan.carriage.unix = random_option(rng, random_text);
+    plan.carriage.resolve = random_option(rng, |rng| ResolveSpec {
+        host: random_text(rng),
         port: rng.below(1 << 16) as u16,
         every_ns: rng.next_u64(),
         public: rng.below(2) == 0,
     });
-    plan.carriage.tls = some(rng, tls);
+    plan.carriage.tls = random_option(rng, random_tls_options);
     plan.carriage.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.below(3) as usize];
     plan.carriage.streams_max = 1 + rng.below(1 << 31) as u32;
     plan.carriage.keep_alive = rng.below(2) == 0;
@@ -262,14 +278,14 @@ fn plan(seed: u64) -> Plan {
 proptest! {
     #[test]
     fn a_plan_round_trips(seed in any::<u64>()) {
-        let plan = plan(seed);
+        let plan = random_plan(seed);
         prop_assert!(plan.is_bounded());
         prop_assert_eq!(Plan::from_bytes(&plan.to_bytes()), Ok(plan));
     }
 
     #[test]
     fn a_truncated_plan_is_refused(seed in any::<u64>(), at in any::<prop::sample::Index>()) {
-        let bytes = plan(seed).to_bytes();
+        let bytes = random_plan(seed).to_bytes();
         prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
     }
 
@@ -277,7 +293,7 @@ proptest! {
     /// again, and its numbers are bounded.
     #[test]
     fn damaged_plan_bytes_are_a_valid_plan_or_refused(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
-        let mut bytes = plan(seed).to_bytes();
+        let mut bytes = random_plan(seed).to_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
         if let Ok(other) = Plan::from_bytes(&bytes) {
@@ -296,7 +312,7 @@ proptest! {
 
 #[test]
 fn invalid_plan_bytes_are_refused() {
-    let whole = plan(1).to_bytes();
+    let whole = random_plan(1).to_bytes();
     let with = |extra: &[u8]| [&whole[..], extra].concat();
     let mut other = whole.clone();
     other[2] = 99;
@@ -316,10 +332,10 @@ fn invalid_plan_bytes_are_refused() {
 
 #[test]
 fn a_plan_without_requests_is_refused() {
-    let mut none = plan(2);
+    let mut none = random_plan(2);
     none.traffic.routes.clear();
     assert_eq!(Plan::from_bytes(&none.to_bytes()), Err(PlanError::NotAPlan));
-    let mut never = plan(2);
+    let mut never = random_plan(2);
     never.traffic.routes.iter_mut().for_each(|route| route.weight = 0);
     assert_eq!(Plan::from_bytes(&never.to_bytes()), Err(PlanError::NotAPlan));
 }

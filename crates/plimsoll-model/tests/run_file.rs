@@ -8,7 +8,7 @@ use plimsoll_model::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
+fn random_histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
     let mut dense = Histogram::new();
     for _ in 0..rng.below(values + 1) {
         let bits = 1 + rng.below(43);
@@ -24,7 +24,7 @@ fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
     }
     match held {
         FigureMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
-        FigureMut::Times(times) => *times = histogram(rng, 20),
+        FigureMut::Times(times) => *times = random_histogram(rng, 20),
         FigureMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
         FigureMut::Ledger(ledger) => {
             *ledger = Ledger {
@@ -45,7 +45,7 @@ fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
 
 /// A random interval with all figures of the table of measures, so that a figure added to the table
 /// is tested too.
-fn interval(rng: &mut Rng) -> Interval {
+fn random_interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
     interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
     for route in [0, 1, 7, 300] {
@@ -56,7 +56,7 @@ fn interval(rng: &mut Rng) -> Interval {
     interval
 }
 
-fn plan() -> Plan {
+fn plan_with_secrets() -> Plan {
     let shape = LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson };
     let mut plan = Plan::get("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")], shape);
     plan.traffic.routes[0].request = Request {
@@ -68,7 +68,7 @@ fn plan() -> Plan {
     plan
 }
 
-fn probes(rng: &mut Rng) -> Probes {
+fn random_probes(rng: &mut Rng) -> Probes {
     let mut probes = Probes { cpu_ns: rng.below(99), wall_ns: rng.below(99), ..Probes::default() };
     for (name, kind, unit) in [
         ("server.cpu", SeriesKind::Counter, "ns"),
@@ -129,7 +129,7 @@ fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
 }
 
 /// Agents of a fleet, ascending by name.
-fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
+fn random_agents(rng: &mut Rng) -> Vec<AgentAccount> {
     let agent = |rng: &mut Rng, name: &str| {
         let mut agent = AgentAccount::new(name, 1 + rng.below(4) as u32);
         agent.ledger = Ledger { scheduled: rng.below(99), unsent: rng.below(9), ..Ledger::default() };
@@ -145,10 +145,10 @@ fn agents(rng: &mut Rng) -> Vec<AgentAccount> {
 }
 
 fn run(rng: &mut Rng) -> Run {
-    let mut run = Run::new(plan().record());
+    let mut run = Run::new(plan_with_secrets().record());
     for index in 0..rng.below(6) as u32 {
         if rng.below(5) > 0 {
-            run.intervals.insert(index, interval(rng));
+            run.intervals.insert(index, random_interval(rng));
         }
     }
     let reasons = [Stop::Interrupted, Stop::Condition("errors > 5 %".into())];
@@ -158,11 +158,11 @@ fn run(rng: &mut Rng) -> Run {
         n => Some(LoadEnd::Stopped(reasons[n as usize - 2].clone())),
     };
     run.window_ns = (0, rng.below(600_000_000));
-    run.probes = probes(rng);
+    run.probes = random_probes(rng);
     // Failed responses and the agents' figures are written to the run file only when the load ends.
     if run.ending.is_some() {
         run.failed_answers = failed_answers(rng);
-        run.agents = agents(rng);
+        run.agents = random_agents(rng);
     }
     run
 }
@@ -170,7 +170,7 @@ fn run(rng: &mut Rng) -> Run {
 /// An experiment whose kind depends on the seed. The experiment's plan has no secrets, as in a
 /// record.
 fn run_spec(seed: u64) -> ExperimentSpec {
-    let plan = plan().record();
+    let plan = plan_with_secrets().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
     let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
     let blocks = BlocksSpec {
@@ -222,7 +222,7 @@ fn run_spec(seed: u64) -> ExperimentSpec {
     }
 }
 
-fn terms(targets: usize) -> Terms<RedactedText> {
+fn recorded_terms(targets: usize) -> Terms<RedactedText> {
     let complete = Terms {
         targets: vec![Default::default(); targets],
         issuers: Some("/etc/ca.pem".to_owned()),
@@ -232,7 +232,7 @@ fn terms(targets: usize) -> Terms<RedactedText> {
     complete.record()
 }
 
-fn experiment(seed: u64) -> Experiment {
+fn random_experiment(seed: u64) -> Experiment {
     let mut rng = Rng::new(seed);
     let mut trials = Vec::new();
     for number in 0..3 {
@@ -250,7 +250,7 @@ fn experiment(seed: u64) -> Experiment {
         spec: run_spec(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
-        terms: Some(Box::new(terms(run_spec(seed).plans().len()))),
+        terms: Some(Box::new(recorded_terms(run_spec(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
         start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
@@ -270,7 +270,7 @@ fn experiment(seed: u64) -> Experiment {
 proptest! {
     #[test]
     fn an_experiment_round_trips(seed in any::<u64>()) {
-        let experiment = experiment(seed);
+        let experiment = random_experiment(seed);
         let decoded = codec::decode(&codec::encode(&experiment)).expect("a run file");
         prop_assert_eq!(decoded.damage, None);
         prop_assert_eq!(decoded.experiment, experiment);
@@ -294,7 +294,7 @@ proptest! {
     #[test]
     fn merging_intervals_is_associative_and_parallel_merging_commutes(seed in any::<u64>()) {
         let mut rng = Rng::new(seed);
-        let [a, b, c] = std::array::from_fn(|_| interval(&mut rng));
+        let [a, b, c] = std::array::from_fn(|_| random_interval(&mut rng));
         type Merge = fn(&mut Interval, &Interval);
         for merge in [Interval::merge_parallel as Merge, Interval::merge_after] {
             let merged = |x: &Interval, y: &Interval| { let mut sum = x.clone(); merge(&mut sum, y); sum };
@@ -313,7 +313,7 @@ proptest! {
 
     #[test]
     fn a_truncated_file_gives_all_complete_frames(seed in any::<u64>(), cut in 0.0..1.0f64) {
-        let experiment = experiment(seed);
+        let experiment = random_experiment(seed);
         let bytes = codec::encode(&experiment);
         let cut = (cut * bytes.len() as f64) as usize;
         match codec::decode(&bytes[..cut]) {
@@ -362,9 +362,9 @@ proptest! {
 /// bytes are refused, and the decoder never panics.
 #[test]
 fn frames_decode_from_any_split() {
-    let file = codec::encode(&experiment(7));
+    let file = codec::encode(&random_experiment(7));
     let sent = &file[codec::MAGIC.len()..];
-    let mut rng = Rng::new(seed());
+    let mut rng = Rng::new(seed_from_environment());
     for _ in 0..20 {
         let (mut arrived, mut come, mut again) = (Vec::new(), 0, Vec::new());
         while come < sent.len() || !arrived.is_empty() {
@@ -385,14 +385,14 @@ fn frames_decode_from_any_split() {
         Some(bytes.is_empty())
     };
     assert_eq!(whole(sent), Some(true));
-    let (damaged, believed) = fuzz(sent, &mut Rng::new(seed()), 5_000, whole);
+    let (damaged, believed) = read_damaged_copies(sent, &mut Rng::new(seed_from_environment()), 5_000, whole);
     assert!(believed <= 20, "{believed} damaged streams were believed, {damaged} were not");
     assert!(codec::first_frame(&[0xff; 64]).is_err(), "a length that no frame has");
 }
 
 /// Reads damaged copies of `file` with `read`. Returns the numbers of copies that were recognised
 /// as damaged, and of copies that were accepted as intact.
-fn fuzz(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<bool>) -> (u32, u32) {
+fn read_damaged_copies(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<bool>) -> (u32, u32) {
     let (mut damaged, mut whole) = (0, 0);
     for _ in 0..rounds {
         let mut bytes = file.to_vec();
@@ -421,7 +421,7 @@ fn fuzz(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[u8]) -> Option<
     (damaged, whole)
 }
 
-fn seed() -> u64 {
+fn seed_from_environment() -> u64 {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     seed
@@ -429,22 +429,22 @@ fn seed() -> u64 {
 
 #[test]
 fn damage_is_reported_and_never_panics() {
-    let seed = seed();
-    let file = codec::encode(&experiment(seed));
+    let seed = seed_from_environment();
+    let file = codec::encode(&random_experiment(seed));
     let complete = |bytes: &[u8]| {
         let decoded = codec::decode(bytes).ok()?;
         Some(decoded.damage.is_none() && decoded.experiment.elapsed_ns.is_some())
     };
     assert_eq!(complete(&file), Some(true));
-    let (damaged, whole) = fuzz(&file, &mut Rng::new(seed), 20_000, complete);
+    let (damaged, whole) = read_damaged_copies(&file, &mut Rng::new(seed), 20_000, complete);
     // A damaged copy may be accepted only if the random noise restored the original bytes.
     assert!(whole <= 20, "{whole} damaged files were believed, {damaged} were not");
 }
 
 #[test]
 fn the_fuzz_driver_detects_a_wrong_decoder() {
-    let file = codec::encode(&experiment(1));
-    let (_, whole) = fuzz(&file, &mut Rng::new(1), 500, |_| Some(true));
+    let file = codec::encode(&random_experiment(1));
+    let (_, whole) = read_damaged_copies(&file, &mut Rng::new(1), 500, |_| Some(true));
     assert_eq!(whole, 500, "a reader that believes everything is caught");
 }
 
@@ -470,7 +470,7 @@ fn files_of_other_formats_are_recognised() {
 /// needs.
 #[test]
 fn files_of_the_previous_version_are_read() {
-    let experiment = Experiment { terms: None, ..experiment(5) };
+    let experiment = Experiment { terms: None, ..random_experiment(5) };
     let mut bytes = codec::encode(&experiment);
     bytes[7] = 2;
     assert_eq!(codec::decode(&bytes).expect("a run file").experiment, experiment);
@@ -478,7 +478,7 @@ fn files_of_the_previous_version_are_read() {
 
 #[test]
 fn unknown_frames_are_skipped() {
-    let experiment = experiment(5);
+    let experiment = random_experiment(5);
     let mut bytes = codec::encode(&experiment);
     let payload = [77u8, 1, 2, 3];
     bytes.extend_from_slice(&3u32.to_le_bytes());
@@ -491,15 +491,19 @@ fn unknown_frames_are_skipped() {
 
 #[test]
 fn probes_written_in_parts_are_read_whole() {
-    let mut rng = Rng::new(seed());
+    let mut rng = Rng::new(seed_from_environment());
     for _ in 0..200 {
-        let parts: Vec<Probes> = (0..3).map(|_| probes(&mut rng)).collect();
-        let mut whole = Run { ending: None, ..Run::new(plan().record()) };
+        let parts: Vec<Probes> = (0..3).map(|_| random_probes(&mut rng)).collect();
+        let mut whole = Run { ending: None, ..Run::new(plan_with_secrets().record()) };
         parts.iter().for_each(|part| whole.probes.merge(part));
         let before = Experiment {
-            trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run: Run::new(plan()) }],
+            trials: vec![Trial {
+                tag: Tag::for_purpose(Purpose::Run),
+                start_ns: 0,
+                run: Run::new(plan_with_secrets()),
+            }],
             elapsed_ns: None,
-            ..experiment(1)
+            ..random_experiment(1)
         };
         let mut bytes = codec::encode(&before);
         parts.into_iter().flat_map(codec::Frame::probe_frames).for_each(|frame| frame.encode(&mut bytes));
@@ -511,18 +515,18 @@ fn probes_written_in_parts_are_read_whole() {
 
 #[test]
 fn a_recorded_plan_holds_no_secret() {
-    let mut run = Run::new(plan());
+    let mut run = Run::new(plan_with_secrets());
     run.ending = Some(LoadEnd::Finished);
     let trials = vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }];
-    let asked = ExperimentSpec::Run(RunSpec { plan: plan().record(), stop_if: None, profiles: None });
-    let bytes = codec::encode(&Experiment { trials, spec: asked, ..experiment(2) });
+    let asked = ExperimentSpec::Run(RunSpec { plan: plan_with_secrets().record(), stop_if: None, profiles: None });
+    let bytes = codec::encode(&Experiment { trials, spec: asked, ..random_experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
 }
 
 #[test]
 fn ticks_merge_into_longer_intervals() {
     let mut run = Run::new({
-        let mut plan = plan();
+        let mut plan = plan_with_secrets();
         plan.load.interval_ns = 1_000_000_000;
         plan
     });

@@ -102,7 +102,7 @@ impl FetchError {
         }
     }
 
-    fn other(text: impl Into<String>) -> FetchError {
+    fn other_error(text: impl Into<String>) -> FetchError {
         FetchError::Other(text.into())
     }
 }
@@ -120,7 +120,7 @@ pub fn fetch(
 ) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
-        return Err(FetchError::other(
+        return Err(FetchError::other_error(
             "plimsoll fetches files only over plain HTTP: fetch the file with another program, and give the file",
         ));
     }
@@ -184,7 +184,9 @@ fn fetch_at(
             reason = system_text(&error)
         )),
         NoResponse::TooLong => FetchError::Other(format!("{address} sent more data than plimsoll accepts")),
-        NoResponse::Interrupted => FetchError::other("the user stopped plimsoll before the response was complete"),
+        NoResponse::Interrupted => {
+            FetchError::other_error("the user stopped plimsoll before the response was complete")
+        }
         error => FetchError::Other(error.text(&address.to_string(), CONNECT_TIMEOUT, false)),
     })?;
     Ok(FetchResponse { status: reply.status, body })

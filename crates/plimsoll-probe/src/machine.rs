@@ -57,7 +57,7 @@ impl MachineProbe {
         }
     }
 
-    fn host(&mut self, sink: &mut Sink) {
+    fn sample_host_cpu(&mut self, sink: &mut Sink) {
         let tick_ns = 1e9 / ticks_per_second() as f64;
         match self.stat.read(&mut self.buffer, host::parse_stat) {
             Ok(stat) => {
@@ -127,7 +127,7 @@ impl MachineProbe {
 
 impl Probe for MachineProbe {
     fn sample(&mut self, sink: &mut Sink) {
-        self.host(sink);
+        self.sample_host_cpu(sink);
         self.kernel.sample(sink);
         let others_ns = self.others_cpu_ns();
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {

@@ -9,7 +9,7 @@ pub struct OptionalFile {
 
 impl OptionalFile {
     pub fn open(path: &str) -> OptionalFile {
-        OptionalFile { source: ProcFile::open(path).map_err(|error| reason(path, &error)) }
+        OptionalFile { source: ProcFile::open(path).map_err(|error| unreadable_file_reason(path, &error)) }
     }
 
     /// Reads and parses the file. The error is the reason why the file could not be read or parsed.
@@ -20,7 +20,7 @@ impl OptionalFile {
     }
 }
 
-fn reason(path: &str, error: &std::io::Error) -> String {
+fn unreadable_file_reason(path: &str, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => format!("{path} is not there"),
         _ => format!("{path}: {}", plimsoll_sys::system_text(error)),

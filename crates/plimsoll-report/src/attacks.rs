@@ -14,7 +14,7 @@ const CHART_INTERVALS_MAX: usize = 150;
 /// The maximum number of different errors that the page lists for one attack.
 const ERRORS_SHOWN: usize = 20;
 
-fn name(attack: &AttackCourse) -> &str {
+fn attack_name(attack: &AttackCourse) -> &str {
     if attack.name.is_empty() { "attack" } else { &attack.name }
 }
 
@@ -36,7 +36,7 @@ fn attack_sentence(attack: &AttackCourse) -> String {
     };
     format!(
         "{name}: {requests} request{plural} {pace}; {share_percent} succeeded; half within {p50}, 99 % within {p99}",
-        name = name(attack),
+        name = attack_name(attack),
         requests = count(requests),
         plural = if requests == 1 { "" } else { "s" },
         share_percent = share(success_share(attack)),
@@ -58,14 +58,16 @@ fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
     let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
-    let sent = of.iter().map(|(attack, moments)| chart_line(name(attack), moments, |moment| moment.sent_rps));
+    let sent = of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.sent_rps));
     let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
     if attacks.iter().any(|attack| attack.failed > 0) {
-        let failed = of.iter().map(|(attack, moments)| chart_line(name(attack), moments, |moment| moment.failed_rps));
+        let failed =
+            of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.failed_rps));
         panels.push(panel("failed, requests/s".to_owned(), AxisUnit::Count, false, failed.collect()));
     }
     for (attack, moments) in &of {
-        let title = if attacks.len() == 1 { "latency".to_owned() } else { format!("latency of {}", name(attack)) };
+        let title =
+            if attacks.len() == 1 { "latency".to_owned() } else { format!("latency of {}", attack_name(attack)) };
         let mut lines = vec![
             chart_line("p50", moments, |moment| moment.p50_ns),
             chart_line("p99", moments, |moment| moment.p99_ns),
@@ -83,7 +85,7 @@ fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
 
 fn table_row(attack: &AttackCourse) -> Vec<String> {
     let mut row = vec![
-        name(attack).to_owned(),
+        attack_name(attack).to_owned(),
         count(attack.requests()),
         rate(attack.rate_rps()),
         duration(attack.attack_ns() as f64),
@@ -123,7 +125,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     report.responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let lines = attacks
         .iter()
-        .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
+        .map(|attack| Line { name: attack_name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
     let lines: Vec<Line> = lines.collect();
     report.responsive_chart(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
     report.add_heading("Responses");
@@ -131,7 +133,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         attack.codes.iter().map(move |(code, results)| {
             let code = if *code == 0 { "no response".to_owned() } else { code.to_string() };
             let part = *results as f64 / attack.requests().max(1) as f64;
-            vec![name(attack).to_owned(), code, count(*results), share(part)]
+            vec![attack_name(attack).to_owned(), code, count(*results), share(part)]
         })
     });
     report.add_table(&["attack", "code", "requests", "share"], codes.collect());
@@ -139,7 +141,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         let mut errors: Vec<(&String, &u64)> = attack.errors.iter().collect();
         errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         errors.truncate(ERRORS_SHOWN);
-        errors.into_iter().map(move |(error, times)| vec![name(attack).to_owned(), error.clone(), count(*times)])
+        errors.into_iter().map(move |(error, times)| vec![attack_name(attack).to_owned(), error.clone(), count(*times)])
     });
     let errors: Vec<Vec<String>> = errors.collect();
     if !errors.is_empty() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Returns each agent's share of the load, in proportion to its weight. If there are no weights,
 /// all agents have equal shares of the load.
-fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
+fn agent_load_shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     let sum: u32 = weights.iter().sum();
     match weights.len() == agents.len() && sum > 0 {
         true => weights.iter().map(|weight| f64::from(*weight) / f64::from(sum)).collect(),
@@ -39,7 +39,7 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     };
     let mut report = Report::default();
     let headings = ["agent", "plimsoll", "cores", "one thread", "lag p99", "clock within", "share"];
-    let rows = agents.iter().zip(shares(agents, weights)).map(row);
+    let rows = agents.iter().zip(agent_load_shares(agents, weights)).map(row);
     report.add_table(&headings, rows.collect());
     for (agent, reason) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
@@ -77,7 +77,7 @@ struct CalibrationFields<'a> {
 
 /// Renders the calibrations of a fleet's agents (load-generating machines) as a JSON document.
 pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Value {
-    let parts = agents.iter().zip(shares(agents, weights));
+    let parts = agents.iter().zip(agent_load_shares(agents, weights));
     let agents = parts.map(|(agent, share)| CalibrationFields::new(agent, share)).collect();
     to_json_value(&CalibrationDocument { schema: "plimsoll.fleet-calibration/1", agents })
 }

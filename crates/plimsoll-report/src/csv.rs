@@ -144,11 +144,11 @@ mod tests {
 
     /// Returns the CSV lines of a load whose routes have these names.
     fn csv_lines(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
-        let text = of_trials(&[trial(names, intervals)]);
+        let text = of_trials(&[trial_with_routes(names, intervals)]);
         text.lines().map(str::to_owned).collect()
     }
 
-    fn trial(names: &[&str], intervals: Vec<Interval>) -> Trial {
+    fn trial_with_routes(names: &[&str], intervals: Vec<Interval>) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let first = run.plan.traffic.routes[0].clone();
         run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
@@ -188,7 +188,7 @@ mod tests {
     fn loads_with_sessions_have_session_columns() {
         let mut interval = interval_with_successes(&[(0, 3)]);
         (interval.load.sessions_started, interval.load.sessions_completed) = (7, 5);
-        let mut trial = trial(&["GET /"], vec![interval]);
+        let mut trial = trial_with_routes(&["GET /"], vec![interval]);
         let (name, digest) = ("buyer".to_owned(), String::new());
         trial.run.plan.traffic.scenarios =
             vec![ScenarioRecord { name, weight: 1, own_connection: false, cookies: true, requests_max: 3, digest }];

@@ -371,7 +371,7 @@ pub struct GateView<'a> {
 }
 
 impl GateView<'_> {
-    fn name(&self) -> String {
+    fn run_label(&self) -> String {
         self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
     }
 
@@ -393,7 +393,7 @@ impl GateView<'_> {
 pub fn gate_report(view: &GateView) -> Report {
     let mut report = Report::default();
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
-    let (name, branch) = (view.name(), view.branch);
+    let (name, branch) = (view.run_label(), view.branch);
     let size = found.map_or_else(String::new, |(ratio, interval)| {
         let [lower, upper] = [interval.lower, interval.upper].map(|end| (end - 1.0) * 100.0);
         format!(": {} (98 %: {lower:+.1} to {upper:+.1})", change(ratio - 1.0))

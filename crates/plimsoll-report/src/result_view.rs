@@ -385,7 +385,7 @@ mod tests {
 
     /// Returns a recorded load with 100 successful requests in each of 10 ticks (intervals of equal
     /// length).
-    fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
+    fn successful_trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], shape));
         for index in 0..10 {
             let mut interval = Interval::default();
@@ -428,8 +428,9 @@ mod tests {
             answers_may_differ: false,
         };
         let on = |of: fn(u8) -> ArmIndex| {
-            let load =
-                |number: u32| trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, CLOSED_LOOP_SHAPE(1.0));
+            let load = |number: u32| {
+                successful_trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, CLOSED_LOOP_SHAPE(1.0))
+            };
             (0..24).map(load).collect::<Vec<Trial>>()
         };
         let search = FindSpec {
@@ -447,18 +448,19 @@ mod tests {
         let prove = ProveSpec { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
         let lengths = Lengths::Fixed(1_000_000_000);
         let sweep = SweepSpec { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
-        let levels = [1, 2].map(|users| trial(Purpose::Level, None, users - 1, CLOSED_LOOP_SHAPE(f64::from(users))));
+        let levels =
+            [1, 2].map(|users| successful_trial(Purpose::Level, None, users - 1, CLOSED_LOOP_SHAPE(f64::from(users))));
         vec![
             recorded_experiment(
                 ExperimentSpec::Run(RunSpec { plan: base, stop_if: None, profiles: None }),
-                vec![trial(Purpose::Run, None, 0, CLOSED_LOOP_SHAPE(1.0))],
+                vec![successful_trial(Purpose::Run, None, 0, CLOSED_LOOP_SHAPE(1.0))],
             ),
             recorded_experiment(ExperimentSpec::Sweep(sweep), levels.into()),
             recorded_experiment(
                 ExperimentSpec::Find(search.clone()),
                 vec![
-                    trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
-                    trial(Purpose::Climb, None, 1, rate(1000.0)),
+                    successful_trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
+                    successful_trial(Purpose::Climb, None, 1, rate(1000.0)),
                 ],
             ),
             recorded_experiment(
@@ -469,7 +471,10 @@ mod tests {
                     requested_interventions: vec![],
                     setting_values: vec![],
                 }),
-                vec![trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)), trial(Purpose::Hold, None, 0, rate(100.0))],
+                vec![
+                    successful_trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
+                    successful_trial(Purpose::Hold, None, 0, rate(100.0)),
+                ],
             ),
             recorded_experiment(
                 ExperimentSpec::Overload(OverloadSpec {
@@ -479,7 +484,7 @@ mod tests {
                     second_target: None,
                     budget_ns: 20_000_000_000,
                 }),
-                vec![trial(Purpose::Overload, None, 0, rate(100.0))],
+                vec![successful_trial(Purpose::Overload, None, 0, rate(100.0))],
             ),
             recorded_experiment(ExperimentSpec::Prove(prove), on(ArmIndex::Side)),
             recorded_experiment(ExperimentSpec::Ladder(LadderSpec { blocks }), on(ArmIndex::Rung)),

@@ -46,7 +46,7 @@ impl CommandLine {
         value.into_iter().for_each(|value| self.add_flag_with_value(flag, value));
     }
 
-    fn text(&mut self, flag: &str, text: &Option<RedactedText>) {
+    fn add_redacted_text_flag(&mut self, flag: &str, text: &Option<RedactedText>) {
         self.add_optional_flag(flag, text.as_ref().map(|text| &text.text));
     }
 
@@ -98,7 +98,7 @@ pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>)
         words.0.extend(mix.bases.iter().map(|base| base.text.clone()));
     } else if !terms.demo {
         let shown = if has_one_url(asked) || beside { &plans[..1] } else { &plans[..] };
-        words.0.extend(shown.iter().map(|plan| url(plan)));
+        words.0.extend(shown.iter().map(|plan| first_request_url(plan)));
     }
     if let Some(script) = terms.script.as_ref().filter(|script| !script.args.is_empty()) {
         words.0.push("--".to_owned());
@@ -138,7 +138,7 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
     if let Some(schema) = &terms.schema {
         schema.protos.iter().for_each(|file| words.add_flag_with_value("--proto", &file.text));
         schema.proto_paths.iter().for_each(|folder| words.add_flag_with_value("--proto-path", &folder.text));
-        words.text("--descriptor-set", &schema.descriptor_set);
+        words.add_redacted_text_flag("--descriptor-set", &schema.descriptor_set);
     }
     if plan.carriage.http != HttpChoice::Auto {
         words.add_flag_with_value("--http", plan.carriage.http.name());
@@ -215,9 +215,9 @@ fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Term
     );
     words.add_flag_if("--close=reset", carriage.close_reset);
     words.add_flag_if("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
-    words.text("--cacert", &terms.issuers);
-    words.text("--cert", &terms.certificate);
-    words.text("--key", &terms.key);
+    words.add_redacted_text_flag("--cacert", &terms.issuers);
+    words.add_redacted_text_flag("--cert", &terms.certificate);
+    words.add_redacted_text_flag("--key", &terms.key);
     words.add_flag_if("--no-resumption", carriage.tls.as_ref().is_some_and(|tls| !tls.resume));
 }
 
@@ -267,7 +267,7 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             words.add_flag_with_value("--budget", exact_duration(overload.budget_ns));
             words.add_optional_flag("--line", overload.line_rps);
             words.add_optional_flag("--retries", Some(overload.retries).filter(|times| *times > 0));
-            words.add_optional_flag("--against", overload.second_target.as_ref().map(url));
+            words.add_optional_flag("--against", overload.second_target.as_ref().map(first_request_url));
         }
         ExperimentSpec::Prove(prove) => {
             add_build_flags(words, terms);
@@ -297,15 +297,15 @@ fn load_flags(words: &mut CommandLine, load: &Load) {
 
 fn add_build_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let builds = &terms.builds;
-    words.text("--a", &builds.a);
-    words.text("--b", &builds.b);
-    words.text("--build", &builds.build);
-    words.text("--start", &builds.start);
+    words.add_redacted_text_flag("--a", &builds.a);
+    words.add_redacted_text_flag("--b", &builds.b);
+    words.add_redacted_text_flag("--build", &builds.build);
+    words.add_redacted_text_flag("--start", &builds.start);
     words.add_optional_flag(
         "--start-timeout",
         Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration),
     );
-    words.text("--before-block", &builds.before_block);
+    words.add_redacted_text_flag("--before-block", &builds.before_block);
     words.add_flag_if("--record-commands", builds.record_commands);
 }
 
@@ -363,7 +363,7 @@ fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
     if let Some(metrics) = &probes.metrics {
         words.add_endpoint_flag("--metrics", metrics);
     }
-    words.text("--cgroup", &probes.cgroup);
+    words.add_redacted_text_flag("--cgroup", &probes.cgroup);
     words.add_flag_if("--no-probes", probes.none);
     if let Some(watch) = &probes.watch {
         words.add_flag_with_value("--watch", &watch.place);
@@ -378,12 +378,12 @@ fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
 
 fn add_output_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     let output = &terms.output;
-    words.text("--output", &output.file);
+    words.add_redacted_text_flag("--output", &output.file);
     if let Some((folder, name)) = &output.files {
         words.add_flag_with_value("--dir", &folder.text);
         words.add_flag_with_value("--name", &name.text);
     }
-    words.text("--store", &output.store);
+    words.add_redacted_text_flag("--store", &output.store);
     output.tags.iter().for_each(|(key, value)| words.add_flag_with_value("--tag", format!("{key}={value}")));
     words.add_flag_if("--json", output.json);
     words.add_flag_if("--json-lines", output.json_lines);
@@ -397,7 +397,7 @@ fn host_for_url(host: &str) -> std::borrow::Cow<'_, str> {
 
 /// Formats the URL of a plan's first request. The port is omitted if it is the default port of the
 /// scheme.
-fn url(plan: &PlanRecord) -> String {
+fn first_request_url(plan: &PlanRecord) -> String {
     let origin = &plan.traffic.origin;
     let target = &plan.traffic.first().target;
     match default_port(&origin.scheme) == Some(origin.port) {

@@ -148,7 +148,7 @@ fn distribution_text(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> Str
 
 /// Formats the first `most` entries of a list with their share of `whole`, and the number of
 /// further entries.
-fn shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
+fn format_top_shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
     let mut text: Vec<String> =
         all.iter().take(most).map(|(name, count)| format!("{name} {}", percentage_text(*count, whole))).collect();
@@ -209,10 +209,13 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
     facts.push(("time", format!("{} to {}", date(figures.first_ns), date(figures.last_ns))));
     let whole = figures.requests;
     let methods = figures.methods.iter().map(|(method, count)| (method_text(method), *count));
-    facts.push(("methods", shares(methods, whole, 6)));
+    facts.push(("methods", format_top_shares(methods, whole, 6)));
     let mut statuses = figures.statuses.clone();
     statuses.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    facts.push(("statuses", shares(statuses.into_iter().map(|(s, count)| (status_text(s), count)), whole, 8)));
+    facts.push((
+        "statuses",
+        format_top_shares(statuses.into_iter().map(|(s, count)| (status_text(s), count)), whole, 8),
+    ));
     if let Some((_, most)) = figures.clients.first() {
         let more_than = if figures.clients_error_max > 0 { "more than " } else { "" };
         let clients = format::count(figures.clients.len() as u64);

@@ -15,16 +15,16 @@ use std::fmt::Write;
 /// Formats a JSON document on several lines. Control characters are written as JSON escapes, so
 /// that a parser gets the original text.
 pub fn pretty_json(document: &Value) -> String {
-    escaped(format!("{document:#}"))
+    escape_control_characters(format!("{document:#}"))
 }
 
 /// Formats a JSON document on one line, which ends with a newline. Control characters are written
 /// as JSON escapes.
 pub fn json_line(document: &Value) -> String {
-    escaped(format!("{document}\n"))
+    escape_control_characters(format!("{document}\n"))
 }
 
-fn escaped(text: String) -> String {
+fn escape_control_characters(text: String) -> String {
     if !text.contains(|c| is_control_character(c) && c != '\n') {
         return text;
     }

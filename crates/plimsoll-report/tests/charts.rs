@@ -17,7 +17,7 @@ use plimsoll_model::{Arrivals, Purpose, Tally, TimeMeasure};
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
 
-fn golden(name: &str, svg: &str) {
+fn assert_matches_golden(name: &str, svg: &str) {
     let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
     well_formed(svg);
     if let Some(folder) = std::env::var_os("PLIMSOLL_GOLDEN_PICTURES") {
@@ -50,7 +50,7 @@ fn well_formed(svg: &str) {
     assert_eq!(open, 0, "tags left open");
 }
 
-fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
+fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
     TrialOutcome {
         purpose: Purpose::Climb,
         load: OfferedLoad::Rate(rate),
@@ -76,7 +76,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
 fn the_live_log_fits_without_clipping() {
     let width = |line: &str| line.chars().count();
     let reason = "52.8 % of the requests failed or took longer than 500 ms; 0.1 % may";
-    let trial = trial(105_088.0, 536.0, Verdict::Fail, 0.1);
+    let trial = trial_outcome(105_088.0, 536.0, Verdict::Fail, 0.1);
     let trial = TrialOutcome { success_rate: 0.99999, purpose: Purpose::Confirm, reason: reason.into(), ..trial };
     for columns in [Some(60), Some(80), Some(120), Some(200), None] {
         let heading = plimsoll_report::trial_heading(columns);
@@ -95,12 +95,13 @@ fn the_live_log_fits_without_clipping() {
 
 #[test]
 fn trials_beyond_the_axis_are_reported_at_the_edge() {
-    let near = findings(1.0);
+    let near = search_findings(1.0);
     let mut far = near.clone();
-    far.trials.push(trial(40_000.0, 9_000.0, Verdict::Fail, 0.4));
-    far.trials.push(trial(80_000.0, 30_000.0, Verdict::Fail, 0.4));
-    let draw =
-        |findings: &Findings, theme| search_chart(&heading("far"), &[NamedSearch { name: "", findings }], None, theme);
+    far.trials.push(trial_outcome(40_000.0, 9_000.0, Verdict::Fail, 0.4));
+    far.trials.push(trial_outcome(80_000.0, 30_000.0, Verdict::Fail, 0.4));
+    let draw = |findings: &Findings, theme| {
+        search_chart(&chart_heading("far"), &[NamedSearch { name: "", findings }], None, theme)
+    };
     for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Phone] {
         let svg = draw(&far, theme);
         well_formed(&svg);
@@ -119,29 +120,29 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
 
 #[test]
 fn charts_for_narrow_screens_are_narrow() {
-    let findings = findings(1.0);
-    let panels = interval_panels(&moments());
-    let (levels, over) = (levels(1.0, 0.003), LoadUnit::Concurrency);
-    let blocks = blocks(&[11_700.0, 10_900.0]);
+    let findings = search_findings(1.0);
+    let panels = interval_panels(&interval_figures());
+    let (levels, over) = (load_levels(1.0, 0.003), LoadUnit::Concurrency);
+    let blocks = noisy_blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&blocks);
     let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
     let throughput =
         throughput_chart(&heading::throughput_heading(over, &levels, "a test"), over, &levels, Theme::Phone);
-    let proved = prove_chart(&heading::prove_chart_heading(&proof, &sides(), "16 users"), compared, Theme::Phone);
-    golden("throughput-phone", &throughput);
-    golden("prove-phone", &proved);
+    let proved = prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "16 users"), compared, Theme::Phone);
+    assert_matches_golden("throughput-phone", &throughput);
+    assert_matches_golden("prove-phone", &proved);
     for svg in [
         throughput,
         proved,
         success_chart(&heading::success_heading(over, &levels, "a test"), over, &levels, Theme::Phone),
         search_chart(
-            &heading("a long title that takes some lines"),
+            &chart_heading("a long title that takes some lines"),
             &[NamedSearch { name: "", findings: &findings }],
             None,
             Theme::Phone,
         ),
-        time_chart(&heading("time"), &panels, Theme::Phone),
-        percentile_chart(&heading("percentiles"), &lines(2.0), Theme::Phone),
+        time_chart(&chart_heading("time"), &panels, Theme::Phone),
+        percentile_chart(&chart_heading("percentiles"), &lines(2.0), Theme::Phone),
     ] {
         well_formed(&svg);
         assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
@@ -164,7 +165,7 @@ fn charts_for_narrow_screens_are_narrow() {
 #[test]
 fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
-        let mut found = findings(1.0);
+        let mut found = search_findings(1.0);
         (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
         found.load_line_rps.provable = upper.is_some_and(|upper| upper < 1.03 * lower);
         found.slo = Slo::parse(slo).expect("an SLO");
@@ -204,7 +205,7 @@ fn chart_titles_state_the_load_line_in_words() {
     }
 }
 
-fn findings(scale: f64) -> Findings {
+fn search_findings(scale: f64) -> Findings {
     use Verdict::{Fail, Pass, Void};
     let trials = [
         (1_200.0, 0.31, Pass, 0.05),
@@ -222,7 +223,7 @@ fn findings(scale: f64) -> Findings {
         (9_370.0, 720.0, Fail, 0.32),
     ];
     // The trial `cut` stopped early, so its p99 is only a lower bound.
-    let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
+    let cut = [trial_outcome(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
         counted: "requests",
         log: None,
@@ -236,7 +237,7 @@ fn findings(scale: f64) -> Findings {
         slo: Slo::default(),
         peak: Some(Peak { rps: 9_800.0 * scale, concurrency: 64 }),
         knee: None,
-        trials: trials.iter().map(|t| trial(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
+        trials: trials.iter().map(|t| trial_outcome(t.0 * scale, t.1, t.2, t.3)).chain(cut).collect(),
         stopped_by: StopReason::Width,
         stalls: None,
         constant_failure: None,
@@ -251,7 +252,7 @@ fn findings(scale: f64) -> Findings {
     }
 }
 
-fn levels(factor: f64, success: f64) -> Vec<Level> {
+fn load_levels(factor: f64, success: f64) -> Vec<Level> {
     let of = |(load, rps, mean_ms): (f64, f64, f64)| Level {
         load,
         rps: rps * factor,
@@ -267,7 +268,7 @@ fn levels(factor: f64, success: f64) -> Vec<Level> {
         .collect()
 }
 
-fn moments() -> Vec<IntervalFigures> {
+fn interval_figures() -> Vec<IntervalFigures> {
     let of = |k: u32| {
         let t = f64::from(k);
         let slow = if (30..36).contains(&k) { 40.0 } else { 1.0 };
@@ -311,7 +312,7 @@ fn a_heat() -> Heat {
     }
 }
 
-fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
+fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     let reading = |goodput_rps: &f64| Reading {
         goodput: prove::BlockAmount { of: *goodput_rps, per: 1.0 },
         ledger: prove::LedgerTimes::new(100, 100, [(4000, 100)].into_iter()),
@@ -328,12 +329,12 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
 
 /// Returns 24 blocks in which the servers have the goodputs `goodputs_rps`, with some noise. The
 /// fourth block is void (discarded).
-fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
+fn noisy_blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     let mut rng = Rng::stream(7, 0);
     let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());
     let one = |number: usize| {
         let goodputs: Vec<f64> = goodputs_rps.iter().map(&mut noisy).collect();
-        block(&goodputs, (number == 3).then_some("requests left late"))
+        comparison_block(&goodputs, (number == 3).then_some("requests left late"))
     };
     (0..24).map(one).collect()
 }
@@ -345,11 +346,11 @@ fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::InterimEstimate>) {
     (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::interim_estimates(&SETTINGS, blocks))
 }
 
-fn sides() -> [String; 3] {
+fn target_urls() -> [String; 3] {
     ["empty", "redis", "sql"].map(|path| format!("http://localhost:8080/{path}"))
 }
 
-fn heading(title: &str) -> Heading {
+fn chart_heading(title: &str) -> Heading {
     Heading { title: title.into(), subtitle: "GET http://localhost:8080/items?page=2; a test & nothing <else>".into() }
 }
 
@@ -357,73 +358,94 @@ const THEMES: [(Theme, &str); 3] = [(Theme::Light, "light"), (Theme::Dark, "dark
 
 #[test]
 fn charts_match_their_stored_images() {
-    let (a, b) = (findings(1.0), findings(1.22));
+    let (a, b) = (search_findings(1.0), search_findings(1.22));
     let one = [NamedSearch { name: "A", findings: &a }];
     let two = [NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b }];
-    let (slow, fast) = (levels(1.0, 0.003), levels(1.13, 0.001));
+    let (slow, fast) = (load_levels(1.0, 0.003), load_levels(1.13, 0.001));
     let recorded = [NamedLevels { name: "api_v1", levels: &slow }, NamedLevels { name: "api_v2", levels: &fast }];
     let (c, r) = (LoadUnit::Concurrency, LoadUnit::Rate);
     for (theme, name) in THEMES {
-        golden(&format!("find-{name}"), &search_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
+        assert_matches_golden(
+            &format!("find-{name}"),
+            &search_chart(&heading::find(&a, "GET http://h/"), &one, None, theme),
+        );
     }
-    golden("find-two-light", &search_chart(&heading("B carries more"), &two, Some("+22.0 %"), Theme::Light));
-    golden(
+    assert_matches_golden(
+        "find-two-light",
+        &search_chart(&chart_heading("B carries more"), &two, Some("+22.0 %"), Theme::Light),
+    );
+    assert_matches_golden(
         "throughput-light",
         &throughput_chart(&heading::throughput_heading(c, &slow, "a test"), c, &slow, Theme::Light),
     );
-    golden("throughput-rate-dark", &throughput_chart(&heading("Over rate"), r, &slow[..3], Theme::Dark));
-    golden("success-light", &success_chart(&heading::success_heading(c, &slow, "a test"), c, &slow, Theme::Light));
+    assert_matches_golden(
+        "throughput-rate-dark",
+        &throughput_chart(&chart_heading("Over rate"), r, &slow[..3], Theme::Dark),
+    );
+    assert_matches_golden(
+        "success-light",
+        &success_chart(&heading::success_heading(c, &slow, "a test"), c, &slow, Theme::Light),
+    );
     let (a, b) = (("api_v1", &slow[..]), ("api_v2", &fast[..]));
     let above = heading::throughput_diff(a, b);
-    golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
-    golden("success-diff-light", &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light));
-    golden("percentiles-light", &percentile_chart(&heading("Percentiles"), &lines(2.0), Theme::Light));
-    golden("time-light", &time_chart(&heading("Over time"), &interval_panels(&moments()), Theme::Light));
-    let compared = blocks(&[11_700.0, 10_900.0]);
+    assert_matches_golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
+    assert_matches_golden(
+        "success-diff-light",
+        &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light),
+    );
+    assert_matches_golden(
+        "percentiles-light",
+        &percentile_chart(&chart_heading("Percentiles"), &lines(2.0), Theme::Light),
+    );
+    assert_matches_golden(
+        "time-light",
+        &time_chart(&chart_heading("Over time"), &interval_panels(&interval_figures()), Theme::Light),
+    );
+    let compared = noisy_blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&compared);
-    let above = heading::prove_chart_heading(&proof, &sides(), "16 users, 400 ms on each side of a block");
+    let above = heading::prove_chart_heading(&proof, &target_urls(), "16 users, 400 ms on each side of a block");
     let compared = ComparedBlocks { proof: &proof, blocks: &compared, narrowing: &narrowing };
-    golden("prove-light", &prove_chart(&above, compared, Theme::Light));
+    assert_matches_golden("prove-light", &prove_chart(&above, compared, Theme::Light));
     for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
-        let blocks = blocks(&rungs);
+        let blocks = noisy_blocks(&rungs);
         let ladder = prove::ladder(&blocks, 3, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides() };
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls() };
         let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
-        golden(
+        assert_matches_golden(
             name,
             &ladder_chart(&heading::ladder_chart_heading(&ladder, "A: 16 users, 400 ms; B: ..."), drawn, theme),
         );
     }
-    golden("heat-dark", &heat_chart(&heading("Heat"), &a_heat(), &[], Theme::Dark));
+    assert_matches_golden("heat-dark", &heat_chart(&chart_heading("Heat"), &a_heat(), &[], Theme::Dark));
 }
 
 #[test]
 fn empty_charts_say_so() {
-    let mut nothing = findings(1.0);
+    let mut nothing = search_findings(1.0);
     nothing.trials.clear();
     let none = NamedLevels { name: "A", levels: &[] };
     let c = LoadUnit::Concurrency;
-    let (void, ladder) = (vec![block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
+    let (void, ladder) = (vec![comparison_block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
     let (proof, narrowing) = a_proof(&void);
     let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
     let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
     assert!(told.contains("no result for the 2 steps of the ladder: no block is valid"), "{told}");
     for svg in [
         prove_chart(
-            &heading("x"),
+            &chart_heading("x"),
             ComparedBlocks { proof: &proof, blocks: &void, narrowing: &narrowing },
             Theme::Light,
         ),
-        ladder_chart(&heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
-        search_chart(&heading("x"), &[], None, Theme::Light),
-        search_chart(&heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
-        throughput_chart(&heading("x"), c, &[], Theme::Light),
-        success_chart(&heading("x"), c, &[], Theme::Light),
-        throughput_diff_chart(&heading("x"), c, [none, none], Theme::Light),
-        success_diff_chart(&heading("x"), c, [none, none], Theme::Light),
-        percentile_chart(&heading("x"), &[], Theme::Light),
-        time_chart(&heading("x"), &[], Theme::Light),
-        heat_chart(&heading("x"), &Heat::default(), &[], Theme::Light),
+        ladder_chart(&chart_heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
+        search_chart(&chart_heading("x"), &[], None, Theme::Light),
+        search_chart(&chart_heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
+        throughput_chart(&chart_heading("x"), c, &[], Theme::Light),
+        success_chart(&chart_heading("x"), c, &[], Theme::Light),
+        throughput_diff_chart(&chart_heading("x"), c, [none, none], Theme::Light),
+        success_diff_chart(&chart_heading("x"), c, [none, none], Theme::Light),
+        percentile_chart(&chart_heading("x"), &[], Theme::Light),
+        time_chart(&chart_heading("x"), &[], Theme::Light),
+        heat_chart(&chart_heading("x"), &Heat::default(), &[], Theme::Light),
     ] {
         well_formed(&svg);
         assert!(svg.contains("measured") || svg.contains("nothing to draw"), "{svg}");
@@ -446,7 +468,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
     (trials, line, 0.0..=1.0f64, 0..u64::MAX).prop_map(|(trials, (lower, upper, peak), quantile, bound_ns)| {
         let of = |(rate, p99_ns, verdict, share): &(f64, u64, i32, f64)| {
             let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Void][*verdict as usize];
-            TrialOutcome { p99_ns: *p99_ns, ..trial(*rate, 0.0, verdict, *share) }
+            TrialOutcome { p99_ns: *p99_ns, ..trial_outcome(*rate, 0.0, verdict, *share) }
         };
         Findings {
             load_line_rps: LoadLine { rps: lower, lower, upper, provable: true, confirmed: true },
@@ -456,7 +478,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),
-            ..findings(1.0)
+            ..search_findings(1.0)
         }
     })
 }
@@ -478,17 +500,17 @@ proptest! {
     fn no_search_breaks_its_chart(a in any_findings(), b in any_findings()) {
         let (a, b) = (NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b });
         well_formed(&search_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
-        well_formed(&search_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
+        well_formed(&search_chart(&chart_heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
     }
 
     #[test]
     fn no_combination_of_blocks_breaks_a_chart(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
-        let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
+        let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| comparison_block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
         let (proof, narrowing) = a_proof(&blocks);
         let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
-        well_formed(&prove_chart(&heading::prove_chart_heading(&proof, &sides(), "x"), compared, Theme::Light));
+        well_formed(&prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "x"), compared, Theme::Light));
         let ladder = prove::ladder(&blocks, 2, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &sides()[..1] };
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls()[..1] };
         well_formed(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
     }
 
@@ -496,13 +518,13 @@ proptest! {
     fn no_combination_of_points_breaks_a_chart(points in prop::collection::vec((any_value(), any_value()), 0..12), count in 0..u64::MAX) {
         let line = |name: &str| Line { name: name.into(), points: points.clone() };
         let both = [line("a"), line("b")];
-        well_formed(&percentile_chart(&heading("x"), &both, Theme::Light));
+        well_formed(&percentile_chart(&chart_heading("x"), &both, Theme::Light));
         for (unit, log) in [(AxisUnit::Count, false), (AxisUnit::Time, true), (AxisUnit::Share, false), (AxisUnit::Bytes, true)] {
             let panel = Panel { title: "t".into(), unit, log, lines: both.to_vec() };
-            well_formed(&time_chart(&heading("x"), &[panel], Theme::Light));
+            well_formed(&time_chart(&chart_heading("x"), &[panel], Theme::Light));
         }
         let edges_ns: Vec<f64> = points.iter().map(|p| p.1).collect();
         let heat = Heat { column_s: points.first().map_or(0.0, |p| p.0), columns: 3, edges_ns, cells: vec![(0, 0, count), (9, 9, 1)] };
-        well_formed(&heat_chart(&heading("x"), &heat, &both, Theme::Light));
+        well_formed(&heat_chart(&chart_heading("x"), &heat, &both, Theme::Light));
     }
 }

@@ -67,10 +67,10 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
     let mut reading = MessageReading { bytes, at: 0 };
     let read = loop {
         // Blank lines between messages are skipped.
-        while matches!(reading.peek(), Some(b'\r' | b'\n')) {
+        while matches!(reading.peek_byte(), Some(b'\r' | b'\n')) {
             reading.at += 1;
         }
-        if reading.peek().is_none() {
+        if reading.peek_byte().is_none() {
             break if heads_only.is_empty() { Err(INCOMPLETE_REQUEST_TEXT) } else { Ok(()) };
         }
         match reading.parse_message() {
@@ -107,7 +107,7 @@ fn is_token(byte: u8) -> bool {
 }
 
 impl MessageReading<'_> {
-    fn peek(&self) -> Option<u8> {
+    fn peek_byte(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
@@ -130,10 +130,10 @@ impl MessageReading<'_> {
 
     /// Parses the end of a line: LF or CRLF.
     fn line_end(&mut self) -> Result<(), &'static str> {
-        if self.peek() == Some(b'\r') {
+        if self.peek_byte() == Some(b'\r') {
             self.at += 1;
         }
-        match self.peek() {
+        match self.peek_byte() {
             Some(b'\n') => {
                 self.at += 1;
                 Ok(())
@@ -150,7 +150,7 @@ impl MessageReading<'_> {
         self.parse_version()?;
         let (mut length, mut chunked) = (None::<usize>, false);
         loop {
-            match self.peek() {
+            match self.peek_byte() {
                 Some(b'\r' | b'\n') => {
                     self.line_end()?;
                     break;
@@ -188,7 +188,7 @@ impl MessageReading<'_> {
         if from == to {
             return Err("invalid URL");
         }
-        match self.peek() {
+        match self.peek_byte() {
             Some(b' ') => {
                 self.at += 1;
                 Ok(())
@@ -201,25 +201,25 @@ impl MessageReading<'_> {
     }
 
     fn parse_version(&mut self) -> Result<(), &'static str> {
-        while self.peek() == Some(b' ') {
+        while self.peek_byte() == Some(b' ') {
             self.at += 1;
         }
         for wanted in *b"HTTP/" {
-            match self.peek() {
+            match self.peek_byte() {
                 Some(byte) if byte == wanted => self.at += 1,
                 Some(_) => return Err("invalid constant string"),
                 None => return Err(INCOMPLETE_REQUEST_TEXT),
             }
         }
         for wanted in [None, Some(b'.'), None] {
-            match (self.peek(), wanted) {
+            match (self.peek_byte(), wanted) {
                 (Some(byte), Some(wanted)) if byte == wanted => self.at += 1,
                 (Some(byte), None) if byte.is_ascii_digit() => self.at += 1,
                 (Some(_), _) => return Err("invalid HTTP version"),
                 (None, _) => return Err(INCOMPLETE_REQUEST_TEXT),
             }
         }
-        match self.peek() {
+        match self.peek_byte() {
             Some(b'\r' | b'\n') => self.line_end(),
             Some(_) => Err("invalid HTTP version"),
             None => Err(INCOMPLETE_REQUEST_TEXT),
@@ -229,7 +229,7 @@ impl MessageReading<'_> {
     fn parse_field(&mut self, length: &mut Option<usize>, chunked: &mut bool) -> Result<(), &'static str> {
         const INVALID_HEADER_TEXT: &str = "invalid character in header";
         let (from, to) = self.take_while(is_token)?;
-        if from == to || self.peek() != Some(b':') {
+        if from == to || self.peek_byte() != Some(b':') {
             return Err(INVALID_HEADER_TEXT);
         }
         self.at += 1;
@@ -246,14 +246,14 @@ impl MessageReading<'_> {
         let value = self.bytes[from..to].trim_ascii();
         if is_length {
             self.take_while(|byte| byte == b' ')?;
-            if value.is_empty() || !matches!(self.peek(), Some(b'\r' | b'\n')) {
+            if value.is_empty() || !matches!(self.peek_byte(), Some(b'\r' | b'\n')) {
                 return Err("invalid character in content-length header");
             }
             *length = Some(str::from_utf8(value).ok().and_then(|digits| digits.parse().ok()).unwrap_or(usize::MAX));
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             *chunked = value.to_ascii_lowercase().ends_with(b"chunked");
         }
-        match self.peek() {
+        match self.peek_byte() {
             Some(b'\r' | b'\n') => self.line_end(),
             _ => Err(INVALID_HEADER_TEXT),
         }
@@ -278,7 +278,7 @@ impl MessageReading<'_> {
             if size == 0 {
                 // After the last chunk, trailer fields may follow, and a blank line ends the
                 // message.
-                while !matches!(self.peek(), Some(b'\r' | b'\n') | None) {
+                while !matches!(self.peek_byte(), Some(b'\r' | b'\n') | None) {
                     self.parse_field(&mut None, &mut false)?;
                 }
                 return self.line_end();

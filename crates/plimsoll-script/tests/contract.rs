@@ -28,7 +28,7 @@ impl ScriptNetwork for FakeNetwork {
     }
 }
 
-fn script(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Program)) -> Script {
+fn script_from_text(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Program)) -> Script {
     let mut program = Program::of_url(url).expect("a URL");
     program.name = "t.lua".into();
     program.text = Some(text.into());
@@ -38,20 +38,20 @@ fn script(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Progra
 
 /// Returns the next batch of requests that a script writes, as text, and the number of its
 /// messages.
-fn asked(author: &mut impl Author) -> (String, usize) {
+fn next_request_batch(author: &mut impl Author) -> (String, usize) {
     let mut batch = Batch::default();
     author.write(&mut batch).expect("a batch");
     (String::from_utf8(batch.bytes).expect("text"), batch.heads_only.len())
 }
 
-fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
+fn deliver_answer(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
     let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
     author.hear(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
 /// Returns the lines of a request with its header fields sorted, because Lua tables have no order.
-fn lines(text: &str) -> Vec<String> {
+fn sorted_request_lines(text: &str) -> Vec<String> {
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     let mut lines: Vec<String> = head.split("\r\n").map(str::to_owned).collect();
     lines[1..].sort();
@@ -62,13 +62,13 @@ fn lines(text: &str) -> Vec<String> {
 /// Checks that the first requests of a load have the lines in `expect`. As in wrk, a script's
 /// `request` is called once more before the load, and the result of this extra call is not sent.
 fn check(text: &str, url: &str, expect: &[&[&str]]) {
-    let script = script(text, url, 1, |program| {
+    let script = script_from_text(text, url, 1, |program| {
         program.headers = vec![("X-Given".into(), "1".into())];
         program.args.extend(["one".into(), "two words".into()]);
     });
     let mut authors = script.begin().unwrap_or_else(|error| panic!("{text}: {error}"));
     for expect in expect {
-        assert_eq!(lines(&asked(&mut authors[0]).0), *expect, "{text}");
+        assert_eq!(sorted_request_lines(&next_request_batch(&mut authors[0]).0), *expect, "{text}");
     }
 }
 
@@ -135,7 +135,7 @@ fn pipelined_messages_are_sent_together() {
           r[1] = wrk.format(nil, '/a'); r[2] = wrk.format('HEAD', '/b'); r[3] = wrk.format('POST', '/c', nil, 'xyz')
           all = table.concat(r) end
         function request() return all end";
-    let script = script(text, "http://h/", 2, |_| {});
+    let script = script_from_text(text, "http://h/", 2, |_| {});
     for author in &mut script.begin().expect("begins") {
         assert_eq!(author.messages(), 3);
         let mut batch = Batch::default();
@@ -158,16 +158,16 @@ fn script_hooks_receive_responses() {
            if status == 500 then response = nil end
            if status == 999 then wrk.thread:stop() end
         end";
-    let script = script(text, "http://h/", 1, |_| {});
+    let script = script_from_text(text, "http://h/", 1, |_| {});
     let author = &mut script.begin().expect("begins")[0];
     assert!(author.hears() && author.writes_each() && !author.delays());
-    assert!(asked(author).0.starts_with("GET /auth "));
-    heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: a\r\nX-Token: b\r\n\r\n", "c\0d").expect("heard");
-    assert!(asked(author).0.starts_with("GET /bc\0d3 "));
-    heard(author, 500, "HTTP/1.1 500 No\r\n\r\n", "").expect("heard");
+    assert!(next_request_batch(author).0.starts_with("GET /auth "));
+    deliver_answer(author, 200, "HTTP/1.1 200 OK\r\nX-Token: a\r\nX-Token: b\r\n\r\n", "c\0d").expect("heard");
+    assert!(next_request_batch(author).0.starts_with("GET /bc\0d3 "));
+    deliver_answer(author, 500, "HTTP/1.1 500 No\r\n\r\n", "").expect("heard");
     // A script may remove its `response` function without an error.
-    heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: z\r\n\r\n", "").expect("not heard");
-    assert!(asked(author).0.starts_with("GET /bc\0d3 "));
+    deliver_answer(author, 200, "HTTP/1.1 200 OK\r\nX-Token: z\r\n\r\n", "").expect("not heard");
+    assert!(next_request_batch(author).0.starts_with("GET /bc\0d3 "));
     assert_eq!(script.failure(), None);
 }
 
@@ -197,9 +197,9 @@ fn threads_have_separate_states_and_exchange_copies() {
            threads[1]:set('knot', knot)
            local back = threads[1]:get('knot'); assert(back.me == back and back ~= knot)
         end";
-    let script = script(text, "http://h/", 3, |_| {});
+    let script = script_from_text(text, "http://h/", 3, |_| {});
     let mut authors = script.begin().expect("begins");
-    let paths: Vec<String> = authors.iter_mut().map(|author| asked(author).0[..8].to_owned()).collect();
+    let paths: Vec<String> = authors.iter_mut().map(|author| next_request_batch(author).0[..8].to_owned()).collect();
     assert_eq!(paths, ["GET /13n", "GET /23n", "GET /33n"]);
     // The threads' Lua states outlive the request authors (`authors`).
     drop(authors);
@@ -218,9 +218,9 @@ fn script_addresses_are_resolved_and_set() {
            thread.addr = addrs[3]
         end
         function init() wrk.path = '/' .. tostring(wrk.thread.addr) end";
-    let script = script(text, "http://h/", 2, |_| {});
+    let script = script_from_text(text, "http://h/", 2, |_| {});
     let mut authors = script.begin().expect("begins");
-    assert!(asked(&mut authors[1]).0.starts_with("GET /127.0.0.3:80 "));
+    assert!(next_request_batch(&mut authors[1]).0.starts_with("GET /127.0.0.3:80 "));
     let expect = Some(SocketAddr::from(([127, 0, 0, 3], 80)));
     assert_eq!(script.addresses(), [expect, expect]);
 }
@@ -236,7 +236,7 @@ fn lua_modules_of_the_distribution_are_found() {
         table.sort(names)
         assert(table.concat(names, ' ') ==
            'connect format headers host init lookup method path resolve scheme setup time_us', table.concat(names, ' '))";
-    script(text, "http://h/", 1, |_| {}).begin().expect("begins");
+    script_from_text(text, "http://h/", 1, |_| {}).begin().expect("begins");
 }
 
 #[test]
@@ -249,12 +249,13 @@ fn script_delays_are_milliseconds() {
         ("", 0),
         ("return 1e300", 86_400_000_000_000),
     ] {
-        let script = script(&format!("function delay() {text} end"), "http://h/", 1, |_| {});
+        let script = script_from_text(&format!("function delay() {text} end"), "http://h/", 1, |_| {});
         let mut authors = script.begin().expect("begins");
         assert!(authors[0].delays());
         assert_eq!(authors[0].delay_ns(), Ok(expect), "{text}");
     }
-    let script = script("function delay() return 5 end", "http://h/", 1, |program| program.dialect = Dialect::Wrk2);
+    let script =
+        script_from_text("function delay() return 5 end", "http://h/", 1, |program| program.dialect = Dialect::Wrk2);
     assert!(!script.begin().expect("begins")[0].delays());
 }
 
@@ -282,7 +283,8 @@ fn the_done_hook_gets_the_summary() {
         errors_timeout: 5,
     };
     for (dialect, length) in [(Dialect::Wrk, "3"), (Dialect::Wrk2, "10")] {
-        let script = script(&text.replace("LENGTH", length), "http://h/", 1, |program| program.dialect = dialect);
+        let script =
+            script_from_text(&text.replace("LENGTH", length), "http://h/", 1, |program| program.dialect = dialect);
         script.begin().expect("begins");
         let latency = ScriptFigures::new([(10, 6), (20, 3), (30, 1)]);
         assert!(script.defines_done());
@@ -317,7 +319,7 @@ fn a_script_mistake_is_one_sentence() {
         ("", "http://nobody/", "unable to resolve nobody:http Name or service not known"),
         ("wrk.lookup('nobody', '80')", "http://h/", "t.lua:1: unable to resolve nobody:80 Name or service not known"),
     ] {
-        let script = script(text, url, 2, |_| {});
+        let script = script_from_text(text, url, 2, |_| {});
         let error = script.begin().err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expect) && !error.contains('\n'), "{text}: {error}");
     }
@@ -327,9 +329,9 @@ fn a_script_mistake_is_one_sentence() {
 fn a_script_error_ends_the_load_and_is_recorded() {
     let text = "local n = 0
         function request() n = n + 1; if n > 2 then error({}) end; return wrk.format() end";
-    let script = script(text, "http://h/", 1, |_| {});
+    let script = script_from_text(text, "http://h/", 1, |_| {});
     let author = &mut script.begin().expect("begins")[0];
-    asked(author);
+    next_request_batch(author);
     let mut batch = Batch::default();
     assert_eq!(author.write(&mut batch), Err(AuthorStopReason::Failed));
     assert!(matches!(script.failure(), Some(ScriptError::Hook { hook: HookName::Request, .. })));
@@ -340,33 +342,33 @@ fn a_stopped_thread_sends_no_more_requests() {
     let text = "local n = 0
         function setup(thread) thread:stop() end
         function response() n = n + 1; if n == 2 then wrk.thread:stop() end end";
-    let script = script(text, "http://h/", 2, |_| {});
+    let script = script_from_text(text, "http://h/", 2, |_| {});
     let mut authors = script.begin().expect("begins");
-    asked(&mut authors[0]);
-    assert_eq!(heard(&mut authors[0], 200, "", ""), Ok(()));
-    assert_eq!(heard(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Asked));
+    next_request_batch(&mut authors[0]);
+    assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Ok(()));
+    assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Asked));
     assert_eq!(authors[0].write(&mut Batch::default()), Err(AuthorStopReason::Asked));
-    assert_eq!(heard(&mut authors[1], 200, "", ""), Ok(()));
+    assert_eq!(deliver_answer(&mut authors[1], 200, "", ""), Ok(()));
     assert_eq!(script.failure(), None);
 }
 
 #[test]
 fn an_endless_script_is_detected() {
     let text = "function response() while go() do end end";
-    let script = script(text, "http://h/", 1, |_| {});
+    let script = script_from_text(text, "http://h/", 1, |_| {});
     let mut watch = script.watch();
     let author = script.begin().expect("begins").pop();
     assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
     // The call of `response` fails because `go` is not defined. A call that has ended is not
     // reported as hanging.
-    assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(AuthorStopReason::Failed));
+    assert_eq!(deliver_answer(&mut author.expect("one"), 200, "", ""), Err(AuthorStopReason::Failed));
     assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
 }
 
 #[test]
 fn script_memory_is_bounded() {
     let text = "function init() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end end";
-    let error = script(text, "http://h/", 1, |program| program.memory_bytes_max = 32 << 20);
+    let error = script_from_text(text, "http://h/", 1, |program| program.memory_bytes_max = 32 << 20);
     let error = error.begin().expect_err("too much").to_string();
     assert!(error.contains("exceeds its memory limit"), "{error}");
 }

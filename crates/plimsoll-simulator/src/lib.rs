@@ -124,7 +124,7 @@ pub enum CapacityDrift {
 impl CapacityDrift {
     /// Returns the current capacity as a multiple of the nominal capacity, after `served` requests
     /// and at `now_s`.
-    fn speed(self, served: f64, now_s: f64) -> f64 {
+    fn relative_capacity(self, served: f64, now_s: f64) -> f64 {
         match self {
             CapacityDrift::Credit(requests, share) => {
                 if served < requests {
@@ -304,7 +304,7 @@ impl Model {
         Model { capacity, ..self }
     }
 
-    fn servers(&self) -> usize {
+    fn server_count(&self) -> usize {
         match self.kind {
             ServerKind::Mdc(c) | ServerKind::Slots(c) | ServerKind::Queue(_, c) => c,
             _ => 1,
@@ -312,7 +312,7 @@ impl Model {
     }
 
     fn service_s(&self) -> f64 {
-        self.servers() as f64 / self.capacity
+        self.server_count() as f64 / self.capacity
     }
 
     /// Returns the response time of the first request to an idle server, ns.
@@ -324,7 +324,7 @@ impl Model {
     }
 
     /// Returns the size of the rate limiter's token bucket; `None` for a server without a limiter.
-    fn burst(&self) -> Option<f64> {
+    fn token_bucket_size(&self) -> Option<f64> {
         match self.kind {
             ServerKind::Limiter(seconds) => Some(self.capacity * seconds),
             ServerKind::Bucket(tokens) => Some(tokens),
@@ -414,11 +414,11 @@ struct Server {
 
 impl Server {
     fn new(model: Model, seed: u64) -> Server {
-        let burst = model.burst().unwrap_or(0.0);
+        let burst = model.token_bucket_size().unwrap_or(0.0);
         Server {
             model,
             rng: Rng::stream(seed, 1),
-            free_ns: (0..model.servers()).map(|_| Reverse(0)).collect(),
+            free_ns: (0..model.server_count()).map(|_| Reverse(0)).collect(),
             tokens: burst,
             tokens_at_ns: 0,
             served: 0.0,
@@ -474,8 +474,8 @@ impl Server {
 
     /// Processes a request that arrives at `now_ns`. Returns the time at which the response is
     /// sent, ns, and whether the response is a success. Calls must be in order of arrival time.
-    fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
-        if let Some(burst) = self.model.burst() {
+    fn process_arrival(&mut self, now_ns: u64) -> (u64, bool) {
+        if let Some(burst) = self.model.token_bucket_size() {
             let rate = self.model.capacity;
             // In a trial with a lower capacity, the token bucket refills more slowly. In a trial
             // with a higher capacity, the token bucket does not refill faster than the nominal
@@ -496,7 +496,7 @@ impl Server {
             return (now_ns + MS, self.served <= requests);
         }
         if let ServerKind::Ages(aging) = self.model.kind {
-            self.speed = aging.speed(self.served, now_ns as f64 / 1e9);
+            self.speed = aging.relative_capacity(self.served, now_ns as f64 / 1e9);
             self.served += 1.0;
         }
         let Reverse(free_ns) = self.free_ns.pop().expect("there is a server");
@@ -544,7 +544,7 @@ struct Ends {
 
 /// Executes a plan that starts at `origin_ns` of virtual time. Returns the run, and the time that
 /// it took, ns.
-fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
+fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
@@ -578,7 +578,7 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
                 LoadShape::Closed { .. } => users.peek().map(|u| u.0).filter(|t| *t < end_ns),
             };
             let Some(next_ns) = next_ns.filter(|t| *t < tick_end) else { break };
-            let (done, good) = server.arrive(origin_ns + next_ns);
+            let (done, good) = server.process_arrival(origin_ns + next_ns);
             let done_ns = done - origin_ns;
             match plan.load.shape {
                 LoadShape::Open { .. } | LoadShape::Given { .. } => drop(arrivals.next()),
@@ -708,7 +708,7 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
-                let (mut run, took_ns) = simulate(&measure.plan, until, &mut server, start_ns);
+                let (mut run, took_ns) = simulate_plan(&measure.plan, until, &mut server, start_ns);
                 run.probes = probes_with_burners(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
@@ -757,7 +757,7 @@ pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: B
                 let server = &mut servers[arm];
                 server.model =
                     Model { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
-                let (mut run, took_ns) = simulate(&trial.plan, trial.until, server, start_ns);
+                let (mut run, took_ns) = simulate_plan(&trial.plan, trial.until, server, start_ns);
                 run.probes = probes_with_burners(&run, start_ns, burners);
                 trials.push(Trial { tag: trial.tag, start_ns, run });
                 *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;

@@ -71,11 +71,15 @@ fn json_bound_inputs(text: &str) -> Result<usize, String> {
 
 /// Returns the definitions of `count` variables. Each variable contains the next variable ten
 /// times, so the expansion grows as 10^count.
-fn doubling(count: usize, write: impl Fn(usize, String) -> String, name: impl Fn(usize) -> String) -> String {
+fn nested_variable_definitions(
+    count: usize,
+    write: impl Fn(usize, String) -> String,
+    name: impl Fn(usize) -> String,
+) -> String {
     (0..count).map(|n| write(n, name(n + 1).repeat(10))).collect()
 }
 
-fn xml(plan: &str) -> String {
+fn jmeter_plan_xml(plan: &str) -> String {
     format!("<jmeterTestPlan><hashTree>{plan}</hashTree></jmeterTestPlan>")
 }
 
@@ -99,7 +103,7 @@ fn no_input_expands_beyond_its_budget() {
     };
     let all: Vec<(&str, Reader, String)> = vec![
         ("postman variables", postman_bound_inputs, {
-            let variables = doubling(
+            let variables = nested_variable_definitions(
                 9,
                 |n, value| format!("{{\"key\":\"v{n}\",\"value\":\"{value}\"}},"),
                 |n| format!("{{{{v{n}}}}}"),
@@ -113,7 +117,7 @@ fn no_input_expands_beyond_its_budget() {
             format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{text}\"}}}}]}}")
         }),
         ("jmx variables", jmx_bound_inputs, {
-            let arguments = doubling(
+            let arguments = nested_variable_definitions(
                 9,
                 |n, value| {
                     format!(
@@ -126,7 +130,7 @@ fn no_input_expands_beyond_its_budget() {
             let arguments = format!(
                 "<Arguments><collectionProp name='Arguments.arguments'>{arguments}</collectionProp></Arguments><hashTree/>"
             );
-            xml(&format!("{arguments}{}", http_sampler("/${v0}")))
+            jmeter_plan_xml(&format!("{arguments}{}", http_sampler("/${v0}")))
         }),
         ("jmx attributes", jmx_bound_inputs, {
             format!("<a {}/>", (0..100_000).map(|n| format!("a{n}=\"x\"")).collect::<Vec<_>>().join(" "))
@@ -142,7 +146,7 @@ fn no_input_expands_beyond_its_budget() {
             let manager = format!(
                 "<HeaderManager><collectionProp name='HeaderManager.headers'>{headers}</collectionProp></HeaderManager><hashTree/>"
             );
-            xml(&format!("{manager}{}", http_sampler("/a").repeat(3_000)))
+            jmeter_plan_xml(&format!("{manager}{}", http_sampler("/a").repeat(3_000)))
         }),
         ("openapi allOf", openapi_bound_inputs, {
             let reference = "{\"$ref\":\"#/components/schemas/A\"}";

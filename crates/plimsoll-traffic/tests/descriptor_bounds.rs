@@ -67,7 +67,7 @@ fn descriptors_of_another_syntax_are_refused() {
 
 /// Returns the bytes of two encoded descriptor files, of which the first imports the second. The
 /// tests damage the returned bytes.
-fn descriptors() -> Vec<u8> {
+fn encode_sample_descriptors() -> Vec<u8> {
     let source = |name: &str| {
         match name {
         "a.proto" => Some(Ok("syntax = \"proto3\"; package a; import \"b.proto\"; enum E { Z = 0; } message A { b.B b = 1; \
@@ -91,7 +91,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         body in "[ -~]{0,20}",
     ) {
-        let mut bytes = descriptors();
+        let mut bytes = encode_sample_descriptors();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
             bytes[at] = byte;

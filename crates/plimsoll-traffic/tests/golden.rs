@@ -12,7 +12,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn schema(files: &[&str]) -> Result<Schema, SchemaError> {
+fn compile_schema(files: &[&str]) -> Result<Schema, SchemaError> {
     let names: Vec<String> = files.iter().map(|name| (*name).to_owned()).collect();
     Schema::from_protos(&names, |name| (!name.starts_with("google/")).then(|| Ok(read(name))))
 }
@@ -44,7 +44,8 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
 
 #[test]
 fn bodies_become_the_same_messages_as_in_another_implementation() {
-    let compiled = schema(&["kinds.proto", "older.proto", "edition.proto", "newer.proto"]).expect("they compile");
+    let compiled =
+        compile_schema(&["kinds.proto", "older.proto", "edition.proto", "newer.proto"]).expect("they compile");
     check(&compiled, |_| true);
 }
 

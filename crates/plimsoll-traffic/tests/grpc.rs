@@ -38,7 +38,7 @@ service Items {
 const MONEY: &str =
     "\u{feff}syntax = \"proto3\"; package shop.v1; message Money { string currency = 1; int64 cents = 2; }";
 
-fn text(name: &str) -> Option<Result<String, String>> {
+fn proto_source(name: &str) -> Option<Result<String, String>> {
     match name {
         "shop/items.proto" => Some(Ok(ITEMS.into())),
         "shop/money.proto" => Some(Ok(MONEY.into())),
@@ -49,13 +49,13 @@ fn text(name: &str) -> Option<Result<String, String>> {
     }
 }
 
-fn schema() -> &'static Schema {
+fn items_schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    SCHEMA.get_or_init(|| Schema::from_protos(&["shop/items.proto".into()], text).expect("compiles"))
+    SCHEMA.get_or_init(|| Schema::from_protos(&["shop/items.proto".into()], proto_source).expect("compiles"))
 }
 
 fn content(method: &str, body: &str) -> Result<Vec<u8>, String> {
-    let method = schema().method(&format!("/shop.v1.Items/{method}")).expect("a method");
+    let method = items_schema().method(&format!("/shop.v1.Items/{method}")).expect("a method");
     method.content(body.as_bytes(), false).map_err(|error| error.to_string())
 }
 
@@ -80,7 +80,7 @@ fn json_becomes_messages() {
 #[test]
 fn grpc_messages_are_compressed_on_request() {
     use std::io::Read;
-    let method = schema().method("/shop.v1.Items/Put").expect("a method");
+    let method = items_schema().method("/shop.v1.Items/Put").expect("a method");
     let content = method.content(b"[{\"id\": 7}, {}]", true).expect("two messages");
     let mut left = content.as_slice();
     for expect in [&[8, 7][..], &[]] {
@@ -98,7 +98,7 @@ fn grpc_messages_are_compressed_on_request() {
 /// for a load.
 fn text_of(method: &str) -> Arc<dyn MessageText> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
-    let types = TYPES.get_or_init(|| schema().to_descriptor_set().into()).clone();
+    let types = TYPES.get_or_init(|| items_schema().to_descriptor_set().into()).clone();
     let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get() });
     route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
     let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
@@ -147,7 +147,8 @@ fn grpc_messages_match_another_implementation() {
 
 #[test]
 fn grpc_responses_become_json_with_all_fields() {
-    let packed = schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
+    let packed =
+        items_schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
     for (method, content, json) in [
         // In the JSON of a gRPC response, 64-bit numbers are JSON numbers, and fields with default
         // values are present.
@@ -212,7 +213,7 @@ fn an_unsuitable_body_is_reported_with_its_position() {
         let error = content(method, body).expect_err(body);
         said.iter().for_each(|said| assert!(error.contains(said), "{body}: {error}"));
     }
-    let method = schema().method("/shop.v1.Items/Get").expect("a method");
+    let method = items_schema().method("/shop.v1.Items/Get").expect("a method");
     assert!(matches!(method.content(&[0xff], false), Err(SchemaError::Body { .. })));
 }
 
@@ -225,7 +226,7 @@ fn unknown_services_and_methods_are_reported_with_alternatives() {
         ("/", "write /package.Service/Method"),
         ("//Get", "write /package.Service/Method"),
     ] {
-        let error = schema().method(path).map(|_| ()).expect_err(path).to_string();
+        let error = items_schema().method(path).map(|_| ()).expect_err(path).to_string();
         assert!(error.contains(said), "{path}: {error}");
     }
 }
@@ -240,7 +241,7 @@ fn uncompilable_proto_files_are_named() {
         ("lacks.proto", "not/there.proto"),
         ("nowhere.proto", "nowhere.proto"),
     ] {
-        let error = Schema::from_protos(&[name.into()], text).map(|_| ()).expect_err(name).to_string();
+        let error = Schema::from_protos(&[name.into()], proto_source).map(|_| ()).expect_err(name).to_string();
         assert!(error.contains(said), "{name}: {error}");
     }
     assert!(Schema::from_descriptor_set(b"no descriptors").is_err());
@@ -248,7 +249,7 @@ fn uncompilable_proto_files_are_named() {
 
 #[test]
 fn services_are_listed_and_described() {
-    let schema = schema();
+    let schema = items_schema();
     assert_eq!(schema.services(), ["shop.v1.Items"]);
     assert_eq!(
         schema.methods("shop.v1.Items"),
@@ -276,7 +277,7 @@ fn services_are_listed_and_described() {
 proptest! {
     #[test]
     fn any_body_and_content_convert_without_a_panic(body in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let method = schema().method("/shop.v1.Items/Put").expect("a method");
+        let method = items_schema().method("/shop.v1.Items/Put").expect("a method");
         let _ = method.content(body.as_bytes(), false);
         let _ = method.content(&bytes, false);
         let _ = method.write_text(&bytes, &mut Vec::new());

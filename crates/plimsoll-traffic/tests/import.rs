@@ -16,12 +16,12 @@ fn har_of_the_page(text: &str) -> Result<ImportResult, TrafficFileError> {
     har(text, None)
 }
 
-fn folder() -> PathBuf {
+fn fixture_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/import")
 }
 
-fn fixture(name: &str) -> String {
-    std::fs::read_to_string(folder().join(name)).expect(name)
+fn read_fixture(name: &str) -> String {
+    std::fs::read_to_string(fixture_folder().join(name)).expect(name)
 }
 
 /// A file context (a parser's access to files and variables) in which every file and variable
@@ -57,13 +57,13 @@ fn files_of_other_tools_become_traffic_files() {
         ("groups.jmx", jmx),
     ];
     for (name, import) in all {
-        let imported = import(&fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
+        let imported = import(&read_fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
         let mut got = imported.text.clone();
         got.push_str("\n# left out:\n");
         for left in &imported.left_out {
             writeln!(got, "# {}:{}:{}: {}", name, left.at.line, left.at.column, left.text).expect("a string");
         }
-        let golden = folder().join(format!("{name}.toml"));
+        let golden = fixture_folder().join(format!("{name}.toml"));
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
             std::fs::write(&golden, &got).expect("written");
         }
@@ -178,7 +178,7 @@ fn jmeter_thread_groups_become_the_load() {
 #[test]
 fn an_imported_mix_is_parsed() {
     for name in ["pets.yaml", "pets2.json"] {
-        let imported = openapi(&fixture(name)).expect(name);
+        let imported = openapi(&read_fixture(name)).expect(name);
         TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
     }
@@ -329,16 +329,16 @@ fn invalid_request_parts_are_omitted() {
 
 #[test]
 fn another_host_of_a_recording_can_be_chosen() {
-    let imported = har(&fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
+    let imported = har(&read_fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
     assert!(imported.text.contains("base = \"https://cdn.example.net\""), "{}", imported.text);
     assert_eq!(imported.requests, 2);
-    let error = har(&fixture("shop.har"), Some("nobody.example")).expect_err("nothing");
+    let error = har(&read_fixture("shop.har"), Some("nobody.example")).expect_err("nothing");
     assert!(error.text.contains("nobody.example"), "{error}");
 }
 
 #[test]
 fn documents_of_other_formats_are_refused_with_a_position() {
-    let cut = fixture("shop.jmx");
+    let cut = read_fixture("shop.jmx");
     let cut = &cut[..cut.len() / 2];
     let cases: &[(Importer, &str, &str)] = &[
         (har_of_the_page, "", "1:1: "),
@@ -383,7 +383,7 @@ fn documents_of_other_formats_are_refused_with_a_position() {
 /// Returns copies of a fixture with one defect: a word is removed, swapped or repeated, or the rest
 /// of the file is cut off.
 fn damaged_copies(name: &'static str) -> impl Strategy<Value = String> {
-    let text = fixture(name);
+    let text = read_fixture(name);
     let words: Vec<String> =
         text.split_inclusive([' ', '\n', '"', '>', '<', ',', ':', '{', '}']).map(str::to_owned).collect();
     let count = words.len();
@@ -399,7 +399,7 @@ fn damaged_copies(name: &'static str) -> impl Strategy<Value = String> {
     })
 }
 
-fn survives(import: Importer, text: &str) {
+fn assert_imported_is_toml(import: Importer, text: &str) {
     if let Ok(imported) = import(text) {
         let read = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything);
         if let Err(error) = read {
@@ -413,38 +413,38 @@ proptest! {
 
     #[test]
     fn any_text_is_imported_or_refused(text in "\\PC{0,200}") {
-        [har_of_the_page as Importer, openapi, postman, jmx].into_iter().for_each(|import| survives(import, &text));
+        [har_of_the_page as Importer, openapi, postman, jmx].into_iter().for_each(|import| assert_imported_is_toml(import, &text));
     }
 
     #[test]
     fn damaged_recordings_are_imported_or_refused(text in damaged_copies("shop.har")) {
-        survives(har_of_the_page, &text);
+        assert_imported_is_toml(har_of_the_page, &text);
     }
 
     #[test]
     fn damaged_descriptions_are_imported_or_refused(text in damaged_copies("pets.yaml")) {
-        survives(openapi, &text);
+        assert_imported_is_toml(openapi, &text);
     }
 
     #[test]
     fn damaged_json_descriptions_are_imported_or_refused(text in damaged_copies("pets2.json")) {
-        survives(openapi, &text);
+        assert_imported_is_toml(openapi, &text);
     }
 
     #[test]
     fn damaged_collections_are_imported_or_refused(text in damaged_copies("shop.postman_collection.json")) {
-        survives(postman, &text);
+        assert_imported_is_toml(postman, &text);
     }
 
     #[test]
     fn damaged_test_plans_are_imported_or_refused(text in damaged_copies("shop.jmx")) {
-        survives(jmx, &text);
+        assert_imported_is_toml(jmx, &text);
     }
 }
 
 /// Checks that the imported text contains all of `parts`. If `left_out` is not empty, a note about
 /// an omitted part must contain `left_out`.
-fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
+fn assert_import_contains(import: Importer, source: &str, parts: &[&str], left_out: &str) {
     let imported = import(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     for part in parts {
         assert!(imported.text.contains(part), "{part}: {}", imported.text);
@@ -546,12 +546,12 @@ fn descriptions_define_how_values_are_formatted() {
             "",
         ),
     ] {
-        has(openapi, &source, parts, left_out);
+        assert_import_contains(openapi, &source, parts, left_out);
     }
     let swagger = "swagger: \"2.0\"\ninfo: {title: t}\nhost: h\npaths:\n  /a:\n    get:\n      parameters:\n        \
         - {name: a, in: query, required: true, type: array, items: {type: string}, collectionFormat: multi, x-example: [1, 2]}\n        \
         - {name: b, in: query, required: true, type: array, items: {type: string}, x-example: [1, 2]}\n      responses: {}\n";
-    has(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
+    assert_import_contains(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
     let paths = "\npaths: {/a: {get: {responses: {}}}}\n";
     for (head, said) in [
         ("basePath: /v2", "the OpenAPI file names no host: give the host as the target, with the path /v2"),
@@ -618,7 +618,7 @@ fn collections_define_authorization() {
             true => assert!(postman(&source).expect_err("nothing").text.contains("is not valid")),
             false => {
                 let parts: Vec<&str> = parts.iter().filter(|part| !part.contains("| url")).copied().collect();
-                has(postman, &source, &parts, left_out);
+                assert_import_contains(postman, &source, &parts, left_out);
             }
         }
     }
@@ -745,7 +745,7 @@ fn test_plans_keep_scopes_and_defaults() {
         ),
         (ask("/a?${never}", "", ""), vec!["{{ env.never }}"], "nothing sets the variable never"),
     ] {
-        has(jmx, &plan(&inside), &parts, left_out);
+        assert_import_contains(jmx, &plan(&inside), &parts, left_out);
     }
     let kept = element("CookieManager", "", "") + &ask("/a", "", "") + &ask("/b", "", "");
     let kept = jmx(&plan(&kept)).expect("a plan");
@@ -773,7 +773,7 @@ fn collection_variables_are_substituted_as_in_postman() {
         (collection("", plain, ""), "follow = 10"),
         (collection("", plain, r#", "protocolProfileBehavior": {"maxRedirects": 3}"#), "follow = 3"),
     ] {
-        has(postman, &source, &[part], "");
+        assert_import_contains(postman, &source, &[part], "");
     }
     for more in [r#"{"followRedirects": false}"#, r#"{"maxRedirects": 0}"#] {
         let source = collection("", plain, &format!(", \"protocolProfileBehavior\": {more}"));
@@ -807,7 +807,7 @@ fn recordings_keep_the_recorded_body() {
     ] {
         let said = har(&asked(&data), None).expect(&data).left_out;
         assert!(!left_out.is_empty() || said.is_empty(), "{data}: {said:?}");
-        has(har_of_the_page, &asked(&data), &parts, left_out);
+        assert_import_contains(har_of_the_page, &asked(&data), &parts, left_out);
     }
 }
 

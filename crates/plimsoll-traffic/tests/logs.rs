@@ -5,7 +5,7 @@ use plimsoll_traffic::survey::Survey;
 
 /// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
 /// status, bytes, client, user agent.
-fn shown(entry: &Entry) -> String {
+fn format_entry(entry: &Entry) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
     format!(
@@ -24,7 +24,7 @@ fn shown(entry: &Entry) -> String {
 fn check(format: &Format, line: &str, expect: Option<&str>) {
     let mut buffer = LineBuffers::default();
     let entry = format.parse(line.as_bytes(), &mut buffer);
-    assert_eq!(entry.as_ref().map(shown).as_deref(), expect, "{}: {line}", format.name());
+    assert_eq!(entry.as_ref().map(format_entry).as_deref(), expect, "{}: {line}", format.name());
 }
 
 const COMBINED: &str = r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif?x=1 HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#;

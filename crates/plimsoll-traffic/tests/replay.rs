@@ -18,13 +18,13 @@ struct ReplayTestOptions<'a> {
 
 const ALL: ReplayTestOptions = ReplayTestOptions { with_unsafe: true, prefix: "", skip: "nothing" };
 
-fn format(lines: &[&[u8]]) -> Format {
+fn detect_log_format(lines: &[&[u8]]) -> Format {
     find_format(lines, None).expect("a known format")
 }
 
-fn replay(text: &str, chosen: &ReplayTestOptions, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
+fn replay_from_log(text: &str, chosen: &ReplayTestOptions, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
-    let (format, mut buffer) = (format(&lines), LineBuffers::default());
+    let (format, mut buffer) = (detect_log_format(&lines), LineBuffers::default());
     let wanted = |request: &str| !request.contains(chosen.skip);
     let ReplayTestOptions { with_unsafe, prefix, .. } = *chosen;
     let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
@@ -41,7 +41,7 @@ fn traffic(replay: &Replay) -> Traffic {
 }
 
 /// Returns the requests of a replay in order, as `GET /path?query 200`.
-fn asked(replay: &Replay) -> Vec<String> {
+fn replayed_request_lines(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
     let RequestList { targets, entries, .. } = traffic.request_list.as_deref().expect("a list");
     let text = |entry: &plimsoll_model::ListedRequest| {
@@ -52,7 +52,7 @@ fn asked(replay: &Replay) -> Vec<String> {
 }
 
 /// Returns lines of the combined log format with these seconds, requests and statuses.
-fn combined(lines: &[(u64, &str, u16)]) -> String {
+fn combined_log_lines(lines: &[(u64, &str, u16)]) -> String {
     let line = |(second, request, status): &(u64, &str, u16)| {
         let (minute, second) = (second / 60, second % 60);
         format!(
@@ -64,17 +64,17 @@ fn combined(lines: &[(u64, &str, u16)]) -> String {
 
 #[test]
 fn a_log_is_replayed_as_recorded() {
-    let text = combined(&[
+    let text = combined_log_lines(&[
         (2, "GET /items/7?q=a b", 200),
         (0, "GET /items/5", 404),
         (1, "HEAD /items/5", 499),
         (1, "POST /orders", 201),
         (3, "GET /items/5", 200),
     ]);
-    let whole = replay(&text, &ALL, &TIMING).expect("a load");
+    let whole = replay_from_log(&text, &ALL, &TIMING).expect("a load");
     let order =
         ["GET /items/5 404", "HEAD /items/5 0", "POST /orders 201", "GET /items/7?q=a%20b 200", "GET /items/5 200"];
-    assert_eq!(asked(&whole), order);
+    assert_eq!(replayed_request_lines(&whole), order);
     let labels: Vec<String> = traffic(&whole).routes.into_iter().map(|route| route.label).collect();
     assert_eq!(labels, ["GET /items/{id}", "HEAD /items/{id}", "POST /orders"]);
     // The timestamps span 4 s, with at least one request in each second.
@@ -82,9 +82,10 @@ fn a_log_is_replayed_as_recorded() {
     let facts = &traffic(&whole).request_list.expect("a list").facts.clone();
     assert!(facts.has_whole_seconds && facts.skip_counts.is_empty(), "{facts:?}");
 
-    let safe = replay(&text, &ReplayTestOptions { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING)
-        .expect("a load");
-    assert_eq!(asked(&safe), ["GET /v2/items/5 404", "HEAD /v2/items/5 0", "GET /v2/items/5 200"]);
+    let safe =
+        replay_from_log(&text, &ReplayTestOptions { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING)
+            .expect("a load");
+    assert_eq!(replayed_request_lines(&safe), ["GET /v2/items/5 404", "HEAD /v2/items/5 0", "GET /v2/items/5 200"]);
     let left_out: Vec<(String, u64)> =
         traffic(&safe).request_list.expect("a list").facts.skip_counts.clone().into_iter().collect();
     assert_eq!(left_out, [("POST".to_owned(), 1), ("pattern".to_owned(), 1)]);
@@ -123,7 +124,7 @@ fn a_replay_can_run_faster_and_end_early() {
             (count, 0, last_ns)
         );
         assert_eq!(load.length_ns, length, "{speed_milli} {length_ns:?}");
-        assert_eq!(asked(&load).len() as u64, count);
+        assert_eq!(replayed_request_lines(&load).len() as u64, count);
     }
     // The replay does not spread requests within a second, because the timestamps of the log are
     // finer than a second.
@@ -134,19 +135,19 @@ fn a_replay_can_run_faster_and_end_early() {
 
 #[test]
 fn a_replay_without_requests_is_refused() {
-    let only = |request: &str| combined(&[(0, request, 200)]);
+    let only = |request: &str| combined_log_lines(&[(0, request, 200)]);
     for (text, chosen, expect) in [
         (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..ALL }, ReplayError::Nothing),
         (only("GET /nothing"), ALL, ReplayError::Nothing),
         (only("CONNECT h:443"), ALL, ReplayError::Nothing),
     ] {
-        assert_eq!(replay(&text, &chosen, &TIMING).err(), Some(expect), "{text}");
+        assert_eq!(replay_from_log(&text, &chosen, &TIMING).err(), Some(expect), "{text}");
     }
-    let years = combined(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
-    assert!(matches!(replay(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
+    let years = combined_log_lines(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
+    assert!(matches!(replay_from_log(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
     // The whole log is too long for a load, but its first second is short enough.
     let beginning = ReplayTiming { length_ns: Some(S), ..TIMING };
-    assert_eq!(asked(&replay(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
+    assert_eq!(replayed_request_lines(&replay_from_log(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
 }
 
 #[test]
@@ -155,10 +156,10 @@ fn endpoints_beyond_the_limit_share_figures() {
         |n: u32| format!("GET /{}", (0..4).map(|at| char::from(b'a' + (n >> (at * 4) & 15) as u8)).collect::<String>());
     let requests: Vec<String> = (0..2000).map(word).collect();
     let lines: Vec<(u64, &str, u16)> = requests.iter().map(|request| (0, request.as_str(), 200)).collect();
-    let load = replay(&combined(&lines), &ALL, &TIMING).expect("a load");
+    let load = replay_from_log(&combined_log_lines(&lines), &ALL, &TIMING).expect("a load");
     let routes = traffic(&load).routes;
     assert_eq!((routes.len(), routes[500].label.as_str()), (501, "GET (other paths)"));
-    assert_eq!(asked(&load).len(), 2000);
+    assert_eq!(replayed_request_lines(&load).len(), 2000);
 }
 
 proptest! {
@@ -174,7 +175,7 @@ proptest! {
             .map(|(second, path, status)| (u64::from(second % 3600), format!("GET /{}", path.replace('"', "")), status % 1000))
             .collect();
         let lines: Vec<(u64, &str, u16)> = requests.iter().map(|(at, text, status)| (*at, text.as_str(), *status)).collect();
-        let text = combined(&lines);
+        let text = combined_log_lines(&lines);
         let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
         let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
         let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());

@@ -87,53 +87,57 @@ pub fn serve_pages(listener: TcpListener, settings: WebSettings) -> Result<(), F
 /// Creates the table of routes, which has the handler of each URL path.
 fn build_router(app: App) -> Router {
     Router::new()
-        .route("/", get(|State(app): State<App>| html(app, views::services_page)))
+        .route("/", get(|State(app): State<App>| respond_with_html(app, views::services_page)))
         .route(
             "/history",
             get(|State(app): State<App>, query: RawQuery| {
-                html(app, move |it| views::history_page(it, &parse_query(query)))
+                respond_with_html(app, move |it| views::history_page(it, &parse_query(query)))
             }),
         )
-        .route("/runs", get(|State(app): State<App>| html(app, views::runs_page)))
+        .route("/runs", get(|State(app): State<App>| respond_with_html(app, views::runs_page)))
         .route("/runs/{file}", get(run_page))
         .route("/runs/{file}/page.html", get(whole_page))
-        .route("/runs/{file}/summary.md", get(summary))
+        .route("/runs/{file}/summary.md", get(run_summary_text))
         .route("/runs/{file}/document.json", get(document))
         .route("/runs/{file}/file", get(run_file))
-        .route("/runs/{file}/picture", get(picture))
-        .route("/runs/{file}/marks", post(mark))
-        .route("/runs/{file}/delete", post(delete))
+        .route("/runs/{file}/picture", get(run_picture))
+        .route("/runs/{file}/marks", post(mark_and_redirect))
+        .route("/runs/{file}/delete", post(delete_and_redirect))
         .route("/api/v1/runs/{file}/marks", post(mark_json))
         .route("/api/v1/runs/{file}/delete", post(delete_json))
         .route(
             "/compare",
             get(|State(app): State<App>, query: RawQuery| {
-                html(app, move |it| views::comparison_page(it, &parse_query(query)))
+                respond_with_html(app, move |it| views::comparison_page(it, &parse_query(query)))
             }),
         )
         .route("/start", get(start_page).post(start))
         .route("/studies/{name}", get(job_page))
         .route("/studies/{name}/progress", get(job_progress))
         .route("/studies/{name}/stop", post(stop))
-        .route("/login", get(login))
+        .route("/login", get(log_in_with_token))
         .route(
             "/api/v1/runs",
-            get(|State(app): State<App>, query: RawQuery| json(app, move |it| api::runs_json(it, &parse_query(query)))),
+            get(|State(app): State<App>, query: RawQuery| {
+                respond_with_json(app, move |it| api::runs_json(it, &parse_query(query)))
+            }),
         )
         .route(
             "/api/v1/history",
             get(|State(app): State<App>, query: RawQuery| {
-                json(app, move |it| api::history_json(it, &parse_query(query)))
+                respond_with_json(app, move |it| api::history_json(it, &parse_query(query)))
             }),
         )
         .route("/api/v1/runs/{file}", get(document))
         .route(
             "/api/v1/studies",
-            get(|State(app): State<App>| json(app, |it| Ok(api::studies_json(it)))).post(start_json),
+            get(|State(app): State<App>| respond_with_json(app, |it| Ok(api::studies_json(it)))).post(start_json),
         )
         .route(
             "/api/v1/studies/{name}",
-            get(|State(app): State<App>, Path(name): Path<String>| json(app, move |it| api::study_json(it, &name))),
+            get(|State(app): State<App>, Path(name): Path<String>| {
+                respond_with_json(app, move |it| api::study_json(it, &name))
+            }),
         )
         .route("/api/v1/studies/{name}/stop", post(stop_json))
         .route("/metrics", get(metrics_text))
@@ -203,14 +207,20 @@ fn problem_answer(problem: &Problem) -> Response {
     build_response(problem.status, HTML_CONTENT_TYPE, problem_page(title, &problem.text))
 }
 
-async fn html(app: App, work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static) -> Response {
+async fn respond_with_html(
+    app: App,
+    work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static,
+) -> Response {
     match read_files(app, work).await {
         Ok(page) => build_response(StatusCode::OK, HTML_CONTENT_TYPE, page),
         Err(problem) => problem_answer(&problem),
     }
 }
 
-async fn json(app: App, work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static) -> Response {
+async fn respond_with_json(
+    app: App,
+    work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static,
+) -> Response {
     match read_files(app, work).await {
         Ok(document) => build_response(StatusCode::OK, JSON_CONTENT_TYPE, plimsoll_report::json::text(&document)),
         Err(problem) => json_problem(&problem),
@@ -239,7 +249,7 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
     }
 }
 
-async fn summary(State(app): State<App>, Path(file): Path<String>) -> Response {
+async fn run_summary_text(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
         Ok(text) => build_response(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
@@ -247,7 +257,7 @@ async fn summary(State(app): State<App>, Path(file): Path<String>) -> Response {
 }
 
 async fn document(State(app): State<App>, Path(file): Path<String>) -> Response {
-    json(app, move |it| api::document(it, &file)).await
+    respond_with_json(app, move |it| api::document(it, &file)).await
 }
 
 async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response {
@@ -269,7 +279,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
     }
 }
 
-async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
+async fn run_picture(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
         // In a build without PNG support the picture is an SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => build_response(StatusCode::OK, "image/png", bytes),
@@ -298,7 +308,7 @@ fn redirect_response(address: &str) -> Response {
     answer
 }
 
-async fn login(State(app): State<App>, query: RawQuery) -> Response {
+async fn log_in_with_token(State(app): State<App>, query: RawQuery) -> Response {
     match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
         Some(_) => {
             let mut answer = redirect_response("/");
@@ -316,12 +326,12 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
 
 async fn run_page(State(app): State<App>, headers: HeaderMap, Path(file): Path<String>) -> Response {
     let may_act = app.access.has_token(&headers);
-    html(app, move |it| views::run(it, &file, may_act)).await
+    respond_with_html(app, move |it| views::run(it, &file, may_act)).await
 }
 
 async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
     let may_act = app.access.has_token(&headers);
-    html(app, move |it| views::start(it, &parse_query(query), may_act)).await
+    respond_with_html(app, move |it| views::start(it, &parse_query(query), may_act)).await
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
@@ -333,7 +343,7 @@ async fn start(State(app): State<App>, body: Bytes) -> Response {
     if asked.get("show").is_some() {
         // A user who submits a form has the token, because the access check requires the token for
         // forms.
-        return html(app, move |it| views::start(it, &asked, true)).await;
+        return respond_with_html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {
         Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
@@ -343,7 +353,7 @@ async fn start(State(app): State<App>, body: Bytes) -> Response {
 
 async fn start_json(State(app): State<App>, body: Bytes) -> Response {
     match start_study(Arc::clone(&app), body).await {
-        Ok(name) => json(app, move |it| api::study_json(it, &name)).await,
+        Ok(name) => respond_with_json(app, move |it| api::study_json(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
 }
@@ -352,7 +362,7 @@ async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem
     read_files(app, move |it| mark_form::change_marks(it, &file, &Query::parse(&body)).map(|()| file)).await
 }
 
-async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
+async fn mark_and_redirect(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(app, file, body).await {
         Ok(file) => redirect_response(&format!("/runs/{}", percent_encode(&file))),
         Err(problem) => problem_answer(&problem),
@@ -361,12 +371,12 @@ async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> 
 
 async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(Arc::clone(&app), file, body).await {
-        Ok(file) => json(app, move |it| api::listed_run(it, &file)).await,
+        Ok(file) => respond_with_json(app, move |it| api::listed_run(it, &file)).await,
         Err(problem) => json_problem(&problem),
     }
 }
 
-async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
+async fn delete_and_redirect(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| mark_form::delete_run(it, &file)).await {
         Ok(()) => redirect_response("/runs"),
         Err(problem) => problem_answer(&problem),
@@ -374,7 +384,7 @@ async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
 }
 
 async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Response {
-    json(app, move |it| {
+    respond_with_json(app, move |it| {
         mark_form::delete_run(it, &file)?;
         Ok(serde_json::json!({ "schema": "plimsoll.deleted/1", "file": file }))
     })
@@ -383,7 +393,7 @@ async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Respon
 
 async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<String>) -> Response {
     let may_act = app.access.has_token(&headers);
-    html(app, move |it| views::study_page(it, &name, may_act)).await
+    respond_with_html(app, move |it| views::study_page(it, &name, may_act)).await
 }
 
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
@@ -420,7 +430,7 @@ async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
 
 async fn stop_json(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(Arc::clone(&app), name).await {
-        Ok(name) => json(app, move |it| api::study_json(it, &name)).await,
+        Ok(name) => respond_with_json(app, move |it| api::study_json(it, &name)).await,
         Err(problem) => json_problem(&problem),
     }
 }

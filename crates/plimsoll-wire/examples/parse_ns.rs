@@ -24,10 +24,10 @@ const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=ut
 
 fn main() {
     let replies = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
-    report("6 headers, 15 bytes, one read", NGINX, NGINX.len(), replies);
-    report("the same, split in the head", NGINX, 100, replies);
-    report("the same, byte by byte", NGINX, 1, replies / 10);
-    report("chunked, one read", CHUNKED, CHUNKED.len(), replies);
+    print_parse_time("6 headers, 15 bytes, one read", NGINX, NGINX.len(), replies);
+    print_parse_time("the same, split in the head", NGINX, 100, replies);
+    print_parse_time("the same, byte by byte", NGINX, 1, replies / 10);
+    print_parse_time("chunked, one read", CHUNKED, CHUNKED.len(), replies);
 
     let headers = [("Authorization".to_owned(), "Bearer 0123456789".to_owned())];
     let parts = RequestParts {
@@ -43,7 +43,7 @@ fn main() {
     });
 }
 
-fn report(name: &str, reply: &[u8], piece: usize, replies: u32) {
+fn print_parse_time(name: &str, reply: &[u8], piece: usize, replies: u32) {
     let mut parser = ResponseParser::new();
     print_ns(name, replies, || {
         parser.begin(black_box(Expect::default()));

@@ -37,10 +37,10 @@ fn main() {
         ["fit"] => fit_all(),
         ["expect"] => expect(),
         ["score"] => {
-            score();
+            print_cross_validation_score();
             Ok(())
         }
-        ["show", name] => show(name),
+        ["show", name] => print_case_diagnosis(name),
         _ => Err("usage: corpus record|fit|expect|score|show (see the head of examples/corpus/main.rs)".to_owned()),
     };
     if let Err(why) = done {
@@ -89,7 +89,7 @@ fn fit_all() -> Result<(), String> {
     let (_, temperature) = losses.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("temperatures");
     println!("loss by temperature: {losses:.3?}");
     let of = |named_from: f64| {
-        let said = causes(&leave_one_set_out(&cases, temperature, named_from));
+        let said = answered_causes(&leave_one_set_out(&cases, temperature, named_from));
         (named_from, shares(&cases, &said))
     };
     let by: Vec<(f64, [usize; 3])> = NAMED_FROM.into_iter().map(of).collect();
@@ -102,7 +102,7 @@ fn fit_all() -> Result<(), String> {
     std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn causes(said: &[CorpusAnswer]) -> Vec<Cause> {
+fn answered_causes(said: &[CorpusAnswer]) -> Vec<Cause> {
     said.iter().map(|said| said.cause).collect()
 }
 
@@ -113,11 +113,11 @@ fn expect() -> Result<(), String> {
     std::fs::write(folder().join("expected.tsv"), expected_text(&cases, &said)).map_err(|error| error.to_string())
 }
 
-fn score() {
+fn print_cross_validation_score() {
     let cases = cases();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
     let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
-    println!("{}", verdict_table(&cases, &causes(&said)));
+    println!("{}", verdict_table(&cases, &answered_causes(&said)));
     for (case, said) in cases.iter().zip(&said).filter(|(case, said)| case.verdict(said.most_probable) as usize != 0) {
         let (truth, other) = (&case.truth, said.most_probable);
         println!("{}: {truth:?} has {:.2}, {other} {:.2}", case.name, said.right_causes_probability, said.probability);
@@ -138,7 +138,7 @@ fn score() {
     }
 }
 
-fn show(name: &str) -> Result<(), String> {
+fn print_case_diagnosis(name: &str) -> Result<(), String> {
     let cases = cases();
     let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();

@@ -116,7 +116,7 @@ pub struct World {
 pub const COPIES: World =
     World { machine: HERE, ratio: 1.0, hidden: Hidden::Nothing, offset: 0.0, fresh: true, primary: Criterion::Goodput };
 
-fn normal(rng: &mut Rng) -> f64 {
+fn standard_normal_sample(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }
 
@@ -152,10 +152,10 @@ struct Ended {
 }
 
 impl World {
-    fn request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
+    fn simulate_request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
         // The random factor of the service time has a lognormal distribution with mean 1 and
         // coefficient of variation 0.3.
-        let mut took_s = MEAN_S * scale * (0.2936 * normal(rng) - 0.0431).exp();
+        let mut took_s = MEAN_S * scale * (0.2936 * standard_normal_sample(rng) - 0.0431).exp();
         let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
         let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
         let chance = rng.next_f64();
@@ -189,13 +189,13 @@ impl World {
         ended
     }
 
-    fn reading(&self, arm: u8, start_s: f64, scale: f64, others: Interference, rng: &mut Rng) -> Reading {
+    fn simulate_reading(&self, arm: u8, start_s: f64, scale: f64, others: Interference, rng: &mut Rng) -> Reading {
         let b = arm == 1;
         let mut counts = Counts::default();
         if self.primary.at_fixed_rate() {
             let mut into_s = rng.exponential() / RATE;
             while into_s < LOAD_S {
-                let ended = self.request(b, start_s + into_s, into_s, scale, rng);
+                let ended = self.simulate_request(b, start_s + into_s, into_s, scale, rng);
                 let in_window = into_s + ended.took_s <= LOAD_S;
                 counts.add(ended, in_window);
                 into_s += rng.exponential() / RATE;
@@ -206,7 +206,7 @@ impl World {
                 // random earlier time.
                 let mut into_s = -MEAN_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
-                    let ended = self.request(b, start_s + into_s, into_s.max(0.0), scale, rng);
+                    let ended = self.simulate_request(b, start_s + into_s, into_s.max(0.0), scale, rng);
                     let (begins_s, took_s) = (into_s, ended.took_s);
                     into_s += took_s;
                     let in_window = (0.0..=LOAD_S).contains(&into_s);
@@ -235,14 +235,14 @@ impl World {
     pub fn blocks(&self, seed: u64, count: usize) -> Vec<Block> {
         let Machine { white, drift: deep, memory, disturbed, others, heavy, falling } = self.machine;
         let mut rng = Rng::stream(seed, 0x51D);
-        let mut drift = normal(&mut rng) * deep;
+        let mut drift = standard_normal_sample(&mut rng) * deep;
         let step = deep * (1.0 - memory * memory).sqrt();
         // If builds are not restarted for each load, each of the two processes keeps its speed.
-        let of_process = [0, 1].map(|_| normal(&mut rng) * self.offset);
+        let of_process = [0, 1].map(|_| standard_normal_sample(&mut rng) * self.offset);
         let mut start_s = 0.0;
         let mut one = |arm: u8, rng: &mut Rng| {
-            drift = drift * memory + normal(rng) * step;
-            let mut ln = drift + normal(rng) * white - falling * start_s / 60.0;
+            drift = drift * memory + standard_normal_sample(rng) * step;
+            let mut ln = drift + standard_normal_sample(rng) * white - falling * start_s / 60.0;
             if rng.next_f64() < disturbed {
                 ln += (0.6 + 0.35 * rng.next_f64()).ln();
             }
@@ -258,11 +258,11 @@ impl World {
                 };
             }
             if heavy > 0.0 {
-                let (a, b) = (normal(rng), normal(rng));
-                ln += (heavy * normal(rng) / ((a * a + b * b) / 2.0).sqrt()).clamp(-3.0, 3.0);
+                let (a, b) = (standard_normal_sample(rng), standard_normal_sample(rng));
+                ln += (heavy * standard_normal_sample(rng) / ((a * a + b * b) / 2.0).sqrt()).clamp(-3.0, 3.0);
             }
             ln += match self.fresh {
-                true => normal(rng) * self.offset,
+                true => standard_normal_sample(rng) * self.offset,
                 false => of_process[usize::from(arm)],
             };
             if arm == 1 {
@@ -273,7 +273,7 @@ impl World {
                     ln -= times.ln();
                 }
             }
-            let reading = self.reading(arm, start_s, (-ln).exp(), seen, rng);
+            let reading = self.simulate_reading(arm, start_s, (-ln).exp(), seen, rng);
             start_s += STEP_S;
             reading
         };
@@ -392,7 +392,7 @@ pub fn worse_builds() -> Vec<(&'static str, Vec<Hidden>)> {
     ]
 }
 
-fn percent(count: usize, of: usize) -> String {
+fn format_percent(count: usize, of: usize) -> String {
     format!("{:.1} %", 100.0 * count as f64 / of.max(1) as f64)
 }
 
@@ -408,9 +408,9 @@ pub fn tables(count: u64, text: &mut impl Write) {
             let _ = writeln!(
                 text,
                 "{name:22} {what:22} alarms {:>6}  same {:>6}  small {:>6}",
-                percent(outcomes.alarms(), outcomes.count),
-                percent(outcomes.same, outcomes.count),
-                percent(outcomes.small, outcomes.count)
+                format_percent(outcomes.alarms(), outcomes.count),
+                format_percent(outcomes.same, outcomes.count),
+                format_percent(outcomes.small, outcomes.count)
             );
         };
         row("", &of(&world));
@@ -430,11 +430,11 @@ pub fn tables(count: u64, text: &mut impl Write) {
                 text,
                 "{name:22} {:8} {ratio:4} covered {:>6}  error {:+.2} %  half width {:.2} %  better {:>6}  worse {:>6}",
                 primary.word(),
-                percent(outcomes.covered, outcomes.intervals),
+                format_percent(outcomes.covered, outcomes.intervals),
                 100.0 * outcomes.error / known,
                 100.0 * outcomes.width / known,
-                percent(outcomes.better, outcomes.count),
-                percent(outcomes.worse, outcomes.count),
+                format_percent(outcomes.better, outcomes.count),
+                format_percent(outcomes.worse, outcomes.count),
             );
         }
     }
@@ -451,10 +451,10 @@ pub fn tables(count: u64, text: &mut impl Write) {
                     "{name:13} {:26} {:8} better {:>6}  same {:>6}  small {:>6}  worse {:>6}",
                     format!("{hidden:?}"),
                     primary.word(),
-                    percent(outcomes.better, outcomes.count),
-                    percent(outcomes.same, outcomes.count),
-                    percent(outcomes.small, outcomes.count),
-                    percent(outcomes.worse, outcomes.count)
+                    format_percent(outcomes.better, outcomes.count),
+                    format_percent(outcomes.same, outcomes.count),
+                    format_percent(outcomes.small, outcomes.count),
+                    format_percent(outcomes.worse, outcomes.count)
                 );
                 all.count += outcomes.count;
                 all.better += outcomes.better;
@@ -462,5 +462,6 @@ pub fn tables(count: u64, text: &mut impl Write) {
             }
         }
     }
-    let _ = writeln!(text, "\nof all {}: better {}, same {}", all.count, all.better, percent(all.same, all.count));
+    let _ =
+        writeln!(text, "\nof all {}: better {}, same {}", all.count, all.better, format_percent(all.same, all.count));
 }

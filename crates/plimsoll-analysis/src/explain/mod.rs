@@ -226,7 +226,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
         missing_evidence: if first.is_some() { Vec::new() } else { not_known::missing_evidence(case, &names) },
-        line_prediction: first.and_then(|first| predicted(case, first.cause)),
+        line_prediction: first.and_then(|first| predict_line_without_cause(case, first.cause)),
         demands: case.demands.clone(),
         functions: None,
         load_line_rps,
@@ -322,7 +322,7 @@ fn named_cause_or_unknown(resource: UsedResource) -> Cause {
 
 /// Predicts the load line without a cause: the lowest rate that saturates one of the other
 /// resources. Returns `None` if no prediction is possible.
-fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
+fn predict_line_without_cause(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return predict_without_gc(case);
     }

@@ -114,8 +114,12 @@ impl<'a> Planner<'a> {
         let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
             let warmup_ns = WARMUP_LINE_NS.max(self.filling_warmup_ns());
-            let plan =
-                self.build_plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, warmup_ns, ready);
+            let plan = self.build_plan(
+                self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
+                length_ns,
+                warmup_ns,
+                ready,
+            );
             return self.create_measure(purpose, plan);
         };
         if !self.bucket_empty(limit) {
@@ -125,7 +129,7 @@ impl<'a> Planner<'a> {
         let high = self.cap_rate(limit.max(rate) * PRIMED_STAGE_FACTOR);
         let stages = vec![stage(high, PRIMED_STAGE_NS), stage(rate, PRIMED_LEVEL_NS), stage(rate, length_ns)];
         let whole_ns = PRIMED_STAGE_NS + PRIMED_LEVEL_NS + length_ns;
-        self.create_measure(purpose, self.build_plan(self.rate(Curve { stages }), whole_ns, 0, ready))
+        self.create_measure(purpose, self.build_plan(self.open_load_shape(Curve { stages }), whole_ns, 0, ready))
     }
 
     /// Creates a drain: a low load that lasts until a server that fell behind in the last trial
@@ -159,7 +163,7 @@ impl<'a> Planner<'a> {
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
         let mut plan = self.build_plan(
-            self.rate(Curve::constant_for_duration(rate, length_ns)),
+            self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
             length_ns,
             0,
             self.ready_connections(rate),
@@ -200,7 +204,7 @@ impl<'a> Planner<'a> {
         let rate = self.cap_rate(round_rate(limit * PRIME_FACTOR));
         let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
         let plan = self.build_plan(
-            self.rate(Curve::constant_for_duration(rate, length_ns)),
+            self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
             length_ns,
             0,
             self.ready_connections(rate),
@@ -227,7 +231,7 @@ impl<'a> Planner<'a> {
         Measure { purpose, plan, watch }
     }
 
-    fn rate(&self, rate: Curve) -> LoadShape {
+    fn open_load_shape(&self, rate: Curve) -> LoadShape {
         LoadShape::Open { rate, arrivals: self.settings.arrivals }
     }
 

@@ -79,12 +79,12 @@ mod tests {
             ),
         ];
         for (name, trials, expect) in cases {
-            let history: Vec<TrialOutcome> = trials.iter().map(trial).collect();
+            let history: Vec<TrialOutcome> = trials.iter().map(trial_outcome).collect();
             assert_eq!(rejections(&history).count(), expect, "{name}");
         }
     }
 
-    fn trial((purpose, rate, failed, unanswered, growth, rejecting): &TrialCase) -> TrialOutcome {
+    fn trial_outcome((purpose, rate, failed, unanswered, growth, rejecting): &TrialCase) -> TrialOutcome {
         let mut evidence = Evidence {
             scheduled: 1000,
             unanswered: *unanswered,

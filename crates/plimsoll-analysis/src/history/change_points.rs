@@ -287,7 +287,7 @@ mod tests {
     /// `cargo test -p plimsoll-analysis --lib rates -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints rates"]
-    fn rates() {
+    fn print_detection_rates() {
         let mut rng = Rng::new(99);
         for noise in [0.014, 0.02] {
             let mut alarms = 0;

@@ -181,7 +181,7 @@ mod tests {
         (0..runs).map(|_| level.ln() + noise * normal(rng)).collect()
     }
 
-    fn shares(noise: f64, level: f64, runs: usize) -> [f64; 4] {
+    fn verdict_shares(noise: f64, level: f64, runs: usize) -> [f64; 4] {
         let mut rng = Rng::new(7);
         let mut counts = [0.0; 4];
         for _ in 0..2000 {
@@ -195,19 +195,19 @@ mod tests {
     #[test]
     fn false_alarms_are_at_most_one_percent() {
         for (noise, runs) in [(0.02, 1), (0.005, 1), (0.02, 5)] {
-            let [worse, better, ..] = shares(noise, 2000.0, runs);
+            let [worse, better, ..] = verdict_shares(noise, 2000.0, runs);
             assert!(worse <= 0.016 && better <= 0.016, "noise {noise}, {runs} runs: {worse} {better}");
         }
     }
 
     #[test]
     fn verdicts_depend_on_noise() {
-        let [worse, _, same, _] = shares(0.005, 1900.0, 1);
+        let [worse, _, same, _] = verdict_shares(0.005, 1900.0, 1);
         assert!(worse > 0.99 && same == 0.0, "{worse}");
-        let [_, _, same, _] = shares(0.003, 2000.0, 1);
+        let [_, _, same, _] = verdict_shares(0.003, 2000.0, 1);
         assert!(same > 0.9, "{same}");
         // One run on a noisy machine gives little information about a change of 5 %.
-        let [worse, better, same, not_known] = shares(0.03, 1900.0, 1);
+        let [worse, better, same, not_known] = verdict_shares(0.03, 1900.0, 1);
         assert!(not_known > 0.6 && better < 0.01 && same < 0.01, "{worse} {not_known}");
     }
 

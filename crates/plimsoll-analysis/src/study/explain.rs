@@ -66,7 +66,7 @@ impl HoldLevel {
     /// Returns the rate of a steady load at this level, 1/s, from the findings of the search.
     /// `None` means that a load at this level would have no information, or that its rate would
     /// exceed the maximum rate.
-    fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
+    fn steady_load_rate_rps(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = reference_rate(findings);
         let share = match self {
             HoldLevel::Low => 0.15,
@@ -207,7 +207,7 @@ impl Explain {
         }
         let wanted = HoldLevel::ALL
             .into_iter()
-            .filter_map(|level| Some((level, level.rate(&findings, self.search.settings.max_rate)?)));
+            .filter_map(|level| Some((level, level.steady_load_rate_rps(&findings, self.search.settings.max_rate)?)));
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();

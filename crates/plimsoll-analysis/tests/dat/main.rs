@@ -33,7 +33,7 @@ const PIECES: [&str; 24] = [
     "1e999",
 ];
 
-fn text(rng: &mut Rng) -> String {
+fn random_dat_text(rng: &mut Rng) -> String {
     let mut out = String::new();
     for _ in 0..rng.below(40) {
         if rng.below(3) == 0 {
@@ -48,7 +48,7 @@ fn text(rng: &mut Rng) -> String {
 #[test]
 fn any_dat_text_is_parsed_or_refused() {
     for seed in 0..20_000 {
-        let text = text(&mut Rng::new(seed));
+        let text = random_dat_text(&mut Rng::new(seed));
         driver::check_reader(parse_dat, &text).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{text:?}"));
     }
 }
@@ -61,5 +61,7 @@ fn the_driver_detects_a_wrong_reader() {
             levels
         })
     }
-    assert!((0..2000).any(|seed| driver::check_reader(drop_last_level, &text(&mut Rng::new(seed))).is_err()));
+    assert!(
+        (0..2000).any(|seed| driver::check_reader(drop_last_level, &random_dat_text(&mut Rng::new(seed))).is_err())
+    );
 }

@@ -17,7 +17,7 @@ pub fn check_reader<E: std::fmt::Display>(
     bytes: &[u8],
 ) -> Result<Option<Profile>, String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| match read(bytes) {
-        Ok(profile) => consistent(&profile).map(|()| Some(profile)),
+        Ok(profile) => check_profile_sums(&profile).map(|()| Some(profile)),
         Err(error) => {
             let text = error.to_string();
             if text.is_empty() || text.contains('\n') { Err(format!("no sentence: {text:?}")) } else { Ok(None) }
@@ -27,7 +27,7 @@ pub fn check_reader<E: std::fmt::Display>(
 }
 
 /// Checks that the sums by function and the tree of stacks agree with the samples.
-fn consistent(profile: &Profile) -> Result<(), String> {
+fn check_profile_sums(profile: &Profile) -> Result<(), String> {
     if profile.sample_type_default >= profile.sample_types.len() {
         return Err("the default column is not there".into());
     }

@@ -43,7 +43,7 @@ pub fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+fn encode_varint_field(out: &mut Vec<u8>, field: u64, value: u64) {
     varint(out, field << 3);
     varint(out, value);
 }
@@ -54,9 +54,9 @@ pub fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-fn numbers(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>, unpacked: bool) {
+fn encode_repeated_varints(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>, unpacked: bool) {
     if unpacked {
-        values.for_each(|value| number(out, field, value));
+        values.for_each(|value| encode_varint_field(out, field, value));
     } else {
         let mut packed = Vec::new();
         values.for_each(|value| varint(&mut packed, value));
@@ -72,7 +72,7 @@ struct Strings {
 }
 
 impl Strings {
-    fn id(&mut self, text: &str) -> u64 {
+    fn intern_string(&mut self, text: &str) -> u64 {
         if let Some(id) = self.known.get(text) {
             return *id;
         }
@@ -86,7 +86,7 @@ impl Strings {
 /// Encodes a profile as protobuf, without gzip.
 pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
     let mut strings = Strings::default();
-    strings.id("");
+    strings.intern_string("");
     let end = |mut message: Vec<u8>| {
         if spelling.unknown_fields {
             bytes(&mut message, 1000, b"to come");
@@ -100,20 +100,20 @@ pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
     let mut out = Vec::new();
     for (kind, unit) in &profile.types {
         let mut message = Vec::new();
-        number(&mut message, 1, strings.id(kind));
-        number(&mut message, 2, strings.id(unit));
+        encode_varint_field(&mut message, 1, strings.intern_string(kind));
+        encode_varint_field(&mut message, 2, strings.intern_string(unit));
         bytes(&mut out, 1, &end(message));
     }
     let mut samples = Vec::new();
     for sample in &profile.samples {
         let mut message = Vec::new();
         let ids = sample.stack.iter().map(|place| *place as u64 + 1 + spelling.id_offset);
-        numbers(&mut message, 1, ids, spelling.unpacked);
-        numbers(&mut message, 2, sample.values.iter().map(|v| *v as u64), spelling.unpacked);
+        encode_repeated_varints(&mut message, 1, ids, spelling.unpacked);
+        encode_repeated_varints(&mut message, 2, sample.values.iter().map(|v| *v as u64), spelling.unpacked);
         for (key, text) in &sample.labels {
             let mut label = Vec::new();
-            number(&mut label, 1, strings.id(key));
-            number(&mut label, 2, strings.id(text));
+            encode_varint_field(&mut label, 1, strings.intern_string(key));
+            encode_varint_field(&mut label, 2, strings.intern_string(text));
             bytes(&mut message, 3, &end(label));
         }
         bytes(&mut samples, 2, &end(message));
@@ -122,19 +122,19 @@ pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
     let mut functions: std::collections::HashMap<&str, u64> = std::collections::HashMap::new();
     for (number_of, place) in profile.places.iter().enumerate() {
         let mut location = Vec::new();
-        number(&mut location, 1, number_of as u64 + 1 + spelling.id_offset);
+        encode_varint_field(&mut location, 1, number_of as u64 + 1 + spelling.id_offset);
         for name in place {
             let next = functions.len() as u64 + 1 + spelling.id_offset;
             let id = *functions.entry(name).or_insert_with(|| {
                 let mut function = Vec::new();
-                number(&mut function, 1, next);
-                number(&mut function, 2, strings.id(name));
+                encode_varint_field(&mut function, 1, next);
+                encode_varint_field(&mut function, 2, strings.intern_string(name));
                 bytes(&mut tables, 5, &end(function));
                 next
             });
             let mut line = Vec::new();
-            number(&mut line, 1, id);
-            number(&mut line, 2, 7);
+            encode_varint_field(&mut line, 1, id);
+            encode_varint_field(&mut line, 2, 7);
             bytes(&mut location, 4, &end(line));
         }
         bytes(&mut tables, 4, &end(location));

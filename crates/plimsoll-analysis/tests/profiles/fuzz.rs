@@ -9,13 +9,13 @@ use plimsoll_model::rng::Rng;
 const ROUNDS: usize = 4000;
 const MUTANTS: usize = 4;
 
-fn chance(rng: &mut Rng, one_in: u64) -> bool {
+fn random_bool_one_in(rng: &mut Rng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
 /// Creates a random small profile with every feature of the format: inlined frames, recursion,
 /// labels, negative values, empty stacks.
-fn plain(rng: &mut Rng) -> Plain {
+fn random_plain_profile(rng: &mut Rng) -> Plain {
     let types = (0..1 + rng.below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
     let names = 1 + rng.below(12);
     let name = |rng: &mut Rng| format!("f{}", rng.below(names));
@@ -31,18 +31,18 @@ fn plain(rng: &mut Rng) -> Plain {
     Plain { types, places, samples }
 }
 
-fn spelling(rng: &mut Rng) -> EncodingChoices {
+fn random_encoding_choices(rng: &mut Rng) -> EncodingChoices {
     EncodingChoices {
-        unpacked: chance(rng, 2),
-        strings_first: chance(rng, 2),
-        id_offset: if chance(rng, 3) { rng.next_u64() >> 1 } else { 0 },
-        unknown_fields: chance(rng, 2),
+        unpacked: random_bool_one_in(rng, 2),
+        strings_first: random_bool_one_in(rng, 2),
+        id_offset: if random_bool_one_in(rng, 3) { rng.next_u64() >> 1 } else { 0 },
+        unknown_fields: random_bool_one_in(rng, 2),
     }
 }
 
 /// Checks that the profile that was read equals the profile that was written: its stacks with
 /// inlined frames, its values and its labels.
-fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
+fn check_same_profile(profile: &Profile, plain: &Plain) -> Result<(), String> {
     let name = |function: u32| profile.functions()[function as usize].name.clone();
     let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));
     let read: Vec<_> = profile
@@ -71,7 +71,7 @@ fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
     Ok(())
 }
 
-fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
+fn mutate_bytes(rng: &mut Rng, bytes: &mut Vec<u8>) {
     for _ in 0..1 + rng.below(4) {
         let at = rng.below(bytes.len().max(1) as u64) as usize;
         match rng.below(5) {
@@ -86,7 +86,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
 }
 
 /// Creates random text that resembles folded stacks or output of `perf script`.
-fn text(rng: &mut Rng) -> Vec<u8> {
+fn random_profile_text(rng: &mut Rng) -> Vec<u8> {
     const WORDS: [&str; 14] = [
         "main;serve 3\n",
         "a;b",
@@ -107,23 +107,23 @@ fn text(rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Tests a reader with random profiles and texts. An error contains the round and what failed.
-fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: usize) -> Result<(), String> {
+fn fuzz_reader(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: usize) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     for round in 0..rounds {
         let failed = |what: String| format!("round {round}: {what}");
-        let plain = plain(&mut rng);
-        let bytes = encode(&plain, spelling(&mut rng));
+        let plain = random_plain_profile(&mut rng);
+        let bytes = encode(&plain, random_encoding_choices(&mut rng));
         let profile = check_reader(&read, &bytes).map_err(failed)?;
         let profile = profile.ok_or_else(|| failed("a good profile was refused".to_owned()))?;
-        same(&profile, &plain).map_err(failed)?;
+        check_same_profile(&profile, &plain).map_err(failed)?;
         for _ in 0..MUTANTS {
             let mut mutant = bytes.clone();
-            mutate(&mut rng, &mut mutant);
+            mutate_bytes(&mut rng, &mut mutant);
             check_reader(&read, &mutant).map_err(failed)?;
         }
-        let mut words = text(&mut rng);
+        let mut words = random_profile_text(&mut rng);
         check_reader(&read, &words).map_err(failed)?;
-        mutate(&mut rng, &mut words);
+        mutate_bytes(&mut rng, &mut words);
         check_reader(&read, &words).map_err(failed)?;
     }
     Ok(())
@@ -131,12 +131,12 @@ fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: 
 
 #[test]
 fn any_profile_bytes_are_parsed_or_refused() {
-    drive(read, super::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
+    fuzz_reader(read, super::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
 }
 
 /// Copies a profile, and changes its samples by `change`. The arguments of `change` are the stack
 /// (from the leaf on) and the values.
-fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
+fn rebuild_profile(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     let ids: Vec<u32> = profile.functions().iter().map(|f| builder.function(&f.name, &f.file)).collect();
     let places: Vec<u32> = ids.iter().map(|id| builder.place(&[*id])).collect();
@@ -158,18 +158,20 @@ fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> 
 #[test]
 fn the_fuzz_driver_detects_broken_readers() {
     type Reader = fn(&[u8]) -> Result<Profile, ReadError>;
-    let whole: Reader = |bytes| read(bytes).map(|p| rebuilt(&p, |_, _| ()));
-    drive(whole, 1, 300).expect("building again changes nothing");
+    let whole: Reader = |bytes| read(bytes).map(|p| rebuild_profile(&p, |_, _| ()));
+    fuzz_reader(whole, 1, 300).expect("building again changes nothing");
     let broken: [(&str, Reader); 5] = [
-        ("stacks upside down", |bytes| read(bytes).map(|p| rebuilt(&p, |stack, _| stack.reverse()))),
-        ("a value lost", |bytes| read(bytes).map(|p| rebuilt(&p, |_, values| values[0] = 0))),
-        ("leaves lost", |bytes| read(bytes).map(|p| rebuilt(&p, |stack, _| drop(stack.drain(..stack.len().min(1)))))),
+        ("stacks upside down", |bytes| read(bytes).map(|p| rebuild_profile(&p, |stack, _| stack.reverse()))),
+        ("a value lost", |bytes| read(bytes).map(|p| rebuild_profile(&p, |_, values| values[0] = 0))),
+        ("leaves lost", |bytes| {
+            read(bytes).map(|p| rebuild_profile(&p, |stack, _| drop(stack.drain(..stack.len().min(1)))))
+        }),
         ("panics at a short input", |bytes| if bytes.len() < 9 { panic!("short") } else { read(bytes) }),
         ("refuses what it should read", |bytes| if bytes.len() % 7 == 3 { Err(ReadError::Empty) } else { read(bytes) }),
     ];
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
-    let outcomes = broken.map(|(what, reader)| (what, drive(reader, 2, 2000)));
+    let outcomes = broken.map(|(what, reader)| (what, fuzz_reader(reader, 2, 2000)));
     std::panic::set_hook(hook);
     for (what, outcome) in outcomes {
         assert!(outcome.is_err(), "not noticed: {what}");

@@ -75,7 +75,7 @@ fn inconsistent_profiles_are_refused() {
     check(&bad, "longer than the rest of the file");
 }
 
-fn packed(bytes: &[u8]) -> Vec<u8> {
+fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(bytes).expect("into memory");
     packer.finish().expect("into memory")
@@ -111,7 +111,7 @@ fn a_small_profile_uses_bounded_memory() {
     // Each case is compressed immediately, so that only one case at a time is in memory.
     let [strings, columns, functions, locations, binaries, samples] =
         [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]]
-            .map(|unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })));
+            .map(|unit| compress_gzip(&many(if unit[2] == 0 { &unit[..2] } else { &unit })));
     for (what, profile) in [
         ("strings", strings),
         ("columns", columns),
@@ -119,15 +119,15 @@ fn a_small_profile_uses_bounded_memory() {
         ("locations", locations),
         ("binaries", binaries),
         ("samples", samples),
-        ("one stack", packed(&sample)),
-        ("a long file", packed(&long_file)),
-        ("folded names", packed((names("", ";") + "x 1").as_bytes())),
-        ("folded lines", packed("x 1\n".repeat(BYTES / 4).as_bytes())),
-        ("perf", packed(perf.as_bytes())),
+        ("one stack", compress_gzip(&sample)),
+        ("a long file", compress_gzip(&long_file)),
+        ("folded names", compress_gzip((names("", ";") + "x 1").as_bytes())),
+        ("folded lines", compress_gzip("x 1\n".repeat(BYTES / 4).as_bytes())),
+        ("perf", compress_gzip(perf.as_bytes())),
     ] {
         let error = read_up_to(&profile, 1 << 30).expect_err(what).to_string();
         assert!(error.contains("entries that take more than 256 MiB"), "{what}: {error}");
     }
     // If a file would unpack to more than the limit, it is refused before it is fully unpacked.
-    check(&packed(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
+    check(&compress_gzip(&vec![b'a'; 300 << 20]), "unpacks to more than 256 MiB");
 }

@@ -7,7 +7,7 @@
 use plimsoll_statistics::basics::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
 
 #[test]
-fn medians() {
+fn median_matches_reference_values() {
     assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0]), median(&[])), (Some(2.0), Some(2.5), None));
 }
 

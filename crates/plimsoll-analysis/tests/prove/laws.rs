@@ -14,7 +14,7 @@ fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
     ]
 }
 
-fn effect(values: &[(f64, f64)]) -> ProvedEffect {
+fn goodput_ratio_effect(values: &[(f64, f64)]) -> ProvedEffect {
     let amount = |of: f64| BlockAmount { of, per: 1.0 };
     let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
     ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
@@ -27,22 +27,22 @@ proptest! {
     fn the_estimate_shifts_with_the_values(values in blocks(), factor in 0.1..10.0f64) {
         let faster: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*a, b * factor)).collect();
         let turned: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*b, *a)).collect();
-        let of = effect(&values);
-        prop_assert!((effect(&faster).estimate - of.estimate - factor.ln()).abs() < 1e-9);
-        prop_assert!((effect(&turned).estimate + of.estimate).abs() < 1e-9);
-        prop_assert!((effect(&turned).p_two_sided() - of.p_two_sided()).abs() < 1e-6);
+        let of = goodput_ratio_effect(&values);
+        prop_assert!((goodput_ratio_effect(&faster).estimate - of.estimate - factor.ln()).abs() < 1e-9);
+        prop_assert!((goodput_ratio_effect(&turned).estimate + of.estimate).abs() < 1e-9);
+        prop_assert!((goodput_ratio_effect(&turned).p_two_sided() - of.p_two_sided()).abs() < 1e-6);
     }
 
     #[test]
     fn p_is_at_least_the_smallest_possible_value(values in blocks()) {
-        let p = effect(&values).p_two_sided();
+        let p = goodput_ratio_effect(&values).p_two_sided();
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!(p >= 2f64.powi(1 - values.len() as i32) * 0.999, "{p}: less than one in all sign changes");
     }
 
     #[test]
     fn the_interval_contains_the_estimate_and_widens_with_confidence(values in blocks()) {
-        let effect = effect(&values);
+        let effect = goodput_ratio_effect(&values);
         let mut wider: Option<ConfidenceInterval> = None;
         for alpha in [0.001, 0.01, 0.05, 0.2] {
             let Some(this) = effect.interval(alpha) else { continue };
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
         for alpha in [0.2, 0.05, 0.02] {
-            let effect = effect(&values);
+            let effect = goodput_ratio_effect(&values);
             let excluded = effect.interval(alpha).is_some_and(|interval| !interval.contains(0.0));
             let near = (effect.p_two_sided() / alpha - 1.0).abs() < 0.02;
             prop_assert!(near || excluded == (effect.p_two_sided() <= alpha), "{alpha}: p {}", effect.p_two_sided());

@@ -13,11 +13,11 @@ use plimsoll_model::rng::Rng;
 
 type RouteVerdict = MeasureComparison<RouteMeasure>;
 
-fn seeds(count: u64) -> std::ops::Range<u64> {
+fn seed_range(count: u64) -> std::ops::Range<u64> {
     super::seed()..super::seed() + count
 }
 
-fn on(machine: Machine) -> World {
+fn identical_builds_on_machine(machine: Machine) -> World {
     World { machine, ..COPIES }
 }
 
@@ -28,8 +28,10 @@ fn on(machine: Machine) -> World {
 fn identical_builds_are_rarely_called_different() {
     let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
     let by_p99 = World { primary: Criterion::P99, ..COPIES };
-    for world in machines().into_iter().map(|(_, machine)| on(machine)).chain(offsets).chain([by_p99]) {
-        let outcomes = world.outcomes(seeds(25), BLOCKS);
+    for world in
+        machines().into_iter().map(|(_, machine)| identical_builds_on_machine(machine)).chain(offsets).chain([by_p99])
+    {
+        let outcomes = world.outcomes(seed_range(25), BLOCKS);
         assert!(outcomes.alarms() <= 4, "{outcomes:?} in {world:?}");
     }
 }
@@ -41,7 +43,7 @@ fn identical_builds_are_rarely_called_different() {
 fn intervals_contain_planted_ratios() {
     for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
         for ratio in [2.0, 1.05, 0.95] {
-            let outcomes = World { ratio, ..on(machine) }.outcomes(seeds(25), BLOCKS);
+            let outcomes = World { ratio, ..identical_builds_on_machine(machine) }.outcomes(seed_range(25), BLOCKS);
             let known = outcomes.intervals;
             assert!(known >= 22 && outcomes.covered * 100 >= known * 77, "{ratio} {machine:?}: {outcomes:?}");
             let error = outcomes.error / known as f64;
@@ -58,7 +60,7 @@ fn hidden_defects_are_never_called_better_or_the_same() {
     for (_, builds) in worse_builds() {
         for hidden in builds {
             let world = World { hidden, fresh: !matches!(hidden, Hidden::Leaks(_)), ..COPIES };
-            let outcomes = world.outcomes(seeds(4), BLOCKS);
+            let outcomes = world.outcomes(seed_range(4), BLOCKS);
             assert_eq!(outcomes.better, 0, "{hidden:?}");
             (all, same) = (all + outcomes.count, same + outcomes.same);
         }
@@ -70,11 +72,11 @@ fn hidden_defects_are_never_called_better_or_the_same() {
 /// of the machine.
 #[test]
 fn a_difference_is_found_despite_interference() {
-    let outcomes = World { ratio: 0.8, ..on(BUSY) }.outcomes(seeds(30), BLOCKS);
+    let outcomes = World { ratio: 0.8, ..identical_builds_on_machine(BUSY) }.outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.worse >= 24 && outcomes.better == 0, "{outcomes:?}");
-    let outcomes = World { ratio: 1.0 / 1.05, ..on(QUIET) }.outcomes(seeds(30), BLOCKS);
+    let outcomes = World { ratio: 1.0 / 1.05, ..identical_builds_on_machine(QUIET) }.outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.worse == 30, "{outcomes:?}");
-    let outcomes = on(QUIET).outcomes(seeds(30), BLOCKS);
+    let outcomes = identical_builds_on_machine(QUIET).outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.same >= 24, "{outcomes:?}");
 }
 
@@ -83,8 +85,8 @@ fn a_difference_is_found_despite_interference() {
 #[test]
 fn the_verdict_same_stays_inside_the_margin() {
     for machine in [QUIET, HERE] {
-        for seed in seeds(20) {
-            let proof = on(machine).prove(seed, BLOCKS);
+        for seed in seed_range(20) {
+            let proof = identical_builds_on_machine(machine).prove(seed, BLOCKS);
             let one = &proof.measures[0];
             let inside = one.equivalence_interval.is_some_and(|i| i.lower >= 0.98 && i.upper <= 1.02);
             assert!(proof.verdict != ProveVerdict::Same || inside, "{proof:?}");
@@ -99,9 +101,9 @@ fn the_verdict_same_stays_inside_the_margin() {
 /// of the repeated comparisons give a verdict.
 #[test]
 fn the_recommended_blocks_suffice() {
-    let world = on(Machine { white: 0.03, ..QUIET });
+    let world = identical_builds_on_machine(Machine { white: 0.03, ..QUIET });
     let (mut told, mut asked) = (0, 0);
-    for seed in seeds(20) {
+    for seed in seed_range(20) {
         let first = world.prove(seed, 20);
         let Some(more) = first.blocks_more else { continue };
         asked += 1;
@@ -121,7 +123,7 @@ fn a_large_effect_ends_the_comparison_early() {
 
 #[test]
 fn a_quantile_of_too_few_requests_is_not_compared() {
-    let world = World { primary: Criterion::P99, ..on(QUIET) };
+    let world = World { primary: Criterion::P99, ..identical_builds_on_machine(QUIET) };
     // A load has 140 requests, so after eight blocks each side has more than 1 000 requests.
     for (blocks, measures) in [(5, 1), (12, 2)] {
         let proof = world.prove(super::seed(), blocks);
@@ -183,7 +185,7 @@ fn disturbed_blocks_are_valid() {
         ..Interference::default()
     };
     let settings = COPIES.rules(BLOCKS);
-    let quiet = on(QUIET).blocks(super::seed(), BLOCKS);
+    let quiet = identical_builds_on_machine(QUIET).blocks(super::seed(), BLOCKS);
     let mut blocks = quiet.clone();
     let mut rng = Rng::new(super::seed());
     for block in blocks.iter_mut().step_by(3) {
@@ -216,7 +218,7 @@ fn more_blocks_narrow_the_interval() {
 /// `factor` times as long, and the share `failing` of them fails.
 fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
     let mut rng = Rng::stream(seed, 0x207E);
-    let mut blocks = on(QUIET).blocks(seed, 28);
+    let mut blocks = identical_builds_on_machine(QUIET).blocks(seed, 28);
     for block in &mut blocks {
         for (arm, reading) in block.readings.iter_mut().enumerate() {
             let mut one = |at: usize| {
@@ -236,10 +238,10 @@ fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block
 
 #[test]
 fn the_differing_route_is_found() {
-    let settings = on(QUIET).rules(28);
+    let settings = identical_builds_on_machine(QUIET).rules(28);
     let (mut found, mut alarms, mut copies) = (0, 0, 0);
     let is_told = |one: &RouteVerdict| matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse);
-    for seed in seeds(20) {
+    for seed in seed_range(20) {
         let proof = conclude(&settings, &with_routes(seed, 10, 1.3, 0.0), ComparisonEnd::Blocks);
         assert_eq!(proof.routes.len(), 10);
         let first = &proof.routes[0];
@@ -257,7 +259,7 @@ fn the_differing_route_is_found() {
 
 #[test]
 fn a_failing_route_is_worse_even_if_equally_fast() {
-    let settings = on(QUIET).rules(28);
+    let settings = identical_builds_on_machine(QUIET).rules(28);
     let told = |blocks: &[Block]| conclude(&settings, blocks, ComparisonEnd::Blocks);
     let proof = told(&with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
@@ -276,7 +278,8 @@ fn a_failing_route_is_worse_even_if_equally_fast() {
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
     // A comparison does not end before each route can have a verdict, however certain the verdict
     // of the whole comparison is.
-    let (large, many) = (World { ratio: 1.5, ..on(QUIET) }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
+    let (large, many) =
+        (World { ratio: 1.5, ..identical_builds_on_machine(QUIET) }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
     let mut with = large.clone();
     for (block, other) in with.iter_mut().zip(many) {
         block.readings.iter_mut().zip(other.readings).for_each(|(one, other)| one.routes = other.routes);

@@ -38,7 +38,7 @@ const JOIN_DISTANCE: f64 = 9.0;
 /// Returns the trials with an offered rate, each with this rate in requests/s, in ascending order.
 /// Trials that only drain queues, warm up the server or profile it are excluded, because these
 /// trials do not test a rate against the SLO.
-fn trials(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
+fn trials_by_rate(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
     let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
         open.filter_map(|t| t.offered_rps().filter(|r| r.is_finite() && *r > 0.0).map(|rate| (rate, t))).collect();
@@ -151,7 +151,7 @@ const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 /// edge of the plot.
 fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
-    let all = || searched.iter().flat_map(|s| trials(s.findings));
+    let all = || searched.iter().flat_map(|s| trials_by_rate(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
     let most = if known > 0.0 { known * AXIS_END_RATIO } else { f64::INFINITY };
@@ -184,7 +184,7 @@ fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &S
 /// between two load lines, such as `+12.3 %`. Searches after the second are ignored.
 pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
-    let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
+    let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials_by_rate(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {
         return empty_chart(heading, "the search made no trial at a fixed rate: there is nothing to draw", theme);
     }

@@ -42,7 +42,7 @@ fn get(resource: Resource) -> ReaderStep {
     ReaderStep::Request(ServedRequest { resource, head: false, keep: true, old: false })
 }
 
-fn closing(resource: Resource) -> ReaderStep {
+fn request_without_keep_alive(resource: Resource) -> ReaderStep {
     ReaderStep::Request(ServedRequest { resource, head: false, keep: false, old: false })
 }
 
@@ -92,7 +92,7 @@ fn requests_parse_from_any_split() {
     check(&pipelined, &[get(Health), get(Bytes(5)), get(Burn(7))]);
     check(b"GET /healthz HTTP/1.1\n\nGET /delay/1 HTTP/1.1\nHost:b\n\n", &[get(Health), get(Delay(1))]);
     // The parser reports whether the client wants to keep the connection open.
-    check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[closing(Health)]);
+    check(b"GET /healthz HTTP/1.1\r\nConnection: x, Close\r\n\r\n", &[request_without_keep_alive(Health)]);
     let old = |keep| ReaderStep::Request(ServedRequest { resource: Health, head: false, keep, old: true });
     check(b"GET /healthz HTTP/1.0\r\n\r\n", &[old(false)]);
     check(b"GET /healthz HTTP/1.0\r\nconnection: Keep-Alive\r\n\r\n", &[old(true)]);
@@ -162,7 +162,7 @@ fn invalid_http_is_refused_from_any_split() {
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    fn random_below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -205,16 +205,16 @@ fn any_bytes_parse_equally_from_any_split() {
     for round in 0..3_000 {
         let mut random = Random(seed.wrapping_add(round));
         let mut bytes = Vec::new();
-        for _ in 0..random.below(40) {
-            match random.below(8) {
-                0 => bytes.push(random.below(256) as u8),
+        for _ in 0..random.random_below(40) {
+            match random.random_below(8) {
+                0 => bytes.push(random.random_below(256) as u8),
                 1 => bytes.extend_from_slice(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"),
-                _ => bytes.extend_from_slice(words[random.below(words.len())]),
+                _ => bytes.extend_from_slice(words[random.random_below(words.len())]),
             }
         }
         let at_once = read_pieces([bytes.as_slice()].into_iter());
         let by_byte = read_pieces(bytes.chunks(1));
-        let size = 1 + random.below(9);
+        let size = 1 + random.random_below(9);
         let by_size = read_pieces(bytes.chunks(size));
         let again = format!("PLIMSOLL_SEED={seed}, round {round}, {:?}", String::from_utf8_lossy(&bytes));
         assert_eq!(at_once, by_byte, "{again}");
@@ -229,7 +229,7 @@ fn an_idle_connection_uses_little_memory() {
 
 // Tests of the server over real sockets.
 
-fn server(threads: usize) -> ReferenceServer {
+fn start_reference_server(threads: usize) -> ReferenceServer {
     start(Options { listen: "127.0.0.1:0".parse().expect("an address"), threads, tls: None }).expect("starts")
 }
 
@@ -241,7 +241,7 @@ fn connect(server: &ReferenceServer) -> TcpStream {
 }
 
 /// Sends `bytes`, stops sending, and returns the server's whole output.
-fn exchange(server: &ReferenceServer, bytes: &[u8]) -> String {
+fn send_and_read_output(server: &ReferenceServer, bytes: &[u8]) -> String {
     let mut stream = connect(server);
     stream.write_all(bytes).expect("written");
     stream.shutdown(Shutdown::Write).expect("ended");
@@ -267,12 +267,13 @@ fn receive(stream: &mut TcpStream) -> (String, Vec<u8>) {
 
 #[test]
 fn every_baseline_route_responds() {
-    let server = server(1);
+    let server = start_reference_server(1);
     let json = |status: &str, body: &str| {
         let kind = "Content-Type: application/json\r\nContent-Length";
         format!("HTTP/1.1 {status}\r\n{kind}: {}\r\n\r\n{body}", body.len())
     };
-    let get = |target: &str| exchange(&server, format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    let get =
+        |target: &str| send_and_read_output(&server, format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
     assert_eq!(get("/healthz"), json("200 OK", r#"{"status":"ok"}"#));
     assert_eq!(get("/delay/1"), json("200 OK", r#"{"status":"ok"}"#));
     assert_eq!(get("/burn/10"), json("200 OK", r#"{"status":"ok"}"#));
@@ -289,7 +290,7 @@ fn every_baseline_route_responds() {
 
 #[test]
 fn connections_are_kept_or_closed_as_requested() {
-    let server = server(2);
+    let server = start_reference_server(2);
     let mut stream = connect(&server);
     for _ in 0..3 {
         stream.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").expect("written");
@@ -301,18 +302,18 @@ fn connections_are_kept_or_closed_as_requested() {
     assert_eq!(body.len(), 70_000);
     assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
 
-    let old = exchange(&server, b"GET /healthz HTTP/1.0\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n");
+    let old = send_and_read_output(&server, b"GET /healthz HTTP/1.0\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n");
     assert_eq!(old.matches("HTTP/1.1 200 OK").count(), 1, "{old}");
-    let kept = exchange(&server, &b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".repeat(2));
+    let kept = send_and_read_output(&server, &b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n".repeat(2));
     assert_eq!(kept.matches("Connection: keep-alive").count(), 2, "{kept}");
-    let head = exchange(&server, &b"HEAD /bytes/100000 HTTP/1.1\r\n\r\n".repeat(2));
+    let head = send_and_read_output(&server, &b"HEAD /bytes/100000 HTTP/1.1\r\n\r\n".repeat(2));
     assert_eq!(head.matches("Content-Length: 100000\r\n\r\n").count(), 2, "{head}");
     assert!(!head.contains('x'), "{head}");
 }
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let server = server(1);
+    let server = start_reference_server(1);
     let mut stream = connect(&server);
     let lengths: Vec<usize> = (0..500).map(|n| n * 37 % 5000).collect();
     let mut requests = Vec::new();
@@ -335,7 +336,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn a_delay_blocks_no_other_request() {
-    let server = server(1);
+    let server = start_reference_server(1);
     let mut slow = connect(&server);
     let start = Instant::now();
     slow.write_all(b"GET /delay/300 HTTP/1.1\r\n\r\n").expect("written");
@@ -367,7 +368,7 @@ fn a_burn_request_uses_the_stated_cpu_time() {
 
 #[test]
 fn a_large_body_is_streamed_to_a_slow_client() {
-    let server = server(1);
+    let server = start_reference_server(1);
     let before = process::resident_bytes();
     let mut stream = connect(&server);
     stream.write_all(b"GET /bytes/1073741824 HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n").expect("written");
@@ -389,12 +390,12 @@ fn a_large_body_is_streamed_to_a_slow_client() {
 
 #[test]
 fn refusals_arrive_while_the_client_still_sends() {
-    let server = server(1);
+    let server = start_reference_server(1);
     for (bytes, status) in [
         (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(300_000)), "431"),
         (format!("nonsense\r\n\r\n{}", "x".repeat(300_000)), "400"),
     ] {
-        let answer = exchange(&server, bytes.as_bytes());
+        let answer = send_and_read_output(&server, bytes.as_bytes());
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         assert!(answer.contains("Connection: close\r\n"), "{answer}");
     }
@@ -407,7 +408,7 @@ fn refusals_arrive_while_the_client_still_sends() {
 
 #[test]
 fn requests_parse_one_byte_at_a_time() {
-    let server = server(1);
+    let server = start_reference_server(1);
     let mut stream = connect(&server);
     for byte in b"POST /bytes/4 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n" {
         stream.write_all(&[*byte]).expect("written");
@@ -418,7 +419,7 @@ fn requests_parse_one_byte_at_a_time() {
 
 #[test]
 fn two_threads_serve_many_connections() {
-    let server = server(2);
+    let server = start_reference_server(2);
     let mut streams: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
     for _ in 0..3 {
         for stream in &mut streams {

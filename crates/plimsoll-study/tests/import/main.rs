@@ -21,7 +21,7 @@ enum ImportKind {
     Jmx,
 }
 
-fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
+fn import_document(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => import::har(text, host),
         ImportKind::Openapi => import::openapi(text),
@@ -37,7 +37,7 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn cases() -> u64 {
+fn random_document_count() -> u64 {
     from_environment("PROPTEST_CASES").unwrap_or(CASES)
 }
 
@@ -112,47 +112,49 @@ impl Drawn {
         self.0.below(most as u64) as usize
     }
 
-    fn often(&mut self) -> bool {
+    fn is_usually_true(&mut self) -> bool {
         self.below(4) > 0
     }
 
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+    fn pick_text<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[self.below(of.len())]
     }
 
-    fn odd(&mut self) -> String {
+    fn unusual_text(&mut self) -> String {
         match self.below(3) {
-            0 => format!("{}{}", self.one(&ODD), self.one(&ODD)),
-            _ => self.one(&ODD).to_owned(),
+            0 => format!("{}{}", self.pick_text(&ODD), self.pick_text(&ODD)),
+            _ => self.pick_text(&ODD).to_owned(),
         }
     }
 
     /// Usually returns one of the valid texts in `of`, and sometimes an unusual text.
-    fn mostly(&mut self, of: &[&str]) -> String {
-        if self.often() { self.one(of).to_owned() } else { self.odd() }
+    fn usually_valid_text(&mut self, of: &[&str]) -> String {
+        if self.is_usually_true() { self.pick_text(of).to_owned() } else { self.unusual_text() }
     }
 
-    fn list<T>(&mut self, most: usize, mut make: impl FnMut(&mut Drawn) -> T) -> Vec<T> {
+    fn random_list<T>(&mut self, most: usize, mut make: impl FnMut(&mut Drawn) -> T) -> Vec<T> {
         (0..self.below(most + 1)).map(|_| make(self)).collect()
     }
 
-    fn method(&mut self) -> String {
-        self.mostly(&["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "PURGE", "CONNECT", "get"])
+    fn random_http_method(&mut self) -> String {
+        self.usually_valid_text(&[
+            "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "PURGE", "CONNECT", "get",
+        ])
     }
 
-    fn url(&mut self) -> String {
-        let (path, query) = (self.odd(), self.odd());
-        let host = self.mostly(&[
+    fn random_url(&mut self) -> String {
+        let (path, query) = (self.unusual_text(), self.unusual_text());
+        let host = self.usually_valid_text(&[
             "http://127.0.0.1:8001",
             "http://h",
             "{{base}}",
             "https://b\u{fc}cher.example",
             "http://h:99999",
         ]);
-        if self.often() { format!("{host}/{path}?{query}") } else { self.odd() }
+        if self.is_usually_true() { format!("{host}/{path}?{query}") } else { self.unusual_text() }
     }
 
-    fn header(&mut self) -> (String, String) {
+    fn random_header(&mut self) -> (String, String) {
         let names = [
             "Accept",
             "X-Twice",
@@ -163,177 +165,193 @@ impl Drawn {
             "Transfer-Encoding",
             "Authorization",
         ];
-        (self.mostly(&names), self.odd())
+        (self.usually_valid_text(&names), self.unusual_text())
     }
 }
 
 fn postman(rng: &mut Drawn) -> String {
-    fn part(rng: &mut Drawn) -> Value {
-        let mut part = json!({ "key": rng.odd(), "value": rng.odd(), "type": rng.mostly(&["text", "file"]) });
+    fn random_form_part(rng: &mut Drawn) -> Value {
+        let mut part = json!({ "key": rng.unusual_text(), "value": rng.unusual_text(), "type": rng.usually_valid_text(&["text", "file"]) });
         match rng.below(4) {
-            0 => part["src"] = json!([rng.odd(), rng.odd()]),
-            1 => part["src"] = json!(rng.odd()),
+            0 => part["src"] = json!([rng.unusual_text(), rng.unusual_text()]),
+            1 => part["src"] = json!(rng.unusual_text()),
             _ => {}
         }
-        if !rng.often() {
-            part["contentType"] = json!(rng.odd());
+        if !rng.is_usually_true() {
+            part["contentType"] = json!(rng.unusual_text());
         }
         part
     }
-    fn item(rng: &mut Drawn, depth: usize) -> Value {
+    fn random_postman_item(rng: &mut Drawn, depth: usize) -> Value {
         if depth < 3 && rng.below(4) == 0 {
-            return json!({ "name": rng.odd(), "item": rng.list(3, |rng| item(rng, depth + 1)) });
+            return json!({ "name": rng.unusual_text(), "item": rng.random_list(3, |rng| random_postman_item(rng, depth + 1)) });
         }
         let body = match rng.below(6) {
             0 => {
-                json!({ "mode": "raw", "raw": rng.odd(), "options": { "raw": { "language": rng.mostly(&["json", "xml"]) } } })
+                json!({ "mode": "raw", "raw": rng.unusual_text(), "options": { "raw": { "language": rng.usually_valid_text(&["json", "xml"]) } } })
             }
-            1 => json!({ "mode": "urlencoded", "urlencoded": rng.list(3, part) }),
-            2 => json!({ "mode": "formdata", "formdata": rng.list(3, part) }),
-            3 => json!({ "mode": "file", "file": { "src": rng.odd() } }),
-            4 => json!({ "mode": "graphql", "graphql": { "query": rng.odd(), "variables": rng.odd() } }),
+            1 => json!({ "mode": "urlencoded", "urlencoded": rng.random_list(3, random_form_part) }),
+            2 => json!({ "mode": "formdata", "formdata": rng.random_list(3, random_form_part) }),
+            3 => json!({ "mode": "file", "file": { "src": rng.unusual_text() } }),
+            4 => {
+                json!({ "mode": "graphql", "graphql": { "query": rng.unusual_text(), "variables": rng.unusual_text() } })
+            }
             _ => Value::Null,
         };
-        let headers = rng.list(4, |rng| {
-            let (key, value) = rng.header();
+        let headers = rng.random_list(4, |rng| {
+            let (key, value) = rng.random_header();
             json!({ "key": key, "value": value })
         });
         let auth = match rng.below(4) {
-            0 => json!({ "type": "bearer", "bearer": [{ "key": "token", "value": rng.odd() }] }),
+            0 => json!({ "type": "bearer", "bearer": [{ "key": "token", "value": rng.unusual_text() }] }),
             1 => {
-                json!({ "type": "basic", "basic": [{ "key": "username", "value": rng.odd() }, { "key": "password", "value": rng.odd() }] })
+                json!({ "type": "basic", "basic": [{ "key": "username", "value": rng.unusual_text() }, { "key": "password", "value": rng.unusual_text() }] })
             }
             2 => {
-                json!({ "type": "apikey", "apikey": [{ "key": "key", "value": rng.odd() }, { "key": "value", "value": rng.odd() },
-                { "key": "in", "value": rng.mostly(&["query", "header"]) }] })
+                json!({ "type": "apikey", "apikey": [{ "key": "key", "value": rng.unusual_text() }, { "key": "value", "value": rng.unusual_text() },
+                { "key": "in", "value": rng.usually_valid_text(&["query", "header"]) }] })
             }
             _ => Value::Null,
         };
         let script = match rng.below(4) {
             0 => format!(
                 "pm.environment.set(\"{}\", pm.response.json().{});",
-                rng.odd().replace(['"', '\n', '\r'], ""),
-                rng.odd()
+                rng.unusual_text().replace(['"', '\n', '\r'], ""),
+                rng.unusual_text()
             ),
             1 => "pm.environment.set('token', pm.response.json().token); pm.response.to.have.status(201);".to_owned(),
-            2 => format!("pm.globals.set('x', pm.response.headers.get('{}'))", rng.odd().replace('\'', "")),
+            2 => format!("pm.globals.set('x', pm.response.headers.get('{}'))", rng.unusual_text().replace('\'', "")),
             _ => String::new(),
         };
         json!({
-            "name": rng.odd(),
-            "request": { "method": rng.method(), "url": rng.url(), "header": headers, "body": body, "auth": auth },
+            "name": rng.unusual_text(),
+            "request": { "method": rng.random_http_method(), "url": rng.random_url(), "header": headers, "body": body, "auth": auth },
             "event": [{ "listen": "test", "script": { "exec": [script] } }],
-            "protocolProfileBehavior": { "disableBodyPruning": rng.often(), "maxRedirects": rng.below(30) },
+            "protocolProfileBehavior": { "disableBodyPruning": rng.is_usually_true(), "maxRedirects": rng.below(30) },
         })
     }
-    let variables = rng.list(2, |rng| json!({ "key": rng.mostly(&["base", "x"]), "value": rng.odd() }));
-    let items: Vec<Value> = (0..=rng.below(4)).map(|_| item(rng, 0)).collect();
-    json!({ "info": { "name": rng.odd() }, "item": items, "variable": variables }).to_string()
+    let variables =
+        rng.random_list(2, |rng| json!({ "key": rng.usually_valid_text(&["base", "x"]), "value": rng.unusual_text() }));
+    let items: Vec<Value> = (0..=rng.below(4)).map(|_| random_postman_item(rng, 0)).collect();
+    json!({ "info": { "name": rng.unusual_text() }, "item": items, "variable": variables }).to_string()
 }
 
 fn har(rng: &mut Drawn) -> String {
     let entry = |rng: &mut Drawn| {
-        let headers = rng.list(4, |rng| {
-            let (name, value) = rng.header();
+        let headers = rng.random_list(4, |rng| {
+            let (name, value) = rng.random_header();
             json!({ "name": name, "value": value })
         });
         let data = match rng.below(3) {
-            0 => json!({ "mimeType": rng.mostly(&["application/json", "multipart/form-data"]), "text": rng.odd() }),
+            0 => {
+                json!({ "mimeType": rng.usually_valid_text(&["application/json", "multipart/form-data"]), "text": rng.unusual_text() })
+            }
             1 => json!({
-                "mimeType": rng.mostly(&["multipart/form-data", "application/x-www-form-urlencoded"]),
-                "params": rng.list(3, |rng| {
-                    let mut part = json!({ "name": rng.odd(), "value": rng.odd(), "contentType": rng.odd() });
+                "mimeType": rng.usually_valid_text(&["multipart/form-data", "application/x-www-form-urlencoded"]),
+                "params": rng.random_list(3, |rng| {
+                    let mut part = json!({ "name": rng.unusual_text(), "value": rng.unusual_text(), "contentType": rng.unusual_text() });
                     if rng.below(3) == 0 {
-                        part["fileName"] = json!(rng.odd());
+                        part["fileName"] = json!(rng.unusual_text());
                     }
                     part
                 }),
             }),
             _ => Value::Null,
         };
-        let url = if rng.often() { format!("http://127.0.0.1:8001/{}", rng.odd()) } else { rng.url() };
+        let url = if rng.is_usually_true() {
+            format!("http://127.0.0.1:8001/{}", rng.unusual_text())
+        } else {
+            rng.random_url()
+        };
         let status = [200, 204, 302, 304, 404, 500, 999, 0][rng.below(8)];
         json!({
             "startedDateTime": format!("2025-10-10T10:00:{:02}.000Z", rng.below(60)),
             "time": rng.below(2_000),
-            "request": { "method": rng.method(), "url": url, "headers": headers, "postData": data },
+            "request": { "method": rng.random_http_method(), "url": url, "headers": headers, "postData": data },
             "response": { "status": status, "headers": [], "content": {} },
         })
     };
     let entries: Vec<Value> = (0..=rng.below(4)).map(|_| entry(rng)).collect();
-    json!({ "log": { "entries": entries, "pages": [{ "title": rng.odd() }] } }).to_string()
+    json!({ "log": { "entries": entries, "pages": [{ "title": rng.unusual_text() }] } }).to_string()
 }
 
 fn openapi(rng: &mut Drawn) -> String {
-    fn schema(rng: &mut Drawn, depth: usize) -> Value {
-        let kind = rng.mostly(&["string", "integer", "number", "boolean", "array", "object"]);
+    fn random_schema(rng: &mut Drawn, depth: usize) -> Value {
+        let kind = rng.usually_valid_text(&["string", "integer", "number", "boolean", "array", "object"]);
         let mut schema = json!({ "type": kind });
         match rng.below(12) {
-            0 => schema["example"] = json!(rng.odd()),
-            1 => schema["enum"] = json!([rng.odd(), rng.odd(), 7]),
-            2 => schema["format"] = json!(rng.mostly(&["uuid", "date-time", "email", "binary", "uri"])),
+            0 => schema["example"] = json!(rng.unusual_text()),
+            1 => schema["enum"] = json!([rng.unusual_text(), rng.unusual_text(), 7]),
+            2 => schema["format"] = json!(rng.usually_valid_text(&["uuid", "date-time", "email", "binary", "uri"])),
             3 => (schema["minimum"], schema["multipleOf"]) = (json!(rng.below(100)), json!(rng.below(9))),
-            4 => (schema["minLength"], schema["pattern"]) = (json!(rng.below(30)), json!(rng.odd())),
-            5 => schema["default"] = json!(rng.odd()),
-            6 => schema["const"] = json!([rng.odd()]),
+            4 => (schema["minLength"], schema["pattern"]) = (json!(rng.below(30)), json!(rng.unusual_text())),
+            5 => schema["default"] = json!(rng.unusual_text()),
+            6 => schema["const"] = json!([rng.unusual_text()]),
             7 => schema = json!({ "$ref": "#/components/schemas/Cat" }),
             _ => {}
         }
         if depth < 3 {
             schema["items"] = self::openapi_schema(rng, depth);
             schema["properties"] =
-                json!({ rng.odd(): self::openapi_schema(rng, depth), "b": self::openapi_schema(rng, depth) });
+                json!({ rng.unusual_text(): self::openapi_schema(rng, depth), "b": self::openapi_schema(rng, depth) });
             if rng.below(5) == 0 {
                 schema["oneOf"] = json!([self::openapi_schema(rng, depth), { "$ref": "#/components/schemas/Cat" }]);
-                schema["discriminator"] =
-                    json!({ "propertyName": rng.odd(), "mapping": { rng.odd(): "#/components/schemas/Cat" } });
+                schema["discriminator"] = json!({ "propertyName": rng.unusual_text(), "mapping": { rng.unusual_text(): "#/components/schemas/Cat" } });
             }
         }
         schema
     }
     fn openapi_schema_of(rng: &mut Drawn, depth: usize) -> Value {
-        schema(rng, depth)
+        random_schema(rng, depth)
     }
     let parameter = |rng: &mut Drawn| {
         let mut parameter = json!({
-            "name": rng.mostly(&["id", "q", "x"]),
-            "in": rng.one(&["query", "path", "header", "cookie"]),
-            "required": rng.often(),
-            "style": rng.mostly(&["form", "simple", "label", "matrix", "deepObject", "spaceDelimited", "pipeDelimited"]),
-            "explode": rng.often(),
+            "name": rng.usually_valid_text(&["id", "q", "x"]),
+            "in": rng.pick_text(&["query", "path", "header", "cookie"]),
+            "required": rng.is_usually_true(),
+            "style": rng.usually_valid_text(&["form", "simple", "label", "matrix", "deepObject", "spaceDelimited", "pipeDelimited"]),
+            "explode": rng.is_usually_true(),
             "schema": openapi_schema_of(rng, 0),
         });
         if rng.below(3) == 0 {
-            parameter["example"] =
-                [json!([rng.odd(), 2]), json!({ rng.odd(): rng.odd() }), json!(rng.odd())][rng.below(3)].clone();
+            parameter["example"] = [
+                json!([rng.unusual_text(), 2]),
+                json!({ rng.unusual_text(): rng.unusual_text() }),
+                json!(rng.unusual_text()),
+            ][rng.below(3)]
+            .clone();
         }
         parameter
     };
     let operation = |rng: &mut Drawn| {
-        let kind =
-            rng.mostly(&["application/json", "multipart/form-data", "application/x-www-form-urlencoded", "text/plain"]);
+        let kind = rng.usually_valid_text(&[
+            "application/json",
+            "multipart/form-data",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+        ]);
         json!({
-            "operationId": rng.odd(),
-            "parameters": rng.list(3, parameter),
+            "operationId": rng.unusual_text(),
+            "parameters": rng.random_list(3, parameter),
             "requestBody": { "content": { kind: { "schema": openapi_schema_of(rng, 0) } } },
-            "responses": { rng.mostly(&["200", "2xx", "default"]): {} },
+            "responses": { rng.usually_valid_text(&["200", "2xx", "default"]): {} },
             "security": [{ "key": [] }],
         })
     };
     let mut paths = serde_json::Map::new();
     for _ in 0..=rng.below(3) {
-        let path = format!("/{}/{{id}}", rng.odd());
-        paths.insert(path, json!({ rng.one(&["get", "post", "put", "delete", "head"]): operation(rng) }));
+        let path = format!("/{}/{{id}}", rng.unusual_text());
+        paths.insert(path, json!({ rng.pick_text(&["get", "post", "put", "delete", "head"]): operation(rng) }));
     }
-    let server = rng.mostly(&["http://127.0.0.1:8001/v1", "/api", "https://h"]);
+    let server = rng.usually_valid_text(&["http://127.0.0.1:8001/v1", "/api", "https://h"]);
     json!({
         "openapi": "3.0.3",
-        "info": { "title": rng.odd() },
+        "info": { "title": rng.unusual_text() },
         "servers": [{ "url": server }],
         "paths": paths,
         "components": {
             "schemas": { "Cat": { "type": "object", "properties": { "kind": { "type": "string" }, "name": openapi_schema_of(rng, 2) } } },
-            "securitySchemes": { "key": { "type": "apiKey", "in": rng.one(&["query", "header", "cookie"]), "name": rng.odd() } },
+            "securitySchemes": { "key": { "type": "apiKey", "in": rng.pick_text(&["query", "header", "cookie"]), "name": rng.unusual_text() } },
         },
     })
     .to_string()
@@ -342,62 +360,72 @@ fn openapi(rng: &mut Drawn) -> String {
 fn openapi_schema(rng: &mut Drawn, depth: usize) -> Value {
     match depth {
         0 | 1 => {
-            json!({ "type": rng.mostly(&["string", "integer", "array"]), "items": { "type": "string" }, "example": rng.odd() })
+            json!({ "type": rng.usually_valid_text(&["string", "integer", "array"]), "items": { "type": "string" }, "example": rng.unusual_text() })
         }
         _ => json!({ "type": "string" }),
     }
 }
 
 fn jmx(rng: &mut Drawn) -> String {
-    fn text(text: &str) -> String {
+    fn escape_xml(text: &str) -> String {
         let plain = text.chars().filter(|c| !c.is_control() || "\n\t".contains(*c)).collect::<String>();
         plain.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
     }
-    fn prop(name: &str, value: &str) -> String {
-        format!("<stringProp name=\"{name}\">{}</stringProp>", text(value))
+    fn string_property_xml(name: &str, value: &str) -> String {
+        format!("<stringProp name=\"{name}\">{}</stringProp>", escape_xml(value))
     }
-    fn all(rng: &mut Drawn, most: usize, make: impl FnMut(&mut Drawn) -> String) -> String {
-        rng.list(most, make).concat()
+    fn random_elements_xml(rng: &mut Drawn, most: usize, make: impl FnMut(&mut Drawn) -> String) -> String {
+        rng.random_list(most, make).concat()
     }
-    fn element(rng: &mut Drawn, kind: &str, props: &str, below: &str) -> String {
+    fn element_xml(rng: &mut Drawn, kind: &str, props: &str, below: &str) -> String {
         format!(
             "<{kind} testname=\"{}\">{props}</{kind}><hashTree>{below}</hashTree>",
-            text(&rng.odd()).replace('\n', " ")
+            escape_xml(&rng.unusual_text()).replace('\n', " ")
         )
     }
     fn check(rng: &mut Drawn) -> String {
         let props = match rng.below(5) {
             0 => {
-                prop("RegexExtractor.refname", &rng.mostly(&["token", "x"]))
-                    + &prop("RegexExtractor.regex", &rng.mostly(&["a(.*)", "Location: (.+)", "("]))
-                    + &prop("RegexExtractor.template", "$1$")
-                    + &prop("RegexExtractor.useHeaders", rng.one(&["false", "true"]))
-                    + &prop("RegexExtractor.default", &rng.odd())
+                string_property_xml("RegexExtractor.refname", &rng.usually_valid_text(&["token", "x"]))
+                    + &string_property_xml(
+                        "RegexExtractor.regex",
+                        &rng.usually_valid_text(&["a(.*)", "Location: (.+)", "("]),
+                    )
+                    + &string_property_xml("RegexExtractor.template", "$1$")
+                    + &string_property_xml("RegexExtractor.useHeaders", rng.pick_text(&["false", "true"]))
+                    + &string_property_xml("RegexExtractor.default", &rng.unusual_text())
             }
             1 => {
-                prop("JSONPostProcessor.referenceNames", &rng.mostly(&["token", "x;y"]))
-                    + &prop("JSONPostProcessor.jsonPathExprs", &rng.mostly(&["$.a", "$.a;$..b", "$.["]))
-                    + &prop("JSONPostProcessor.defaultValues", &rng.odd())
+                string_property_xml("JSONPostProcessor.referenceNames", &rng.usually_valid_text(&["token", "x;y"]))
+                    + &string_property_xml(
+                        "JSONPostProcessor.jsonPathExprs",
+                        &rng.usually_valid_text(&["$.a", "$.a;$..b", "$.["]),
+                    )
+                    + &string_property_xml("JSONPostProcessor.defaultValues", &rng.unusual_text())
             }
             2 => {
-                prop("BoundaryExtractor.refname", &rng.mostly(&["token"]))
-                    + &prop("BoundaryExtractor.lboundary", &rng.odd())
-                    + &prop("BoundaryExtractor.rboundary", &rng.odd())
+                string_property_xml("BoundaryExtractor.refname", &rng.usually_valid_text(&["token"]))
+                    + &string_property_xml("BoundaryExtractor.lboundary", &rng.unusual_text())
+                    + &string_property_xml("BoundaryExtractor.rboundary", &rng.unusual_text())
             }
             3 => {
-                prop(
+                string_property_xml(
                     "Assertion.test_field",
-                    rng.one(&["Assertion.response_code", "Assertion.response_data", "Assertion.response_headers"]),
-                ) + &prop("Assertion.test_type", rng.one(&["1", "2", "8", "16", "34"]))
+                    rng.pick_text(&[
+                        "Assertion.response_code",
+                        "Assertion.response_data",
+                        "Assertion.response_headers",
+                    ]),
+                ) + &string_property_xml("Assertion.test_type", rng.pick_text(&["1", "2", "8", "16", "34"]))
                     + &format!(
                         "<collectionProp name=\"Asserion.test_strings\">{}</collectionProp>",
-                        prop("1", &rng.mostly(&["200", "X-A: b"]))
+                        string_property_xml("1", &rng.usually_valid_text(&["200", "X-A: b"]))
                     )
             }
             _ => {
-                prop("JSON_PATH", &rng.mostly(&["$.a"]))
-                    + &prop("EXPECTED_VALUE", &rng.odd())
-                    + &prop("JSONVALIDATION", "true")
+                string_property_xml("JSON_PATH", &rng.usually_valid_text(&["$.a"]))
+                    + &string_property_xml("EXPECTED_VALUE", &rng.unusual_text())
+                    + &string_property_xml("JSONVALIDATION", "true")
             }
         };
         let kind =
@@ -410,95 +438,106 @@ fn jmx(rng: &mut Drawn) -> String {
         } else {
             kind
         };
-        element(rng, kind, &props, "")
+        element_xml(rng, kind, &props, "")
     }
-    fn sampler(rng: &mut Drawn) -> String {
+    fn random_sampler_xml(rng: &mut Drawn) -> String {
         let argument = |rng: &mut Drawn| {
-            let parts = prop("Argument.name", &rng.odd()) + &prop("Argument.value", &rng.odd());
+            let parts = string_property_xml("Argument.name", &rng.unusual_text())
+                + &string_property_xml("Argument.value", &rng.unusual_text());
             format!(
                 "<elementProp name=\"a\">{parts}{}</elementProp>",
-                prop("HTTPArgument.always_encode", rng.one(&["true", "false"]))
+                string_property_xml("HTTPArgument.always_encode", rng.pick_text(&["true", "false"]))
             )
         };
         let file = |rng: &mut Drawn| {
-            let parts = prop("File.path", &rng.odd())
-                + &prop("File.paramname", &rng.odd())
-                + &prop("File.mimetype", &rng.odd());
+            let parts = string_property_xml("File.path", &rng.unusual_text())
+                + &string_property_xml("File.paramname", &rng.unusual_text())
+                + &string_property_xml("File.mimetype", &rng.unusual_text());
             format!("<elementProp name=\"f\">{parts}</elementProp>")
         };
-        let props = prop("HTTPSampler.domain", &rng.mostly(&["127.0.0.1", "", "${host}"]))
-            + &prop("HTTPSampler.port", &rng.mostly(&["8001", "", "99999"]))
-            + &prop("HTTPSampler.path", &rng.odd())
-            + &prop("HTTPSampler.method", &rng.method())
-            + &prop("HTTPSampler.postBodyRaw", rng.one(&["true", "false"]))
-            + &prop("HTTPSampler.DO_MULTIPART_POST", rng.one(&["true", "false"]))
-            + &format!("<collectionProp name=\"Arguments.arguments\">{}</collectionProp>", all(rng, 3, argument))
-            + &format!("<collectionProp name=\"HTTPFileArgs.files\">{}</collectionProp>", all(rng, 2, file));
-        let below = all(rng, 3, check);
-        element(rng, "HTTPSamplerProxy", &props, &below)
+        let props = string_property_xml("HTTPSampler.domain", &rng.usually_valid_text(&["127.0.0.1", "", "${host}"]))
+            + &string_property_xml("HTTPSampler.port", &rng.usually_valid_text(&["8001", "", "99999"]))
+            + &string_property_xml("HTTPSampler.path", &rng.unusual_text())
+            + &string_property_xml("HTTPSampler.method", &rng.random_http_method())
+            + &string_property_xml("HTTPSampler.postBodyRaw", rng.pick_text(&["true", "false"]))
+            + &string_property_xml("HTTPSampler.DO_MULTIPART_POST", rng.pick_text(&["true", "false"]))
+            + &format!(
+                "<collectionProp name=\"Arguments.arguments\">{}</collectionProp>",
+                random_elements_xml(rng, 3, argument)
+            )
+            + &format!(
+                "<collectionProp name=\"HTTPFileArgs.files\">{}</collectionProp>",
+                random_elements_xml(rng, 2, file)
+            );
+        let below = random_elements_xml(rng, 3, check);
+        element_xml(rng, "HTTPSamplerProxy", &props, &below)
     }
-    fn step(rng: &mut Drawn, depth: usize) -> String {
+    fn random_step_xml(rng: &mut Drawn, depth: usize) -> String {
         match rng.below(8) {
             0 if depth < 3 => {
-                let props = prop("LoopController.loops", &rng.mostly(&["3", "0", "-1"]));
-                let below = all(rng, 3, |rng| step(rng, depth + 1));
-                element(rng, "LoopController", &props, &below)
+                let props = string_property_xml("LoopController.loops", &rng.usually_valid_text(&["3", "0", "-1"]));
+                let below = random_elements_xml(rng, 3, |rng| random_step_xml(rng, depth + 1));
+                element_xml(rng, "LoopController", &props, &below)
             }
             1 if depth < 3 => {
-                let props =
-                    prop("IfController.condition", &rng.mostly(&["\"${token}\" != \"\"", "${x} == \"NOT_FOUND\""]));
-                let below = all(rng, 3, |rng| step(rng, depth + 1));
-                element(rng, "IfController", &props, &below)
+                let props = string_property_xml(
+                    "IfController.condition",
+                    &rng.usually_valid_text(&["\"${token}\" != \"\"", "${x} == \"NOT_FOUND\""]),
+                );
+                let below = random_elements_xml(rng, 3, |rng| random_step_xml(rng, depth + 1));
+                element_xml(rng, "IfController", &props, &below)
             }
             2 => {
-                let (name, value) = rng.header();
-                let header = prop("Header.name", &name) + &prop("Header.value", &value);
+                let (name, value) = rng.random_header();
+                let header = string_property_xml("Header.name", &name) + &string_property_xml("Header.value", &value);
                 let props = format!(
                     "<collectionProp name=\"HeaderManager.headers\"><elementProp>{header}</elementProp></collectionProp>"
                 );
-                element(rng, "HeaderManager", &props, "")
+                element_xml(rng, "HeaderManager", &props, "")
             }
             3 => {
-                let cookie = prop("Cookie.value", &rng.odd())
-                    + &prop("Cookie.domain", &rng.mostly(&["127.0.0.1"]))
-                    + &prop("Cookie.path", "/");
-                let name = text(&rng.odd()).replace('\n', " ");
+                let cookie = string_property_xml("Cookie.value", &rng.unusual_text())
+                    + &string_property_xml("Cookie.domain", &rng.usually_valid_text(&["127.0.0.1"]))
+                    + &string_property_xml("Cookie.path", "/");
+                let name = escape_xml(&rng.unusual_text()).replace('\n', " ");
                 let props = format!(
                     "<collectionProp name=\"CookieManager.cookies\"><elementProp name=\"{name}\">{cookie}</elementProp></collectionProp>"
                 );
-                element(rng, "CookieManager", &props, "")
+                element_xml(rng, "CookieManager", &props, "")
             }
             4 => {
-                let user = prop("Authorization.url", &rng.mostly(&["http://127.0.0.1:8001/", ""]))
-                    + &prop("Authorization.username", &rng.odd())
-                    + &prop("Authorization.password", &rng.odd());
+                let user =
+                    string_property_xml("Authorization.url", &rng.usually_valid_text(&["http://127.0.0.1:8001/", ""]))
+                        + &string_property_xml("Authorization.username", &rng.unusual_text())
+                        + &string_property_xml("Authorization.password", &rng.unusual_text());
                 let props = format!(
                     "<collectionProp name=\"AuthManager.auth_list\"><elementProp>{user}</elementProp></collectionProp>"
                 );
-                element(rng, "AuthManager", &props, "")
+                element_xml(rng, "AuthManager", &props, "")
             }
             5 => {
-                let props = prop("ConstantTimer.delay", &rng.mostly(&["300", "-5", "${x}"]))
-                    + &prop("RandomTimer.range", "100.0");
-                let kind = rng.one(&["ConstantTimer", "UniformRandomTimer", "ConstantThroughputTimer"]);
-                element(rng, kind, &props, "")
+                let props = string_property_xml("ConstantTimer.delay", &rng.usually_valid_text(&["300", "-5", "${x}"]))
+                    + &string_property_xml("RandomTimer.range", "100.0");
+                let kind = rng.pick_text(&["ConstantTimer", "UniformRandomTimer", "ConstantThroughputTimer"]);
+                element_xml(rng, kind, &props, "")
             }
-            _ => sampler(rng),
+            _ => random_sampler_xml(rng),
         }
     }
     let mut groups = String::new();
     for _ in 0..=rng.below(2) {
-        let kind = rng.one(&["ThreadGroup", "ThreadGroup", "SetupThreadGroup", "PostThreadGroup"]);
-        let props = prop("ThreadGroup.num_threads", &rng.mostly(&["3", "0", "1"]))
-            + &prop("ThreadGroup.ramp_time", &rng.mostly(&["0", "10"]))
-            + &prop("LoopController.loops", &rng.mostly(&["1", "-1", "7"]))
-            + &prop("ThreadGroup.scheduler", rng.one(&["true", "false"]))
-            + &prop("ThreadGroup.duration", &rng.mostly(&["60", ""]))
-            + &prop("ThreadGroup.on_sample_error", rng.one(&["continue", "stopthread"]));
-        let below = all(rng, 5, |rng| step(rng, 0));
-        groups.push_str(&element(rng, kind, &props, &below));
+        let kind = rng.pick_text(&["ThreadGroup", "ThreadGroup", "SetupThreadGroup", "PostThreadGroup"]);
+        let props = string_property_xml("ThreadGroup.num_threads", &rng.usually_valid_text(&["3", "0", "1"]))
+            + &string_property_xml("ThreadGroup.ramp_time", &rng.usually_valid_text(&["0", "10"]))
+            + &string_property_xml("LoopController.loops", &rng.usually_valid_text(&["1", "-1", "7"]))
+            + &string_property_xml("ThreadGroup.scheduler", rng.pick_text(&["true", "false"]))
+            + &string_property_xml("ThreadGroup.duration", &rng.usually_valid_text(&["60", ""]))
+            + &string_property_xml("ThreadGroup.on_sample_error", rng.pick_text(&["continue", "stopthread"]));
+        let below = random_elements_xml(rng, 5, |rng| random_step_xml(rng, 0));
+        groups.push_str(&element_xml(rng, kind, &props, &below));
     }
-    let variable = prop("Argument.name", &rng.mostly(&["x", "host"])) + &prop("Argument.value", &rng.odd());
+    let variable = string_property_xml("Argument.name", &rng.usually_valid_text(&["x", "host"]))
+        + &string_property_xml("Argument.value", &rng.unusual_text());
     let variables =
         format!("<collectionProp name=\"Arguments.arguments\"><elementProp>{variable}</elementProp></collectionProp>");
     format!(
@@ -551,7 +590,7 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 /// Imports a document and returns whether the resulting traffic file has requests. The error says
 /// why the traffic file is invalid. Missing variables and files are not errors.
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
-    let made = match imported(kind, document, None) {
+    let made = match import_document(kind, document, None) {
         Ok(made) => made,
         // The text `plimsoll cannot make a traffic file` means that the importer's own result is
         // invalid, not the imported document.
@@ -578,16 +617,16 @@ fn imported_files_parse_or_name_the_missing_parts() {
     ];
     for (kind, draw) in kinds {
         let (mut asked, mut refused) = (0, Vec::new());
-        for seed in (0..cases()).map(|number| seed_first().wrapping_add(number)) {
+        for seed in (0..random_document_count()).map(|number| seed_first().wrapping_add(number)) {
             let document = draw(&mut Drawn(Rng::new(seed)));
             match is_asked(kind, &document) {
                 Ok(is_asked) => asked += u64::from(is_asked),
                 Err(why) => refused.push((seed, why)),
             }
         }
-        assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), cases());
+        assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), random_document_count());
         // At least one in twenty documents must give a traffic file with requests.
-        assert!(asked * 20 > cases(), "{kind:?}: {asked}");
+        assert!(asked * 20 > random_document_count(), "{kind:?}: {asked}");
     }
 }
 

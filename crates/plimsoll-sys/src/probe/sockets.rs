@@ -252,7 +252,8 @@ impl SocketDiagnostics {
     pub fn unix_sockets(&mut self, states: u32) -> io::Result<Vec<UnixSocket>> {
         self.sequence = self.sequence.wrapping_add(1);
         let body = unix_diag::request_body(states);
-        let mut request = header(NLM_F_REQUEST | NLM_F_DUMP, NETLINK_HEADER_BYTES + body.len(), self.sequence);
+        let mut request =
+            encode_netlink_header(NLM_F_REQUEST | NLM_F_DUMP, NETLINK_HEADER_BYTES + body.len(), self.sequence);
         request.extend_from_slice(&body);
         self.send(&request)?;
         let mut found = Vec::new();
@@ -289,7 +290,7 @@ impl SocketDiagnostics {
 }
 
 /// Encodes the header of a netlink message of `length` bytes.
-fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
+fn encode_netlink_header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(&(length as u32).to_ne_bytes());
     out.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -302,7 +303,7 @@ fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
 /// Encodes the header of a message, and the part of a request about TCP sockets that precedes the
 /// addresses.
 fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
-    let mut out = header(flags, length, sequence);
+    let mut out = encode_netlink_header(flags, length, sequence);
     out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
     out.extend_from_slice(&states.to_ne_bytes());
     out

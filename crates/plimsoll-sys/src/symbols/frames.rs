@@ -184,7 +184,7 @@ struct FrameState {
 }
 
 impl FrameState {
-    fn set(&mut self, register: u64, kept: RegisterRule) {
+    fn set_register_rule(&mut self, register: u64, kept: RegisterRule) {
         match register {
             FRAME_POINTER => self.frame = kept,
             RETURN_ADDRESS => self.back = kept,
@@ -299,21 +299,21 @@ impl TableReader<'_> {
             }
             match (kind, low) {
                 (0x40, _) | (0, 0x00 | 0x02..=0x04) => {}
-                (0x80, register) => state.set(register, RegisterRule::At(scaled(self.read_uleb128()?))),
-                (0xc0, register) => state.set(register, of_initial(register)),
+                (0x80, register) => state.set_register_rule(register, RegisterRule::At(scaled(self.read_uleb128()?))),
+                (0xc0, register) => state.set_register_rule(register, of_initial(register)),
                 (0, 0x05) => {
                     let register = self.read_uleb128()?;
-                    state.set(register, RegisterRule::At(scaled(self.read_uleb128()?)));
+                    state.set_register_rule(register, RegisterRule::At(scaled(self.read_uleb128()?)));
                 }
                 (0, 0x06) => {
                     let register = self.read_uleb128()?;
-                    state.set(register, of_initial(register));
+                    state.set_register_rule(register, of_initial(register));
                 }
-                (0, 0x07) => state.set(self.read_uleb128()?, RegisterRule::Unknown),
-                (0, 0x08) => state.set(self.read_uleb128()?, RegisterRule::Same),
+                (0, 0x07) => state.set_register_rule(self.read_uleb128()?, RegisterRule::Unknown),
+                (0, 0x08) => state.set_register_rule(self.read_uleb128()?, RegisterRule::Same),
                 // The caller's value is in another register, or is computed and not stored.
                 (0, 0x09 | 0x14 | 0x15) => {
-                    state.set(self.read_uleb128()?, RegisterRule::Unknown);
+                    state.set_register_rule(self.read_uleb128()?, RegisterRule::Unknown);
                     self.read_uleb128()?;
                 }
                 (0, 0x0a) if remembered.len() < SAVED_STATES_MAX => remembered.push(state),
@@ -327,13 +327,16 @@ impl TableReader<'_> {
                     state.end = None;
                 }
                 (0, 0x10 | 0x16) => {
-                    state.set(self.read_uleb128()?, RegisterRule::Unknown);
+                    state.set_register_rule(self.read_uleb128()?, RegisterRule::Unknown);
                     let length = self.read_uleb128()?;
                     self.skip(length)?;
                 }
                 (0, 0x11) => {
                     let register = self.read_uleb128()?;
-                    state.set(register, RegisterRule::At(self.read_sleb128()?.wrapping_mul(shared.data_unit)));
+                    state.set_register_rule(
+                        register,
+                        RegisterRule::At(self.read_sleb128()?.wrapping_mul(shared.data_unit)),
+                    );
                 }
                 (0, 0x12) => {
                     let register = self.read_uleb128()?;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
+fn write_little_endian(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
     if bytes.len() < at + size {
         bytes.resize(at + size, 0);
     }
@@ -11,14 +11,14 @@ fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
 
 /// Returns an ELF file with one loaded segment (address 0x40_0000) and these sections. Each section
 /// has a name, type, address, offset, length and link.
-fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
+fn build_elf_file(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1];
     for (at, value, size) in [(32, 64, 8), (40, 0x1000, 8), (56, 1, 2), (60, sections.len() as u64 + 1, 2), (62, 0, 2)]
     {
-        put(&mut bytes, at, value, size);
+        write_little_endian(&mut bytes, at, value, size);
     }
     for (at, value, size) in [(64, 1, 4), (72, 0, 8), (80, 0x40_0000, 8), (96, 0x800, 8)] {
-        put(&mut bytes, at, value, size);
+        write_little_endian(&mut bytes, at, value, size);
     }
     let mut names = vec![0u8];
     let names_at = 0x1800;
@@ -32,12 +32,12 @@ fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
             (32, *length, 8),
             (40, *link, 4),
         ];
-        values.iter().for_each(|(at, value, size)| put(&mut bytes, head + at, *value, *size));
+        values.iter().for_each(|(at, value, size)| write_little_endian(&mut bytes, head + at, *value, *size));
         names.extend_from_slice(name.as_bytes());
         names.push(0);
     }
     for (at, value) in [(24, names_at as u64), (32, names.len() as u64)] {
-        put(&mut bytes, 0x1000 + at, value, 8);
+        write_little_endian(&mut bytes, 0x1000 + at, value, 8);
     }
     bytes.resize(names_at, 0);
     bytes.extend_from_slice(&names);
@@ -53,20 +53,20 @@ pub(super) fn go_program() -> Vec<u8> {
         (".gopclntab", 1, 0, 0x400, 0x200, 0),
         (".go.module", 1, 0, 0x600, 0x100, 0),
     ];
-    let mut bytes = elf(&sections);
+    let mut bytes = build_elf_file(&sections);
     let table = 0x400;
     for (at, value, size) in [(0, 0xffff_fff1, 4), (6, 1, 1), (7, 8, 1), (8, 2, 8), (32, 0x60, 8), (64, 0x100, 8)] {
-        put(&mut bytes, table + at, value, size);
+        write_little_endian(&mut bytes, table + at, value, size);
     }
     bytes[table + 0x60..table + 0x60 + 28].copy_from_slice(b"\0main.serve\0runtime.gcDrain\0");
     for (number, (entry, about)) in [(0u64, 0x40u64), (0x80, 0x48)].into_iter().enumerate() {
-        put(&mut bytes, table + 0x100 + 8 * number, entry, 4);
-        put(&mut bytes, table + 0x104 + 8 * number, about, 4);
+        write_little_endian(&mut bytes, table + 0x100 + 8 * number, entry, 4);
+        write_little_endian(&mut bytes, table + 0x104 + 8 * number, about, 4);
     }
-    put(&mut bytes, table + 0x110, 0x100, 4);
-    put(&mut bytes, table + 0x144, 1, 4);
-    put(&mut bytes, table + 0x14c, 12, 4);
-    put(&mut bytes, 0x600 + 8 * 22, 0x40_0100, 8);
+    write_little_endian(&mut bytes, table + 0x110, 0x100, 4);
+    write_little_endian(&mut bytes, table + 0x144, 1, 4);
+    write_little_endian(&mut bytes, table + 0x14c, 12, 4);
+    write_little_endian(&mut bytes, 0x600 + 8 * 22, 0x40_0100, 8);
     bytes
 }
 
@@ -91,7 +91,7 @@ fn stripped_go_programs_have_function_names() {
     // In this program the start of Go's code is unknown, and other code may precede Go's code. The
     // functions of this program get no names, because no name is better than a wrong name.
     let mut unknown = go_program();
-    put(&mut unknown, 0x600 + 8 * 22, 0, 8);
+    write_little_endian(&mut unknown, 0x600 + 8 * 22, 0, 8);
     assert!(Functions::read(unknown).is_none());
 }
 
@@ -103,7 +103,7 @@ fn symbols_name_functions() {
         (".text", 1, 0x40_0100, 0x100, 0x220, 0),
         (".init", 1, 0x40_0090, 0x90, 0x20, 0),
     ];
-    let mut bytes = elf(&sections);
+    let mut bytes = build_elf_file(&sections);
     let texts = b"\0main\0_init\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
     bytes[0x500..0x500 + texts.len()].copy_from_slice(texts);
     let at = |text: &str| texts.windows(text.len()).position(|part| part == text.as_bytes()).expect("there") as u64;
@@ -119,7 +119,7 @@ fn symbols_name_functions() {
     for (number, (name, kind, address, size)) in symbols.into_iter().enumerate() {
         let (from, section) = (0x400 + 24 * number, if address == 0x40_0090 { 4 } else { 3 });
         for (at, value, bytes_of) in [(0, name, 4), (4, kind, 1), (6, section, 2), (8, address, 8), (16, size, 8)] {
-            put(&mut bytes, from + at, value, bytes_of);
+            write_little_endian(&mut bytes, from + at, value, bytes_of);
         }
     }
     let functions = Functions::read(bytes).expect("symbols");
@@ -137,7 +137,7 @@ fn symbols_name_functions() {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
     assert!(Functions::read(vec![0u8; 64]).is_none());
-    assert!(Functions::read(elf(&[])).is_none());
+    assert!(Functions::read(build_elf_file(&[])).is_none());
 }
 
 #[test]

@@ -19,34 +19,34 @@ impl Rng {
         z ^ z >> 31
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    fn random_below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 }
 
-fn put(bytes: &mut [u8], at: usize, value: u64, size: usize) {
+fn write_little_endian(bytes: &mut [u8], at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
 /// Returns a program with one loaded segment and these sections. Each section has the index of its
 /// name, and type, address, offset, length and link.
-fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
+fn elf_program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
     let count = sections.len() as u64 + 1;
     for (at, value, size) in [(32, 64, 8), (40, 1024, 8), (56, 1, 2), (60, count, 2), (62, 0, 2)] {
-        put(&mut bytes, at, value, size);
+        write_little_endian(&mut bytes, at, value, size);
     }
     for (at, value, size) in [(64, 1, 4), (80, 0x1000, 8), (96, 1024, 8)] {
-        put(&mut bytes, at, value, size);
+        write_little_endian(&mut bytes, at, value, size);
     }
-    put(&mut bytes, 1024 + 24, 1536, 8);
-    put(&mut bytes, 1024 + 32, names.len() as u64, 8);
+    write_little_endian(&mut bytes, 1024 + 24, 1536, 8);
+    write_little_endian(&mut bytes, 1024 + 32, names.len() as u64, 8);
     bytes[1536..1536 + names.len()].copy_from_slice(names);
     for (number, section) in sections.iter().enumerate() {
         let places = [(0, 4), (4, 4), (16, 8), (24, 8), (32, 8), (40, 4)];
         for ((at, size), value) in places.into_iter().zip(section) {
-            put(&mut bytes, 1024 + 64 * (number + 1) + at, *value, size);
+            write_little_endian(&mut bytes, 1024 + 64 * (number + 1) + at, *value, size);
         }
     }
     bytes
@@ -55,12 +55,12 @@ fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
 /// Returns a program with one function, in the format of Go 1.18.
 fn go_program() -> Vec<u8> {
     let names = b"\0.text\0.gopclntab\0";
-    let mut bytes = program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);
+    let mut bytes = elf_program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);
     for (at, value, size) in [(0, 0xffff_fff0, 4), (6, 1, 1), (7, 8, 1), (8, 1, 8), (24, 0x1080, 8), (32, 80, 8)] {
-        put(&mut bytes, 512 + at, value, size);
+        write_little_endian(&mut bytes, 512 + at, value, size);
     }
     for (at, value, size) in [(64, 100, 8), (104, 16, 4), (108, 0x100, 4), (120, 1, 4)] {
-        put(&mut bytes, 512 + at, value, size);
+        write_little_endian(&mut bytes, 512 + at, value, size);
     }
     bytes[512 + 81..512 + 86].copy_from_slice(b"main\0");
     bytes
@@ -68,9 +68,9 @@ fn go_program() -> Vec<u8> {
 
 /// Returns a program with one symbol.
 fn c_program() -> Vec<u8> {
-    let mut bytes = program(b"\0", &[[0, 2, 0, 512, 24, 2], [0, 3, 0, 640, 64, 0]]);
+    let mut bytes = elf_program(b"\0", &[[0, 2, 0, 512, 24, 2], [0, 3, 0, 640, 64, 0]]);
     for (at, value, size) in [(0, 1, 4), (4, 2, 1), (6, 1, 2), (8, 0x1080, 8), (16, 0x200, 8)] {
-        put(&mut bytes, 512 + at, value, size);
+        write_little_endian(&mut bytes, 512 + at, value, size);
     }
     bytes[641..646].copy_from_slice(b"main\0");
     bytes
@@ -122,13 +122,13 @@ fn no_parser_panics() {
     assert!(corpus.iter().all(|bytes| parse_all(bytes) > 0), "whole input is understood by some parser");
     for round in 0..20_000 {
         let mut bytes = corpus[round % corpus.len()].clone();
-        for _ in 0..=rng.below(4) {
-            let at = rng.below(bytes.len());
-            match rng.below(5) {
+        for _ in 0..=rng.random_below(4) {
+            let at = rng.random_below(bytes.len());
+            match rng.random_below(5) {
                 0 => bytes.truncate(at),
-                1 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
+                1 if at < bytes.len() => bytes[at] ^= 1 << rng.random_below(8),
                 2 => {
-                    let noise: Vec<u8> = (0..rng.below(30)).map(|_| rng.next() as u8).collect();
+                    let noise: Vec<u8> = (0..rng.random_below(30)).map(|_| rng.next() as u8).collect();
                     bytes.splice(at..at, noise);
                 }
                 3 => bytes.splice(at..at, *b"99999999999999999999").for_each(drop),

@@ -60,12 +60,12 @@ impl<'a> JsonReader<'a> {
         &self.text[self.at..]
     }
 
-    fn error<T>(&self, text: &str) -> Result<T, TrafficFileError> {
+    fn error_at_position<T>(&self, text: &str) -> Result<T, TrafficFileError> {
         Err(TrafficFileError::new(self.lines.place(self.at), text))
     }
 
     fn syntax_error<T>(&self, reason: &str) -> Result<T, TrafficFileError> {
-        self.error(&format!("this is not JSON: {reason}"))
+        self.error_at_position(&format!("this is not JSON: {reason}"))
     }
 
     fn skip_whitespace(&mut self) {
@@ -84,11 +84,12 @@ impl<'a> JsonReader<'a> {
     fn parse_value(&mut self, depth: usize) -> Result<TreeNode, TrafficFileError> {
         self.skip_whitespace();
         if depth > DEPTH_MAX {
-            return self.error(&format!("the JSON values are nested more than {DEPTH_MAX} levels deep here"));
+            return self
+                .error_at_position(&format!("the JSON values are nested more than {DEPTH_MAX} levels deep here"));
         }
         self.values += 1;
         if self.values > VALUES_MAX {
-            return self.error(&format!("the JSON document has more than {VALUES_MAX} values"));
+            return self.error_at_position(&format!("the JSON document has more than {VALUES_MAX} values"));
         }
         let at = self.lines.place(self.at);
         let value = match self.remaining_text().chars().next() {
@@ -179,7 +180,7 @@ impl<'a> JsonReader<'a> {
                 }
                 '\\' => {
                     self.at += 1;
-                    out.push(self.escape()?);
+                    out.push(self.parse_escape()?);
                 }
                 c if c < ' ' => {
                     return self.syntax_error(
@@ -194,7 +195,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, TrafficFileError> {
+    fn parse_escape(&mut self) -> Result<char, TrafficFileError> {
         let Some(c) = self.remaining_text().chars().next() else {
             return self.syntax_error("a JSON string has no closing quotation mark");
         };

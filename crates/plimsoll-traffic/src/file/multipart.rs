@@ -123,9 +123,9 @@ fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> 
     let of_path = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let file_name = said.file_name.or(said.is_file.then_some(of_path));
     let kind = said.kind.or_else(|| said.is_file.then(|| kind_of(of_path)));
-    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", quoted(name));
+    let mut head = format!("Content-Disposition: form-data; name=\"{}\"", escape_header_parameter(name));
     if let Some(file_name) = file_name {
-        head.push_str(&format!("; filename=\"{}\"", quoted(file_name)));
+        head.push_str(&format!("; filename=\"{}\"", escape_header_parameter(file_name)));
     }
     if let Some(kind) = kind {
         head.push_str(&format!("\r\nContent-Type: {kind}"));
@@ -141,7 +141,7 @@ fn kind_of(file: &str) -> &'static str {
 }
 
 /// Escapes a name for a quoted header parameter, as browsers do.
-fn quoted(name: &str) -> String {
+fn escape_header_parameter(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 

@@ -82,8 +82,8 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
     let name = name.filter(|name| !name.trim().is_empty());
     let (mut headers, headers_filled) =
-        table.get("headers").map_or(Ok(Default::default()), |it| headers(it, known, raw))?;
-    let (body, body_filled, content_type) = body(table, known, raw)?;
+        table.get("headers").map_or(Ok(Default::default()), |it| parse_headers(it, known, raw))?;
+    let (body, body_filled, content_type) = parse_body(table, known, raw)?;
     if let Some(content_type) = content_type
         && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
     {
@@ -198,7 +198,7 @@ fn is_field_name_byte(byte: u8) -> bool {
 }
 
 /// Parses a `headers` table. Returns the header fields, and whether their values are templates.
-fn headers(
+fn parse_headers(
     node: &TreeNode,
     known: &mut TextScope,
     raw: bool,
@@ -248,7 +248,7 @@ fn headers(
 
 /// Parses the body of a request. Returns the bytes of the body, whether the body is a template, and
 /// the default media type.
-fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
+fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let given = table.find_keys(&["body", "json", "multipart"]);
     if let [_, (second, node), ..] = given.as_slice() {
         return node.error(format!(

@@ -117,7 +117,7 @@ impl TreeNode {
         Err(TrafficFileError::new(self.at, text))
     }
 
-    fn kind(&self) -> &'static str {
+    fn value_kind_name(&self) -> &'static str {
         match &self.value {
             TreeValue::Null => "nothing",
             TreeValue::Flag(_) => "true or false",
@@ -154,7 +154,7 @@ impl TreeNode {
         let TreeValue::Table(entries) = &self.value else {
             return self.error(format!(
                 "{table_name} must be a table of keys and values, not {found_kind}",
-                found_kind = self.kind()
+                found_kind = self.value_kind_name()
             ));
         };
         Ok(TreeTable { node: self, entries })
@@ -164,7 +164,9 @@ impl TreeNode {
     pub fn list(&self, list_name: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
-            _ => self.error(format!("{list_name} must be a list, not {found_kind}", found_kind = self.kind())),
+            _ => {
+                self.error(format!("{list_name} must be a list, not {found_kind}", found_kind = self.value_kind_name()))
+            }
         }
     }
 
@@ -175,7 +177,9 @@ impl TreeNode {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
             TreeValue::Flag(true) => Ok("true"),
             TreeValue::Flag(false) => Ok("false"),
-            _ => self.error(format!("{key_name} must be a text, not {found_kind}", found_kind = self.kind())),
+            _ => {
+                self.error(format!("{key_name} must be a text, not {found_kind}", found_kind = self.value_kind_name()))
+            }
         }
     }
 
@@ -183,15 +187,20 @@ impl TreeNode {
     pub fn flag(&self, key_name: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
-            _ => self.error(format!("{key_name} must be true or false, not {found_kind}", found_kind = self.kind())),
+            _ => self.error(format!(
+                "{key_name} must be true or false, not {found_kind}",
+                found_kind = self.value_kind_name()
+            )),
         }
     }
 
     /// Returns this value as a whole number from `from` to `to`; errors contain `key_name`.
     pub fn whole(&self, key_name: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
-            return self
-                .error(format!("{key_name} must be a whole number, not {found_kind}", found_kind = self.kind()));
+            return self.error(format!(
+                "{key_name} must be a whole number, not {found_kind}",
+                found_kind = self.value_kind_name()
+            ));
         };
         match text.replace('_', "").parse() {
             Ok(number) if (from..=to).contains(&number) => Ok(number),

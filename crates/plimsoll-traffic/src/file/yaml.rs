@@ -109,7 +109,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             return Err(TrafficFileError::new(at, format!("the YAML file has more than {VALUES_MAX} values")));
         }
         if anchor > 0 {
-            let size = bytes(&node);
+            let size = node_memory_bytes(&node);
             budget.take(size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
             anchors.insert(anchor, (node.clone(), size));
         }
@@ -153,12 +153,12 @@ fn start_place(span: Span) -> TextPlace {
 }
 
 /// Returns the memory of a value and all nested values, bytes.
-fn bytes(node: &TreeNode) -> usize {
+fn node_memory_bytes(node: &TreeNode) -> usize {
     size_of::<TreeNode>()
         + match &node.value {
-            TreeValue::List(items) => items.iter().map(bytes).sum(),
+            TreeValue::List(items) => items.iter().map(node_memory_bytes).sum(),
             TreeValue::Table(entries) => {
-                entries.iter().map(|(key, node)| size_of::<TreeKey>() + key.name.len() + bytes(node)).sum()
+                entries.iter().map(|(key, node)| size_of::<TreeKey>() + key.name.len() + node_memory_bytes(node)).sum()
             }
             TreeValue::Text(text) | TreeValue::Number(text) => text.len(),
             TreeValue::Null | TreeValue::Flag(_) => 0,

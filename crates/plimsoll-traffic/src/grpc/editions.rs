@@ -171,7 +171,7 @@ fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let mut is_proto3 = false;
     each_field(file, said, of_file, &mut |field, features| is_proto3 |= has_implicit_presence(field, features));
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
-    each_field(file, said, of_file, &mut |field, features| set(field, features, is_proto3));
+    each_field(file, said, of_file, &mut |field, features| apply_field_features(field, features, is_proto3));
     if is_proto3 {
         file.enum_type.iter_mut().for_each(move_zero_value_first);
         file.message_type.iter_mut().for_each(begin_enums_with_zero);
@@ -239,7 +239,7 @@ fn has_implicit_presence(field: &FieldDescriptorProto, features: Features) -> bo
         && !is_message
 }
 
-fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
+fn apply_field_features(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     if field.label() == Label::Repeated {
         let options = field.options.get_or_insert_with(FieldOptions::default);
         options.packed.get_or_insert(features.lists != EXPANDED_REPEATED_ENCODING);
@@ -412,7 +412,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
         let length = match first {
             '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
             '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |at| at + 2),
-            '"' | '\'' => quoted(rest, first),
+            '"' | '\'' => quoted_length_bytes(rest, first),
             c if c.is_alphanumeric() || c == '_' => {
                 rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
             }
@@ -471,7 +471,7 @@ fn is_declaration(rest: &str) -> bool {
 }
 
 /// Returns the length of a quoted string including its quotes, bytes.
-fn quoted(text: &str, quote: char) -> usize {
+fn quoted_length_bytes(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         match c {

@@ -37,7 +37,7 @@ enum DescriptorPart {
 impl DescriptorPart {
     /// Returns the estimated memory of one element in descriptor and pool, bytes: measured and
     /// rounded up.
-    fn bytes(self) -> usize {
+    fn estimated_memory_bytes(self) -> usize {
         match self {
             DescriptorPart::File => 2_200,
             DescriptorPart::Message => 1_400,
@@ -67,7 +67,7 @@ impl DescriptorPart {
 /// Charges the memory of a file descriptor to `budget`, and returns its bytes without source
 /// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
 pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
-    budget.take(DescriptorPart::File.bytes())?;
+    budget.take(DescriptorPart::File.estimated_memory_bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn count_entries(bytes: &[u8], path: &[u64]) -> usize {
 
 fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut Budget) -> Result<(), BudgetError> {
     let Some(content) = content else { return Ok(()) };
-    budget.take(part.bytes())?;
+    budget.take(part.estimated_memory_bytes())?;
     if part == DescriptorPart::Other || depth > DEPTH_MAX {
         return budget.take(content.len().saturating_mul(TEXT_MEMORY_FACTOR));
     }
@@ -172,7 +172,8 @@ pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), S
     if deepest > DEPTH_MAX {
         return Err(format!("the blocks of a .proto file are nested more than {DEPTH_MAX} levels deep"));
     }
-    let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_MEMORY_FACTOR);
+    let bytes = parts.saturating_mul(DescriptorPart::Field.estimated_memory_bytes())
+        + text.len().saturating_mul(TEXT_MEMORY_FACTOR);
     budget.take(bytes).map_err(|error| error.to_string())
 }
 

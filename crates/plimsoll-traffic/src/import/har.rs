@@ -194,11 +194,11 @@ impl<'a> HarReader<'a> {
             expect: response.map_or_else(DraftExpect::default, |_| expected_status(status)),
             ..DraftRequest::default()
         };
-        self.headers(request, &mut request_made);
+        self.import_headers(request, &mut request_made);
         if let Some(authorization) = parts.authorization().filter(|_| !request_made.has_header("authorization")) {
             request_made.headers.push(("authorization".to_owned(), DraftText::literal(&authorization)));
         }
-        self.body(request, &mut request_made, &request_name);
+        self.import_body(request, &mut request_made, &request_name);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
         for (at, text) in self.as_recorded.find_correlations(request, &request_name, is_sent) {
             self.draft.note_repeated_omission(at, text);
@@ -246,7 +246,7 @@ impl<'a> HarReader<'a> {
         }
     }
 
-    fn headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
+    fn import_headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
         for (number, header) in items(request, "headers").iter().enumerate() {
             if number == HEADERS_MAX {
                 let text = format!("header fields beyond the first {HEADERS_MAX} of a request are not imported");
@@ -291,7 +291,7 @@ impl<'a> HarReader<'a> {
         }
     }
 
-    fn body(&mut self, request: &TreeNode, out: &mut DraftRequest, request_name: &str) {
+    fn import_body(&mut self, request: &TreeNode, out: &mut DraftRequest, request_name: &str) {
         let Some(data) = field(request, "postData") else {
             // In a recording, browsers omit the content of uploaded files, and some tools omit all
             // request bodies.

@@ -242,12 +242,12 @@ impl PostmanReader {
                     let (Some(key), value) = (text(header, "key"), text(header, "value").unwrap_or_default()) else {
                         continue;
                     };
-                    self.header(&mut request, key, value, scope, header.at);
+                    self.import_header(&mut request, key, value, scope, header.at);
                 }
             }
             Some(TreeValue::Text(lines)) => {
                 for (key, value) in lines.lines().filter_map(|line| line.split_once(':')) {
-                    self.header(&mut request, key, value, scope, node.at);
+                    self.import_header(&mut request, key, value, scope, node.at);
                 }
             }
             _ => {}
@@ -259,7 +259,7 @@ impl PostmanReader {
             .is_some_and(|node| node.value == TreeValue::Flag(true));
         if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
             match BODILESS_METHODS.contains(&request.method.as_str()) && !keeps_body {
-                false => self.body(&mut request, body, scope, name),
+                false => self.import_body(&mut request, body, scope, name),
                 true if has_content(body) => {
                     let text = format!(
                         "'{name}': its body is not sent, because Postman sends no body with {method}",
@@ -289,7 +289,7 @@ impl PostmanReader {
         Some(request)
     }
 
-    fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
+    fn import_header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
         let key = self.convert_to_template(key.trim(), scope, at);
         let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
@@ -514,7 +514,7 @@ impl PostmanReader {
         }
     }
 
-    fn body(&mut self, request: &mut DraftRequest, body: &TreeNode, scope: &Scope, name: &str) {
+    fn import_body(&mut self, request: &mut DraftRequest, body: &TreeNode, scope: &Scope, name: &str) {
         let enabled = |key: &str| items(body, key).iter().filter(|part| !flag(part, "disabled"));
         let kind = match text(body, "mode") {
             Some("raw") => {

@@ -104,7 +104,7 @@ fn strip_config_syntax(given: &str) -> String {
     out
 }
 
-fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
+fn push_text(pieces: &mut Vec<FormatPiece>, more: &str) {
     match pieces.last_mut() {
         _ if more.is_empty() => {}
         Some(FormatPiece::Text(text)) => text.extend_from_slice(more.as_bytes()),
@@ -133,7 +133,7 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
     let mut pieces = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('$') {
-        text(&mut pieces, &rest[..at]);
+        push_text(&mut pieces, &rest[..at]);
         rest = &rest[at + 1..];
         let (name, after) = match rest.strip_prefix('{') {
             Some(inner) => inner.split_once('}').ok_or("has a '${' without its '}'")?,
@@ -175,7 +175,7 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             _ => push_field(&mut pieces, FieldMeaning::Other),
         }
     }
-    text(&mut pieces, rest);
+    push_text(&mut pieces, rest);
     Ok(pieces)
 }
 
@@ -195,7 +195,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
         let (before, after) = rest.split_at(at);
         let Some(after) = after.strip_prefix('%') else {
             close(&mut pieces, &mut stamp);
-            text(&mut pieces, before);
+            push_text(&mut pieces, before);
             return Ok(pieces);
         };
         // The parser skips Apache's modifiers for statuses and redirects, as in `%!200,304s` and
@@ -232,25 +232,25 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
                     tokens.extend(parts);
                 }
                 None => {
-                    text(&mut pieces, before);
+                    push_text(&mut pieces, before);
                     stamp = Some((parts, meaning));
                 }
             }
             continue;
         }
         close(&mut pieces, &mut stamp);
-        text(&mut pieces, before);
+        push_text(&mut pieces, before);
         let header = argument.map(str::to_ascii_lowercase);
         if session.is_some_and(|session| session.trim_start_matches('%') == written) {
             push_field(&mut pieces, FieldMeaning::Session);
             continue;
         }
         match (name, header.as_deref()) {
-            ('%', None) => text(&mut pieces, "%"),
+            ('%', None) => push_text(&mut pieces, "%"),
             ('t', _) => {
-                text(&mut pieces, "[");
+                push_text(&mut pieces, "[");
                 push_field(&mut pieces, FieldMeaning::Start(StampFormat::Auto));
-                text(&mut pieces, "]");
+                push_text(&mut pieces, "]");
             }
             ('h' | 'a', _) => push_field(&mut pieces, FieldMeaning::Client),
             ('r', _) => push_field(&mut pieces, FieldMeaning::Request),
@@ -307,10 +307,10 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
     let mut pieces = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
-        text(&mut pieces, &rest[..at]);
+        push_text(&mut pieces, &rest[..at]);
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('%') {
-            text(&mut pieces, "%");
+            push_text(&mut pieces, "%");
             rest = after;
             continue;
         }
@@ -376,7 +376,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
             _ => push_field(&mut pieces, FieldMeaning::Other),
         }
     }
-    text(&mut pieces, rest);
+    push_text(&mut pieces, rest);
     Ok(pieces)
 }
 

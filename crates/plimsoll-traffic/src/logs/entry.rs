@@ -179,7 +179,7 @@ impl<'a> Raw<'a> {
             }
             // Status -1 means that there was no response.
             FieldMeaning::Status if text == b"-1" => {}
-            FieldMeaning::Status => self.status = Some(status(text)?),
+            FieldMeaning::Status => self.status = Some(parse_status(text)?),
             FieldMeaning::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
             FieldMeaning::ClientPort => self.client = without_port(text),
             FieldMeaning::UserAgent => self.user_agent = text,
@@ -298,7 +298,7 @@ fn parse_number(text: &[u8]) -> Option<f64> {
 }
 
 /// Parses a status: 100 to 999, or 0, which some servers log if there was no response.
-fn status(text: &[u8]) -> Option<u16> {
+fn parse_status(text: &[u8]) -> Option<u16> {
     let value = parse_whole_number(text)?;
     (value == 0 || (100..1000).contains(&value)).then_some(value as u16)
 }

@@ -198,20 +198,20 @@ struct Scan<'a, 'n, 'f> {
 }
 
 impl<'n> Scan<'_, 'n, '_> {
-    fn peek(&self) -> Option<u8> {
+    fn peek_byte(&self) -> Option<u8> {
         self.line.get(self.at).copied()
     }
 
     #[inline]
     fn skip_blanks(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        while matches!(self.peek_byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
         }
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
         self.skip_blanks();
-        (self.peek()? == byte).then(|| self.at += 1)
+        (self.peek_byte()? == byte).then(|| self.at += 1)
     }
 
     /// Parses a string. Returns the range without the quotes, and whether the string has escapes.
@@ -234,7 +234,7 @@ impl<'n> Scan<'_, 'n, '_> {
     fn parse_object(&mut self, node: &'n PathNode) -> Option<()> {
         self.take(b'{')?;
         self.skip_blanks();
-        if self.peek()? == b'}' {
+        if self.peek_byte()? == b'}' {
             self.at += 1;
             return Some(());
         }
@@ -249,7 +249,7 @@ impl<'n> Scan<'_, 'n, '_> {
                 None => self.skip()?,
             }
             self.skip_blanks();
-            match self.peek()? {
+            match self.peek_byte()? {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
@@ -261,7 +261,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 
     fn parse_value(&mut self, node: &'n PathNode) -> Option<()> {
-        match self.peek()? {
+        match self.peek_byte()? {
             // The depth of the recursion is bounded by the length of the wanted paths.
             b'{' if !node.under.is_empty() => self.parse_object(node),
             b'[' if node.place.is_some() => {
@@ -270,7 +270,7 @@ impl<'n> Scan<'_, 'n, '_> {
                 let before = self.at;
                 self.at += 1;
                 self.skip_blanks();
-                if matches!(self.peek()?, b'"' | b'-' | b'0'..=b'9') {
+                if matches!(self.peek_byte()?, b'"' | b'-' | b'0'..=b'9') {
                     self.store_scalar(node)?;
                 }
                 self.at = before;
@@ -282,7 +282,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 
     fn store_scalar(&mut self, node: &'n PathNode) -> Option<()> {
-        let (from, to, escaped) = if self.peek()? == b'"' {
+        let (from, to, escaped) = if self.peek_byte()? == b'"' {
             self.parse_string()?
         } else {
             let from = self.at;
@@ -300,7 +300,7 @@ impl<'n> Scan<'_, 'n, '_> {
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
-            match self.peek()? {
+            match self.peek_byte()? {
                 b'"' => _ = self.parse_string()?,
                 b'{' | b'[' => {
                     depth += 1;

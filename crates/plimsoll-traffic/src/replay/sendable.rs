@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn methods() {
+    fn sendable_methods_are_recognised() {
         for (logged, expect) in [
             ("GET", Some("GET")),
             ("get", Some("GET")),

@@ -93,15 +93,15 @@ impl VegetaResult {
             headers,
         } = self;
         let _ = write!(out, "{sent_ns},{code},{latency_ns},{bytes_out},{bytes_in},");
-        quoted(error, out);
+        write_quoted_column(error, out);
         out.push(b',');
         write_base64(body, out);
         out.push(b',');
-        quoted(attack, out);
+        write_quoted_column(attack, out);
         let _ = write!(out, ",{seq},");
-        quoted(method, out);
+        write_quoted_column(method, out);
         out.push(b',');
-        quoted(url, out);
+        write_quoted_column(url, out);
         out.push(b',');
         let mut head = String::new();
         let mut in_order: Vec<_> = headers.iter().collect();
@@ -117,7 +117,7 @@ impl VegetaResult {
     }
 }
 
-fn quoted(text: &str, out: &mut Vec<u8>) {
+fn write_quoted_column(text: &str, out: &mut Vec<u8>) {
     let needs = text.starts_with(char::is_whitespace) || text.contains(['"', ',', '\r', '\n']) || text == "\\.";
     if !needs {
         return out.extend_from_slice(text.as_bytes());

@@ -34,12 +34,12 @@ pub(super) struct QuantileDigest {
 
 /// Returns the share (0 to 1) of all values that lie below position `k` on the scale of the
 /// t-digest.
-fn share(k: f64) -> f64 {
+fn share_at_position(k: f64) -> f64 {
     ((k.min(TDIGEST_COMPRESSION) * PI / TDIGEST_COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
 /// Returns the position on the scale of the t-digest for a share of all values; the inverse of
-/// [`share`].
+/// [`share_at_position`].
 fn scale_unit(share: f64) -> f64 {
     TDIGEST_COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
@@ -63,13 +63,13 @@ impl QuantileDigest {
         all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
         let mut all = all.into_iter();
         let Some(mut last) = all.next() else { return };
-        let (mut before, mut limit) = (last.weight, self.weight * share(1.0));
+        let (mut before, mut limit) = (last.weight, self.weight * share_at_position(1.0));
         for next in all {
             if before + next.weight <= limit {
                 last.weight += next.weight;
                 last.mean += next.weight * (next.mean - last.mean) / last.weight;
             } else {
-                limit = self.weight * share(scale_unit(before / self.weight) + 1.0);
+                limit = self.weight * share_at_position(scale_unit(before / self.weight) + 1.0);
                 self.centroids.push(std::mem::replace(&mut last, next));
             }
             before += next.weight;

@@ -51,7 +51,7 @@ fn append_int(out: &mut Vec<u8>, number: i64) {
     append_uint(out, if number < 0 { (!number as u64) << 1 | 1 } else { (number as u64) << 1 });
 }
 
-fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+fn append_length_prefixed_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     append_uint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -76,15 +76,15 @@ impl<'a> GobFields<'a> {
         self.out
     }
 
-    fn count(&mut self, number: u64, value: u64) {
+    fn append_uint_field(&mut self, number: u64, value: u64) {
         if value > 0 {
             append_uint(self.begin_field(number), value);
         }
     }
 
-    fn text(&mut self, number: u64, value: &[u8]) {
+    fn append_bytes_field(&mut self, number: u64, value: &[u8]) {
         if !value.is_empty() {
-            bytes(self.begin_field(number), value);
+            append_length_prefixed_bytes(self.begin_field(number), value);
         }
     }
 
@@ -97,7 +97,7 @@ impl<'a> GobFields<'a> {
 fn append_message(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut body = Vec::new();
     write(&mut body);
-    bytes(out, &body);
+    append_length_prefixed_bytes(out, &body);
 }
 
 /// Appends a gob type definition. `kind` is the number of the field that gob reserves for this kind
@@ -109,7 +109,7 @@ fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64,
         let mut kinds = GobFields::begin(out);
         let mut fields = GobFields::begin(kinds.begin_field(kind));
         let mut common = GobFields::begin(fields.begin_field(1));
-        common.text(1, name.as_bytes());
+        common.append_bytes_field(1, name.as_bytes());
         append_int(common.begin_field(2), number);
         common.end();
         more(&mut fields);
@@ -125,7 +125,7 @@ pub(super) fn write_layouts(out: &mut Vec<u8>) {
         append_uint(list, RESULT_FIELDS.len() as u64);
         for (name, of) in RESULT_FIELDS {
             let mut field = GobFields::begin(list);
-            field.text(1, name.as_bytes());
+            field.append_bytes_field(1, name.as_bytes());
             append_int(field.begin_field(2), of);
             field.end();
         }
@@ -144,26 +144,26 @@ pub(super) fn write_result(result: &VegetaResult, out: &mut Vec<u8>) {
     append_message(out, |out| {
         append_int(out, RESULT_TYPE_ID);
         let mut fields = GobFields::begin(out);
-        fields.text(1, result.attack.as_bytes());
-        fields.count(2, result.seq);
-        fields.count(3, u64::from(result.code));
-        fields.text(4, &encode_time(result.sent_ns));
+        fields.append_bytes_field(1, result.attack.as_bytes());
+        fields.append_uint_field(2, result.seq);
+        fields.append_uint_field(3, u64::from(result.code));
+        fields.append_bytes_field(4, &encode_time(result.sent_ns));
         if result.latency_ns > 0 {
             append_int(fields.begin_field(5), i64::try_from(result.latency_ns).unwrap_or(i64::MAX));
         }
-        fields.count(6, result.bytes_out);
-        fields.count(7, result.bytes_in);
-        fields.text(8, result.error.as_bytes());
-        fields.text(9, &result.body);
-        fields.text(10, result.method.as_bytes());
-        fields.text(11, result.url.as_bytes());
+        fields.append_uint_field(6, result.bytes_out);
+        fields.append_uint_field(7, result.bytes_in);
+        fields.append_bytes_field(8, result.error.as_bytes());
+        fields.append_bytes_field(9, &result.body);
+        fields.append_bytes_field(10, result.method.as_bytes());
+        fields.append_bytes_field(11, result.url.as_bytes());
         if !result.headers.is_empty() {
             let out = fields.begin_field(12);
             append_uint(out, result.headers.len() as u64);
             for (name, values) in &result.headers {
-                bytes(out, name.as_bytes());
+                append_length_prefixed_bytes(out, name.as_bytes());
                 append_uint(out, values.len() as u64);
-                values.iter().for_each(|value| bytes(out, value.as_bytes()));
+                values.iter().for_each(|value| append_length_prefixed_bytes(out, value.as_bytes()));
             }
         }
         fields.end();

@@ -7,14 +7,14 @@ fn read_openapi(input: &[u8]) -> Result<(), String> {
     openapi(text(input)).map(drop).map_err(|error| error.to_string())
 }
 
-fn api(paths: &str, components: &str) -> Vec<u8> {
+fn openapi_document(paths: &str, components: &str) -> Vec<u8> {
     format!(
         "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://h\"}}],\"paths\":{{{paths}}},\"components\":{{{components}}}}}"
     )
     .into_bytes()
 }
 
-fn parameters(count: usize, place: &str) -> String {
+fn openapi_parameters(count: usize, place: &str) -> String {
     listed(count, |n| {
         format!("{{\"name\":\"p{n}\",\"in\":\"{place}\",\"required\":true,\"schema\":{{\"type\":\"integer\"}}}}")
     })
@@ -24,104 +24,122 @@ fn get(path: &str, inside: &str) -> String {
     format!("\"{path}\":{{\"get\":{{{inside}}}}}")
 }
 
-fn post(path: &str, kind: &str, schema: &str) -> String {
+fn post_path_item(path: &str, kind: &str, schema: &str) -> String {
     format!("\"{path}\":{{\"post\":{{\"requestBody\":{{\"content\":{{\"{kind}\":{{\"schema\":{schema}}}}}}}}}}}")
 }
 
-fn properties(count: usize) -> String {
+fn schema_properties(count: usize) -> String {
     listed(count, |n| format!("\"k{n}\":{{\"type\":\"string\"}}"))
 }
 
 pub fn shapes() -> Vec<Shape> {
     vec![
-        shape("OpenAPI: paths", read_openapi, 1_500, |n| api(&listed(n, |n| get(&format!("/a{n}"), "")), "")),
+        shape("OpenAPI: paths", read_openapi, 1_500, |n| {
+            openapi_document(&listed(n, |n| get(&format!("/a{n}"), "")), "")
+        }),
         shape("OpenAPI: parameters of a path", read_openapi, 2_000, |n| {
             let path = pieces(n, |n| format!("/{{p{n}}}"));
-            api(&get(&path, &format!("\"parameters\":[{}]", parameters(n, "path"))), "")
+            openapi_document(&get(&path, &format!("\"parameters\":[{}]", openapi_parameters(n, "path"))), "")
         }),
         shape("OpenAPI: parameters that nothing describes", read_openapi, 2_000, |n| {
-            api(&get(&pieces(n, |n| format!("/{{p{n}}}")), ""), "")
+            openapi_document(&get(&pieces(n, |n| format!("/{{p{n}}}")), ""), "")
         }),
         shape("OpenAPI: parameters of a query", read_openapi, 2_000, |n| {
-            api(&get("/a", &format!("\"parameters\":[{}]", parameters(n, "query"))), "")
+            openapi_document(&get("/a", &format!("\"parameters\":[{}]", openapi_parameters(n, "query"))), "")
         }),
         shape("OpenAPI: cookies", read_openapi, 2_000, |n| {
-            api(&get("/a", &format!("\"parameters\":[{}]", parameters(n, "cookie"))), "")
+            openapi_document(&get("/a", &format!("\"parameters\":[{}]", openapi_parameters(n, "cookie"))), "")
         }),
         shape("OpenAPI: headers", read_openapi, 2_000, |n| {
-            api(&get("/a", &format!("\"parameters\":[{}]", parameters(n, "header"))), "")
+            openapi_document(&get("/a", &format!("\"parameters\":[{}]", openapi_parameters(n, "header"))), "")
         }),
         product("OpenAPI: paths that share parameters", read_openapi, 700, |n| {
-            let item = format!("\"x\":{{\"get\":{{}},\"parameters\":[{}]}}", parameters(n, "query"));
+            let item = format!("\"x\":{{\"get\":{{}},\"parameters\":[{}]}}", openapi_parameters(n, "query"));
             let paths = listed(n, |n| format!("\"/a{n}\":{{\"$ref\":\"#/components/pathItems/x\"}}"));
-            api(&paths, &format!("\"pathItems\":{{{item}}}"))
+            openapi_document(&paths, &format!("\"pathItems\":{{{item}}}"))
         }),
         product("OpenAPI: paths that share optional parameters", read_openapi, 700, |n| {
-            let item = parameters(n, "query").replace("true", "false");
+            let item = openapi_parameters(n, "query").replace("true", "false");
             let item = format!("\"x\":{{\"get\":{{}},\"parameters\":[{item}]}}");
             let paths = listed(n, |n| format!("\"/a{n}\":{{\"$ref\":\"#/components/pathItems/x\"}}"));
-            api(&paths, &format!("\"pathItems\":{{{item}}}"))
+            openapi_document(&paths, &format!("\"pathItems\":{{{item}}}"))
         }),
         shape("OpenAPI: security of an operation", read_openapi, 2_000, |n| {
             let schemes = listed(n, |n| format!("\"s{n}\":{{\"type\":\"apiKey\",\"in\":\"query\",\"name\":\"k{n}\"}}"));
             let choice = listed(n, |n| format!("\"s{n}\":[]"));
-            api(&get("/a", &format!("\"security\":[{{{choice}}}]")), &format!("\"securitySchemes\":{{{schemes}}}"))
+            openapi_document(
+                &get("/a", &format!("\"security\":[{{{choice}}}]")),
+                &format!("\"securitySchemes\":{{{schemes}}}"),
+            )
         }),
         shape("OpenAPI: security in cookies", read_openapi, 2_000, |n| {
             let schemes =
                 listed(n, |n| format!("\"s{n}\":{{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"k{n}\"}}"));
             let choice = listed(n, |n| format!("\"s{n}\":[]"));
-            api(&get("/a", &format!("\"security\":[{{{choice}}}]")), &format!("\"securitySchemes\":{{{schemes}}}"))
+            openapi_document(
+                &get("/a", &format!("\"security\":[{{{choice}}}]")),
+                &format!("\"securitySchemes\":{{{schemes}}}"),
+            )
         }),
         shape("OpenAPI: schemas", read_openapi, 1_000, |n| {
             let schema = |n: usize| format!("\"S{n}\":{{\"type\":\"string\"}}");
             let path = |n: usize| {
                 let reference = format!("{{\"$ref\":\"#/components/schemas/S{n}\"}}");
-                post(&format!("/a{n}"), "application/json", &reference)
+                post_path_item(&format!("/a{n}"), "application/json", &reference)
             };
-            api(&listed(n, path), &format!("\"schemas\":{{{}}}", listed(n, schema)))
+            openapi_document(&listed(n, path), &format!("\"schemas\":{{{}}}", listed(n, schema)))
         }),
         product("OpenAPI: paths that share a schema", read_openapi, 700, |n| {
-            let schema = format!("\"S\":{{\"type\":\"object\",\"properties\":{{{}}}}}", properties(n));
-            let path = |n: usize| post(&format!("/a{n}"), "application/json", "{\"$ref\":\"#/components/schemas/S\"}");
-            api(&listed(n, path), &format!("\"schemas\":{{{schema}}}"))
+            let schema = format!("\"S\":{{\"type\":\"object\",\"properties\":{{{}}}}}", schema_properties(n));
+            let path = |n: usize| {
+                post_path_item(&format!("/a{n}"), "application/json", "{\"$ref\":\"#/components/schemas/S\"}")
+            };
+            openapi_document(&listed(n, path), &format!("\"schemas\":{{{schema}}}"))
         }),
         shape("OpenAPI: properties", read_openapi, 2_000, |n| {
-            let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties(n));
-            api(&post("/a", "application/json", &schema), "")
+            let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", schema_properties(n));
+            openapi_document(&post_path_item("/a", "application/json", &schema), "")
         }),
         shape("OpenAPI: required properties", read_openapi, 2_000, |n| {
             let required = listed(n, |n| format!("\"k{n}\""));
-            let schema =
-                format!("{{\"type\":\"object\",\"required\":[{required}],\"properties\":{{{}}}}}", properties(n));
-            api(&post("/a", "application/json", &schema), "")
+            let schema = format!(
+                "{{\"type\":\"object\",\"required\":[{required}],\"properties\":{{{}}}}}",
+                schema_properties(n)
+            );
+            openapi_document(&post_path_item("/a", "application/json", &schema), "")
         }),
         shape("OpenAPI: fields of a form", read_openapi, 1_500, |n| {
-            let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties(n));
-            api(&post("/a", "multipart/form-data", &schema), "")
+            let schema = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", schema_properties(n));
+            openapi_document(&post_path_item("/a", "multipart/form-data", &schema), "")
         }),
         shape("OpenAPI: parts of a schema", read_openapi, 2_000, |n| {
             let parts = listed(n, |n| format!("{{\"properties\":{{\"k{n}\":{{}}}}}}"));
-            api(&post("/a", "application/json", &format!("{{\"allOf\":[{parts}]}}")), "")
+            openapi_document(&post_path_item("/a", "application/json", &format!("{{\"allOf\":[{parts}]}}")), "")
         }),
         shape("OpenAPI: choices of a schema", read_openapi, 2_000, |n| {
             let parts = listed(n, |n| format!("{{\"properties\":{{\"k{n}\":{{}}}}}}"));
-            api(&post("/a", "application/json", &format!("{{\"oneOf\":[{parts}]}}")), "")
+            openapi_document(&post_path_item("/a", "application/json", &format!("{{\"oneOf\":[{parts}]}}")), "")
         }),
         shape("OpenAPI: choices of a value", read_openapi, 3_000, |n| {
             let choices = listed(n, |n| format!("\"x{n}\""));
-            api(&post("/a", "application/json", &format!("{{\"type\":\"string\",\"enum\":[{choices}]}}")), "")
+            openapi_document(
+                &post_path_item("/a", "application/json", &format!("{{\"type\":\"string\",\"enum\":[{choices}]}}")),
+                "",
+            )
         }),
         shape("OpenAPI: an example", read_openapi, 3_000, |n| {
             let example = listed(n, |n| format!("{{\"k{n}\":[1,\"x\"]}}"));
-            api(&post("/a", "application/json", &format!("{{\"example\":[{example}]}}")), "")
+            openapi_document(&post_path_item("/a", "application/json", &format!("{{\"example\":[{example}]}}")), "")
         }),
         shape("OpenAPI: answers", read_openapi, 2_000, |n| {
-            api(&get("/a", &format!("\"responses\":{{{}}}", listed(n, |n| format!("\"{}\":{{}}", 200 + n)))), "")
+            openapi_document(
+                &get("/a", &format!("\"responses\":{{{}}}", listed(n, |n| format!("\"{}\":{{}}", 200 + n)))),
+                "",
+            )
         }),
         shape("OpenAPI: kinds of a body", read_openapi, 2_000, |n| {
             let kinds = listed(n, |n| format!("\"x/a{n}\":{{\"schema\":{{}}}}"));
-            api(&format!("\"/a\":{{\"post\":{{\"requestBody\":{{\"content\":{{{kinds}}}}}}}}}"), "")
+            openapi_document(&format!("\"/a\":{{\"post\":{{\"requestBody\":{{\"content\":{{{kinds}}}}}}}}}"), "")
         }),
         shape("OpenAPI: variables of a server", read_openapi, 2_000, |n| {
             let url = pieces(n, |n| format!("/{{v{n}}}"));
@@ -147,7 +165,7 @@ pub fn shapes() -> Vec<Shape> {
             let item =
                 format!("\"x\":{{\"servers\":[{{\"url\":\"{url}\",\"variables\":{{{variables}}}}}],\"get\":{{}}}}");
             let paths = listed(n, |n| format!("\"/a{n}\":{{\"$ref\":\"#/components/pathItems/x\"}}"));
-            api(&paths, &format!("\"pathItems\":{{{item}}}"))
+            openapi_document(&paths, &format!("\"pathItems\":{{{item}}}"))
         }),
         shape("Swagger: fields of a form", read_openapi, 1_500, |n| {
             let fields = listed(n, |n| {

@@ -278,58 +278,65 @@ fn collection(inside: &str) -> Vec<u8> {
     format!("{{\"info\":{{\"name\":\"c\"}},{inside}}}").into_bytes()
 }
 
-fn item(url: &str, more: &str) -> String {
+fn postman_item(url: &str, more: &str) -> String {
     format!("{{\"name\":\"i\",\"request\":{{\"method\":\"POST\",\"url\":\"http://h/{url}\"{more}}}}}")
 }
 
-fn script(lines: &str) -> String {
+fn postman_test_script(lines: &str) -> String {
     format!("\"event\":[{{\"listen\":\"test\",\"script\":{{\"exec\":[{lines}]}}}}]")
 }
 
 fn postman_shapes() -> Vec<Shape> {
     vec![
         shape("Postman: requests", read_postman, 1_500, |n| {
-            collection(&format!("\"item\":[{}]", listed(n, |_| item("a", ""))))
+            collection(&format!("\"item\":[{}]", listed(n, |_| postman_item("a", ""))))
         }),
         shape("Postman: headers", read_postman, 3_000, |n| {
             let headers = listed(n, |n| format!("{{\"key\":\"h{n}\",\"value\":\"x\"}}"));
-            collection(&format!("\"item\":[{}]", item("a", &format!(",\"header\":[{headers}]"))))
+            collection(&format!("\"item\":[{}]", postman_item("a", &format!(",\"header\":[{headers}]"))))
         }),
         shape("Postman: variables", read_postman, 2_000, |n| {
             let variables = listed(n, |n| format!("{{\"key\":\"v{n}\",\"value\":\"x\"}}"));
             let uses = pieces(n, |n| format!("{{{{v{n}}}}}"));
-            collection(&format!("\"variable\":[{variables}],\"item\":[{}]", item(&uses, "")))
+            collection(&format!("\"variable\":[{variables}],\"item\":[{}]", postman_item(&uses, "")))
         }),
         shape("Postman: unset variables", read_postman, 2_000, |n| {
-            collection(&format!("\"item\":[{}]", item(&pieces(n, |n| format!("{{{{v{n}}}}}")), "")))
+            collection(&format!("\"item\":[{}]", postman_item(&pieces(n, |n| format!("{{{{v{n}}}}}")), "")))
         }),
         product("Postman: a variable that names others", read_postman, 1_000, |n| {
             let all = pieces(n, |n| format!("{{{{v{}}}}}", n + 1));
             let value = |n: usize| if n == 0 { all.clone() } else { "x".to_owned() };
             let variables = listed(n + 1, |n| format!("{{\"key\":\"v{n}\",\"value\":\"{}\"}}", value(n)));
-            collection(&format!("\"variable\":[{variables}],\"item\":[{}]", listed(n, |_| item("{{v0}}", ""))))
+            collection(&format!("\"variable\":[{variables}],\"item\":[{}]", listed(n, |_| postman_item("{{v0}}", ""))))
         }),
         shape("Postman: captures", read_postman, 1_000, |n| {
             let line = |n: usize| format!("\"pm.environment.set('v{n}', pm.response.json().a{n});\"");
             let uses = pieces(n, |n| format!("{{{{v{n}}}}}"));
-            let first = format!("{{\"name\":\"i\",{},\"request\":\"http://h/\"}}", script(&listed(n, line)));
-            collection(&format!("\"item\":[{first},{}]", item(&uses, "")))
+            let first =
+                format!("{{\"name\":\"i\",{},\"request\":\"http://h/\"}}", postman_test_script(&listed(n, line)));
+            collection(&format!("\"item\":[{first},{}]", postman_item(&uses, "")))
         }),
         shape("Postman: requests that capture", read_postman, 1_000, |n| {
             let one = |n: usize| {
                 let line = format!("\"pm.environment.set('v{n}', pm.response.json().a);\"");
-                format!("{{\"name\":\"i\",{},\"request\":\"http://h/{{{{v{n}}}}}\"}}", script(&line))
+                format!("{{\"name\":\"i\",{},\"request\":\"http://h/{{{{v{n}}}}}\"}}", postman_test_script(&line))
             };
             collection(&format!("\"item\":[{}]", listed(n, one)))
         }),
         shape("Postman: places that name each other", read_postman, 1_500, |n| {
             let line = |n: usize| format!("\"var x{} = x{n}.a;\"", n + 1);
             let lines = format!("\"var x0 = pm.response.json();\",{}", listed(n, line));
-            collection(&format!("\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]", script(&lines)))
+            collection(&format!(
+                "\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]",
+                postman_test_script(&lines)
+            ))
         }),
         shape("Postman: calls that are not closed", read_postman, 3_000, |n| {
             let lines = listed(n, |_| "\"pm.environment.set('v', (\"".to_owned());
-            collection(&format!("\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]", script(&lines)))
+            collection(&format!(
+                "\"item\":[{{\"name\":\"i\",{},\"request\":\"http://h/\"}}]",
+                postman_test_script(&lines)
+            ))
         }),
         shape("Postman: path variables", read_postman, 2_000, |n| {
             let variables = listed(n, |n| format!("{{\"key\":\"v{n}\",\"value\":\"x\"}}"));
@@ -340,21 +347,21 @@ fn postman_shapes() -> Vec<Shape> {
         shape("Postman: fields of a form", read_postman, 2_000, |n| {
             let fields = listed(n, |n| format!("{{\"key\":\"k{n}\",\"value\":\"x\"}}"));
             let body = format!(",\"body\":{{\"mode\":\"urlencoded\",\"urlencoded\":[{fields}]}}");
-            collection(&format!("\"item\":[{}]", item("a", &body)))
+            collection(&format!("\"item\":[{}]", postman_item("a", &body)))
         }),
         shape("Postman: parts of a form", read_postman, 2_000, |n| {
             let fields = listed(n, |n| format!("{{\"key\":\"k{n}\",\"type\":\"file\",\"src\":\"f{n}\"}}"));
             let body = format!(",\"body\":{{\"mode\":\"formdata\",\"formdata\":[{fields}]}}");
-            collection(&format!("\"item\":[{}]", item("a", &body)))
+            collection(&format!("\"item\":[{}]", postman_item("a", &body)))
         }),
         product("Postman: parts of an authorization and requests", read_postman, 1_000, |n| {
             let parts = listed(n, |n| format!("{{\"key\":\"k{n}\",\"value\":\"x\"}}"));
             let auth = format!("\"auth\":{{\"type\":\"basic\",\"basic\":[{parts}]}}");
-            collection(&format!("{auth},\"item\":[{}]", listed(n, |_| item("a", ""))))
+            collection(&format!("{auth},\"item\":[{}]", listed(n, |_| postman_item("a", ""))))
         }),
         product("Postman: a long token and requests", read_postman, 1_000, |n| {
             let token = format!("\"auth\":{{\"type\":\"bearer\",\"bearer\":{{\"token\":\"{}\"}}}}", "x".repeat(10 * n));
-            collection(&format!("{token},\"item\":[{}]", listed(n, |_| item("a", ""))))
+            collection(&format!("{token},\"item\":[{}]", listed(n, |_| postman_item("a", ""))))
         }),
         shape("Postman: events of a long name", read_postman, 1_500, |n| {
             let events = listed(n, |_| "{\"listen\":\"prerequest\",\"script\":{\"exec\":\"x\"}}".to_owned());
@@ -364,11 +371,11 @@ fn postman_shapes() -> Vec<Shape> {
     ]
 }
 
-fn recording(entries: &str) -> Vec<u8> {
+fn har_document(entries: &str) -> Vec<u8> {
     format!("{{\"log\":{{\"entries\":[{entries}]}}}}").into_bytes()
 }
 
-fn entry(url: &str, more: &str, response: &str) -> String {
+fn har_entry(url: &str, more: &str, response: &str) -> String {
     format!(
         "{{\"startedDateTime\":\"2026-01-01T00:00:00Z\",\"request\":{{\"method\":\"POST\",\"url\":\"http://h/{url}\"{more}}},\
          \"response\":{{\"status\":200{response}}}}}"
@@ -377,47 +384,51 @@ fn entry(url: &str, more: &str, response: &str) -> String {
 
 fn har_shapes() -> Vec<Shape> {
     vec![
-        shape("HAR: entries", read_har, 1_500, |n| recording(&listed(n, |_| entry("a", "", "")))),
+        shape("HAR: entries", read_har, 1_500, |n| har_document(&listed(n, |_| har_entry("a", "", "")))),
         shape("HAR: headers", read_har, 3_000, |n| {
             let headers = listed(n, |n| format!("{{\"name\":\"h{n}\",\"value\":\"x\"}}"));
-            recording(&entry("a", &format!(",\"headers\":[{headers}]"), ""))
+            har_document(&har_entry("a", &format!(",\"headers\":[{headers}]"), ""))
         }),
         shape("HAR: headers of one name", read_har, 3_000, |n| {
             let headers = listed(n, |n| format!("{{\"name\":\"h\",\"value\":\"x{n}\"}}"));
-            recording(&entry("a", &format!(",\"headers\":[{headers}]"), ""))
+            har_document(&har_entry("a", &format!(",\"headers\":[{headers}]"), ""))
         }),
         shape("HAR: cookies", read_har, 2_000, |n| {
             let cookies = (0..n).map(|n| format!("c{n}=x")).collect::<Vec<_>>().join(";");
-            recording(&entry("a", &format!(",\"headers\":[{{\"name\":\"cookie\",\"value\":\"{cookies}\"}}]"), ""))
+            har_document(&har_entry(
+                "a",
+                &format!(",\"headers\":[{{\"name\":\"cookie\",\"value\":\"{cookies}\"}}]"),
+                "",
+            ))
         }),
         shape("HAR: fields of a form", read_har, 2_000, |n| {
             let fields = listed(n, |n| format!("{{\"name\":\"k{n}\",\"value\":\"x\"}}"));
             let data = format!(",\"postData\":{{\"mimeType\":\"multipart/form-data\",\"params\":[{fields}]}}");
-            recording(&entry("a", &data, ""))
+            har_document(&har_entry("a", &data, ""))
         }),
         shape("HAR: files of a form and a long path", read_har, 2_000, |n| {
             let fields = listed(n, |n| format!("{{\"name\":\"k{n}\",\"fileName\":\"f{n}\"}}"));
             let data = format!(",\"postData\":{{\"mimeType\":\"multipart/form-data\",\"params\":[{fields}]}}");
-            recording(&entry(&"p".repeat(10 * n), &data, ""))
+            har_document(&har_entry(&"p".repeat(10 * n), &data, ""))
         }),
         shape("HAR: parameters of a query", read_har, 2_000, |n| {
             let pairs = (0..n).map(|n| format!("token{n}=secret-{n}")).collect::<Vec<_>>().join("&");
-            recording(&entry(&format!("a?{pairs}"), "", ""))
+            har_document(&har_entry(&format!("a?{pairs}"), "", ""))
         }),
         shape("HAR: secrets and answers", read_har, 500, |n| {
             let one = |n: usize| {
                 let header = format!(",\"headers\":[{{\"name\":\"authorization\",\"value\":\"Bearer secret-{n}\"}}]");
                 let content = format!(",\"content\":{{\"text\":\"{{\\\"token\\\":\\\"secret-{}\\\"}}\"}}", n + 1);
-                entry("a", &header, &content)
+                har_entry("a", &header, &content)
             };
-            recording(&listed(n, one))
+            har_document(&listed(n, one))
         }),
         shape("HAR: a body of JSON", read_har, 2_000, |n| {
             let body = listed(n, |n| format!("{{\\\"password\\\":\\\"{n}\\\"}}"));
-            recording(&entry("a", &format!(",\"postData\":{{\"text\":\"[{body}]\"}}"), ""))
+            har_document(&har_entry("a", &format!(",\"postData\":{{\"text\":\"[{body}]\"}}"), ""))
         }),
         shape("HAR: hosts", read_har, 1_500, |n| {
-            recording(&listed(n, |n| format!("{{\"request\":{{\"url\":\"http://h{n}/\"}}}}")))
+            har_document(&listed(n, |n| format!("{{\"request\":{{\"url\":\"http://h{n}/\"}}}}")))
         }),
     ]
 }
@@ -449,11 +460,11 @@ fn curl_shapes() -> Vec<Shape> {
     ]
 }
 
-fn requests(inside: &str) -> Vec<u8> {
+fn toml_with_request(inside: &str) -> Vec<u8> {
     format!("base = \"http://h\"\n[[request]]\npost = \"/\"\n{inside}").into_bytes()
 }
 
-fn steps(inside: &str) -> Vec<u8> {
+fn toml_with_scenario(inside: &str) -> Vec<u8> {
     format!("base = \"http://h\"\n[[scenario]]\n{inside}").into_bytes()
 }
 
@@ -463,56 +474,60 @@ fn toml_shapes() -> Vec<Shape> {
             format!("base = \"http://h\"\n{}", "[[request]]\nget = \"/a\"\n".repeat(n)).into_bytes()
         }),
         shape("TOML: values in a body", read_toml, 5_000, |n| {
-            requests(&format!("body = \"{}\"\n", "{{ int(1,9) }}".repeat(n)))
+            toml_with_request(&format!("body = \"{}\"\n", "{{ int(1,9) }}".repeat(n)))
         }),
         shape("TOML: values in a path", read_toml, 3_000, |n| {
             format!("base = \"http://h\"\n[[request]]\nget = \"/{}\"\n", "{{ int(1,9) }}".repeat(n)).into_bytes()
         }),
         shape("TOML: texts that stand for themselves", read_toml, 5_000, |n| {
-            requests(&format!("body = \"{}\"\n", "{{ '{{' }}".repeat(n)))
+            toml_with_request(&format!("body = \"{}\"\n", "{{ '{{' }}".repeat(n)))
         }),
         shape("TOML: choices of a value", read_toml, 2_000, |n| {
-            requests(&format!("body = \"{{{{ pick({}) }}}}\"\n", listed(n, |n| n.to_string())))
+            toml_with_request(&format!("body = \"{{{{ pick({}) }}}}\"\n", listed(n, |n| n.to_string())))
         }),
         shape("TOML: variables of the environment", read_toml, 4_000, |n| {
-            requests(&format!("body = \"{}\"\n", pieces(n, |n| format!("{{{{ env.V{n} }}}}"))))
+            toml_with_request(&format!("body = \"{}\"\n", pieces(n, |n| format!("{{{{ env.V{n} }}}}"))))
         }),
         shape("TOML: columns", read_toml, 3_000, |n| {
             let uses = pieces(n, |n| format!("{{{{ d.c{n} }}}}"));
             let data = format!("[data.d]\nfile = \"columns-{n}\"\n");
             let inside = format!("body = \"{uses}\"\n{data}");
-            requests(&inside)
+            toml_with_request(&inside)
         }),
         shape("TOML: columns of JSON", read_toml, 3_000, |n| {
-            requests(&format!("body = \"x\"\n[data.d]\nfile = \"json-{n}.jsonl\"\n").replace(".jsonl", ""))
+            toml_with_request(&format!("body = \"x\"\n[data.d]\nfile = \"json-{n}.jsonl\"\n").replace(".jsonl", ""))
         }),
-        shape("TOML: rows", read_toml, 10_000, |n| requests(&format!("body = \"x\"\n[data.d]\nfile = \"rows-{n}\"\n"))),
+        shape("TOML: rows", read_toml, 10_000, |n| {
+            toml_with_request(&format!("body = \"x\"\n[data.d]\nfile = \"rows-{n}\"\n"))
+        }),
         shape("TOML: tables of rows", read_toml, 1_500, |n| {
             let uses = pieces(n, |n| format!("{{{{ d{n}.c }}}}"));
             let data = pieces(n, |n| format!("[data.d{n}]\nfile = \"f\"\n"));
-            requests(&format!("body = \"{uses}\"\n{data}"))
+            toml_with_request(&format!("body = \"{uses}\"\n{data}"))
         }),
         shape("TOML: headers", read_toml, 3_000, |n| {
-            requests(&format!("headers = {{ {} }}\n", listed(n, |n| format!("h{n} = \"{{{{ seq() }}}}\""))))
+            toml_with_request(&format!("headers = {{ {} }}\n", listed(n, |n| format!("h{n} = \"{{{{ seq() }}}}\""))))
         }),
         shape("TOML: keys of JSON", read_toml, 3_000, |n| {
-            requests(&format!("json = {{ {} }}\n", listed(n, |n| format!("k{n} = \"{{{{ seq() }}}}\""))))
+            toml_with_request(&format!("json = {{ {} }}\n", listed(n, |n| format!("k{n} = \"{{{{ seq() }}}}\""))))
         }),
-        shape("TOML: dotted keys", read_toml, 3_000, |n| requests(&pieces(n, |n| format!("json.a.b.k{n} = 1\n")))),
+        shape("TOML: dotted keys", read_toml, 3_000, |n| {
+            toml_with_request(&pieces(n, |n| format!("json.a.b.k{n} = 1\n")))
+        }),
         shape("TOML: parts of a form", read_toml, 2_000, |n| {
-            requests(&format!("multipart = {{ {} }}\n", listed(n, |n| format!("k{n} = \"@f\""))))
+            toml_with_request(&format!("multipart = {{ {} }}\n", listed(n, |n| format!("k{n} = \"@f\""))))
         }),
         shape("TOML: expected values", read_toml, 2_000, |n| {
-            requests(&format!("expect = {{ json = {{ {} }} }}\n", listed(n, |n| format!("\"$.a{n}\" = 1"))))
+            toml_with_request(&format!("expect = {{ json = {{ {} }} }}\n", listed(n, |n| format!("\"$.a{n}\" = 1"))))
         }),
         shape("TOML: captures of a scenario", read_toml, 1_200, |n| {
             let names = listed(n, |n| format!("c{n}=\"$.x\""));
             let uses = pieces(n, |n| format!("{{{{ c{n} }}}}"));
-            steps(&format!(
+            toml_with_scenario(&format!(
                 "[[scenario.step]]\nget = \"/a\"\ncapture = {{ {names} }}\n[[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
             ))
         }),
-        shape("TOML: steps", read_toml, 1_500, |n| steps(&"[[scenario.step]]\nget = \"/a\"\n".repeat(n))),
+        shape("TOML: steps", read_toml, 1_500, |n| toml_with_scenario(&"[[scenario.step]]\nget = \"/a\"\n".repeat(n))),
         shape("TOML: scenarios", read_toml, 1_500, |n| {
             format!("base = \"http://h\"\n{}", "[[scenario]]\n[[scenario.step]]\nget = \"/a\"\n".repeat(n)).into_bytes()
         }),

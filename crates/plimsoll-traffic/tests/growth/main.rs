@@ -88,7 +88,7 @@ struct Cost {
     refusal: Option<String>,
 }
 
-fn cost(shape: &Shape, size: usize) -> Cost {
+fn measure_parsing_cost(shape: &Shape, size: usize) -> Cost {
     let input = (shape.input)(size);
     let began_ns = thread_cpu_ns();
     let (result, allocated) = count_allocations(|| (shape.read)(&input));
@@ -130,7 +130,7 @@ fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
 fn check(shapes: Vec<Shape>) {
     let mut all = Vec::new();
     for shape in shapes {
-        let (once, more) = (cost(&shape, shape.size), cost(&shape, 4 * shape.size));
+        let (once, more) = (measure_parsing_cost(&shape, shape.size), measure_parsing_cost(&shape, 4 * shape.size));
         all.extend(excessive_costs(&shape, &once, &more).into_iter().map(|flaw| format!("{}: {flaw}", shape.name)));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
@@ -167,7 +167,7 @@ fn records_need_linear_time_and_memory() {
 /// four times that size.
 #[test]
 #[ignore = "a measurement for people"]
-fn measure() {
+fn print_parsing_costs() {
     let wanted = std::env::var("GROWTH_SHAPE").unwrap_or_default();
     let factor: usize = std::env::var("GROWTH_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let all = [
@@ -181,7 +181,7 @@ fn measure() {
     for shape in all.iter().flatten().filter(|shape| shape.name.contains(&wanted)) {
         for times in [factor, 4 * factor] {
             let Cost { input_bytes, allocated: Allocations { count, bytes, peak_bytes }, cpu_ns, refusal } =
-                cost(shape, shape.size * times);
+                measure_parsing_cost(shape, shape.size * times);
             println!(
                 "{:<44} {:>7} {input_bytes:>9} B {:>7.3} s {:>7} kB, peak {:>7} kB, {count:>8} times {:.170}",
                 shape.name,

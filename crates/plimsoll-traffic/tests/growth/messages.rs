@@ -24,11 +24,11 @@ fn read_descriptors(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn proto(inside: &str) -> Vec<u8> {
+fn proto3_file(inside: &str) -> Vec<u8> {
     format!("// FILE a.proto\nsyntax = \"proto3\";\n{inside}").into_bytes()
 }
 
-fn proto2(inside: &str) -> Vec<u8> {
+fn proto2_file(inside: &str) -> Vec<u8> {
     format!("// FILE a.proto\nsyntax = \"proto2\";\n{inside}").into_bytes()
 }
 
@@ -41,103 +41,112 @@ fn field(number: usize) -> String {
 fn proto_shapes() -> Vec<Shape> {
     vec![
         shape(".proto: a repeated file option", read_proto, 2_000, |n| {
-            proto(&"option java_package = \"a\";\n".repeat(n))
+            proto3_file(&"option java_package = \"a\";\n".repeat(n))
         }),
         shape(".proto: options of fields", read_proto, 1_500, |n| {
             let field = |n: usize| field(n).replace(';', " [deprecated = true];");
-            proto(&format!("message A {{ {} }}", pieces(n, field)))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, field)))
         }),
         shape(".proto: options that are extensions", read_proto, 1_000, |n| {
             let extend = "import \"google/protobuf/descriptor.proto\"; extend google.protobuf.FieldOptions { string o = 50000; }\n";
             let field = |n: usize| field(n).replace(';', " [(o) = \"x\"];");
-            proto(&format!("{extend}message A {{ {} }}", pieces(n, field)))
+            proto3_file(&format!("{extend}message A {{ {} }}", pieces(n, field)))
         }),
         shape(".proto: fields of a message", read_proto, 2_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, field)))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, field)))
         }),
         shape(".proto: fields of one number", read_proto, 2_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("string f{n} = 1;\n"))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("string f{n} = 1;\n"))))
         }),
         shape(".proto: fields of numbers that are not theirs", read_proto, 2_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("string f{n} = 19000;\n"))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("string f{n} = 19000;\n"))))
         }),
         shape(".proto: types that are not there", read_proto, 2_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("X{n} f{n} = {};\n", n + 1))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("X{n} f{n} = {};\n", n + 1))))
         }),
-        shape(".proto: statements that are none", read_proto, 2_000, |n| proto(&"message {}\n".repeat(n))),
+        shape(".proto: statements that are none", read_proto, 2_000, |n| proto3_file(&"message {}\n".repeat(n))),
         shape(".proto: messages", read_proto, 2_000, |n| {
-            proto(&pieces(n, |n| format!("message M{n} {{ string a = 1; }}\n")))
+            proto3_file(&pieces(n, |n| format!("message M{n} {{ string a = 1; }}\n")))
         }),
         shape(".proto: messages of each other", read_proto, 1_500, |n| {
-            proto(&pieces(n + 1, |at| format!("message M{at} {{ M{} a = 1; }}\n", (at + 1) % (n + 1))))
+            proto3_file(&pieces(n + 1, |at| format!("message M{at} {{ M{} a = 1; }}\n", (at + 1) % (n + 1))))
         }),
         shape(".proto: messages inside a message", read_proto, 1_500, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("message M{n} {{}}\n"))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("message M{n} {{}}\n"))))
         }),
         shape(".proto: maps", read_proto, 1_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| field(n).replace("string", "map<string, string>"))))
+            proto3_file(&format!(
+                "message A {{ {} }}",
+                pieces(n, |n| field(n).replace("string", "map<string, string>"))
+            ))
         }),
         shape(".proto: oneofs", read_proto, 1_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("oneof o{n} {{ {} }}", field(n)))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("oneof o{n} {{ {} }}", field(n)))))
         }),
         shape(".proto: optional fields", read_proto, 1_000, |n| {
-            proto(&format!("message A {{ {} }}", pieces(n, |n| format!("optional {}", field(n)))))
+            proto3_file(&format!("message A {{ {} }}", pieces(n, |n| format!("optional {}", field(n)))))
         }),
         shape(".proto: values of an enum", read_proto, 2_000, |n| {
-            proto(&format!("enum E {{ {} }}", pieces(n, |n| format!("V{n} = {n};\n"))))
+            proto3_file(&format!("enum E {{ {} }}", pieces(n, |n| format!("V{n} = {n};\n"))))
         }),
         product(".proto: values of an enum in the reverse order", read_proto, 5_000, |n| {
-            proto(&format!("enum E {{ Z = 0; {} }}", pieces(n, |at| format!("V{at} = {};\n", n - at))))
+            proto3_file(&format!("enum E {{ Z = 0; {} }}", pieces(n, |at| format!("V{at} = {};\n", n - at))))
         }),
         product(".proto: ranges and fields", read_proto, 2_000, |n| {
             let ranges = listed(n, |n| (100_000 + 2 * n).to_string());
-            proto(&format!("message A {{ reserved {ranges}; {} }}", pieces(n, field)))
+            proto3_file(&format!("message A {{ reserved {ranges}; {} }}", pieces(n, field)))
         }),
         product(".proto: ranges of extensions and fields", read_proto, 2_000, |n| {
             let ranges = listed(n, |n| (100_000 + 2 * n).to_string());
             let fields = pieces(n, |n| format!("optional {}", field(n)));
-            proto2(&format!("message A {{ extensions {ranges}; {fields} }}"))
+            proto2_file(&format!("message A {{ extensions {ranges}; {fields} }}"))
         }),
         shape(".proto: reserved names", read_proto, 2_000, |n| {
-            proto(&format!("message A {{ reserved {}; }}", listed(n, |n| format!("\"r{n}\""))))
+            proto3_file(&format!("message A {{ reserved {}; }}", listed(n, |n| format!("\"r{n}\""))))
         }),
         product(".proto: defaults and values of an enum", read_proto, 1_000, |n| {
             let fields = pieces(n, |at| format!("optional E f{at} = {} [default = V{}];\n", at + 1, n - 1));
-            proto2(&format!("enum E {{ {} }} message A {{ {fields} }}", pieces(n, |n| format!("V{n} = {n};\n"))))
+            proto2_file(&format!("enum E {{ {} }} message A {{ {fields} }}", pieces(n, |n| format!("V{n} = {n};\n"))))
         }),
         shape(".proto: methods of a service", read_proto, 1_500, |n| {
-            proto(&format!("message A {{}} service S {{ {} }}", pieces(n, |n| format!("rpc M{n}(A) returns (A);\n"))))
+            proto3_file(&format!(
+                "message A {{}} service S {{ {} }}",
+                pieces(n, |n| format!("rpc M{n}(A) returns (A);\n"))
+            ))
         }),
         shape(".proto: services", read_proto, 1_500, |n| {
-            proto(&format!("message A {{}} {}", pieces(n, |n| format!("service S{n} {{ rpc M(A) returns (A); }}\n"))))
+            proto3_file(&format!(
+                "message A {{}} {}",
+                pieces(n, |n| format!("service S{n} {{ rpc M(A) returns (A); }}\n"))
+            ))
         }),
         product(".proto: parts of a package", read_proto, 3_000, |n| {
-            proto(&format!("package {};", (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".")))
+            proto3_file(&format!("package {};", (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".")))
         }),
         product(".proto: a long package and messages", read_proto, 2_000, |n| {
-            proto(&format!("package {};{}", "p".repeat(10 * n), pieces(n, |n| format!("message M{n} {{}}\n"))))
+            proto3_file(&format!("package {};{}", "p".repeat(10 * n), pieces(n, |n| format!("message M{n} {{}}\n"))))
         }),
         product(".proto: a long type and fields", read_proto, 2_000, |n| {
             let name = "M".repeat(10 * n);
             let fields = pieces(n, |n| format!("A.B f{n} = {};\n", if n < 18_000 { n + 1 } else { n + 10_000 }));
-            proto(&format!("message {name} {{ message A {{ message B {{}} }} {fields} }}"))
+            proto3_file(&format!("message {name} {{ message A {{ message B {{}} }} {fields} }}"))
         }),
         product(".proto: parts of a package and types", read_proto, 1_000, |n| {
             let package = (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".");
-            proto(&format!(
+            proto3_file(&format!(
                 "package {package}; message M {{}} {}",
                 pieces(n, |n| format!("message M{n} {{ M a = 1; }}\n"))
             ))
         }),
-        shape(".proto: comments", read_proto, 10_000, |n| proto(&"// x\n".repeat(n))),
+        shape(".proto: comments", read_proto, 10_000, |n| proto3_file(&"// x\n".repeat(n))),
         shape(".proto: a text of pieces", read_proto, 2_000, |n| {
-            proto(&format!("option java_package = {};", "\"a\" ".repeat(n)))
+            proto3_file(&format!("option java_package = {};", "\"a\" ".repeat(n)))
         }),
         shape(".proto: an option of many parts", read_proto, 1_000, |n| {
-            proto(&format!("option {} = 1;", (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".")))
+            proto3_file(&format!("option {} = 1;", (0..n).map(|n| format!("p{n}")).collect::<Vec<_>>().join(".")))
         }),
         shape(".proto: an aggregate of an option", read_proto, 2_000, |n| {
-            proto(&format!("option (a) = {{ {} }};", "a: 1 ".repeat(n)))
+            proto3_file(&format!("option (a) = {{ {} }};", "a: 1 ".repeat(n)))
         }),
         shape(".proto: an edition", read_proto, 1_500, |n| {
             let fields = pieces(n, |n| field(n).replace(';', " [features.field_presence = IMPLICIT];"));
@@ -146,12 +155,13 @@ fn proto_shapes() -> Vec<Shape> {
         shape(".proto: imports", read_proto, 500, |n| {
             let imports = pieces(n, |n| format!("import \"f{n}.proto\";\n"));
             let files = pieces(n, |n| format!("// FILE f{n}.proto\nsyntax = \"proto3\"; message M{n} {{}}\n"));
-            [proto(&imports), files.into_bytes()].concat()
+            [proto3_file(&imports), files.into_bytes()].concat()
         }),
         shape(".proto: imports in a row", read_proto, 500, |n| {
             let files =
                 pieces(n, |n| format!("// FILE f{n}.proto\nsyntax = \"proto3\"; import \"f{}.proto\";\n", n + 1));
-            [proto("import \"f0.proto\";\n"), files.into_bytes(), format!("// FILE f{n}.proto\n").into_bytes()].concat()
+            [proto3_file("import \"f0.proto\";\n"), files.into_bytes(), format!("// FILE f{n}.proto\n").into_bytes()]
+                .concat()
         }),
         product(".proto: public imports", read_proto, 20, |n| {
             let file = |n: usize| {
@@ -162,13 +172,13 @@ fn proto_shapes() -> Vec<Shape> {
                 )
             };
             let last = format!("// FILE f{n}.proto\n// FILE f{}.proto\n", n + 1);
-            [proto("import \"f0.proto\";\n"), pieces(n, file).into_bytes(), last.into_bytes()].concat()
+            [proto3_file("import \"f0.proto\";\n"), pieces(n, file).into_bytes(), last.into_bytes()].concat()
         }),
     ]
 }
 
 /// Encodes a length-delimited protobuf field.
-fn part(number: u8, content: &[u8]) -> Vec<u8> {
+fn encode_length_delimited_field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = content.len();
     while length >= 0x80 {
@@ -180,16 +190,19 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-fn parts(number: u8, count: usize, content: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
-    (0..count).flat_map(|at| part(number, &content(at))).collect()
+fn encode_repeated_field(number: u8, count: usize, content: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    (0..count).flat_map(|at| encode_length_delimited_field(number, &content(at))).collect()
 }
 
-fn named(name: String) -> Vec<u8> {
-    part(1, name.as_bytes())
+fn encode_name_field(name: String) -> Vec<u8> {
+    encode_length_delimited_field(1, name.as_bytes())
 }
 
 fn file(name: &str, inside: &[u8]) -> Vec<u8> {
-    part(1, &[named(name.to_owned()), inside.to_vec(), part(12, b"proto3")].concat())
+    encode_length_delimited_field(
+        1,
+        &[encode_name_field(name.to_owned()), inside.to_vec(), encode_length_delimited_field(12, b"proto3")].concat(),
+    )
 }
 
 fn descriptor_shapes() -> Vec<Shape> {
@@ -198,32 +211,32 @@ fn descriptor_shapes() -> Vec<Shape> {
             (0..n).flat_map(|n| file(&format!("f{n}"), b"")).collect()
         }),
         shape("descriptors: messages", read_descriptors, 2_000, |n| {
-            file("a", &parts(4, n, |n| named(format!("M{n}"))))
+            file("a", &encode_repeated_field(4, n, |n| encode_name_field(format!("M{n}"))))
         }),
         shape("descriptors: services", read_descriptors, 1_500, |n| {
-            file("a", &parts(6, n, |n| named(format!("S{n}"))))
+            file("a", &encode_repeated_field(6, n, |n| encode_name_field(format!("S{n}"))))
         }),
         shape("descriptors: imports", read_descriptors, 1_500, |n| {
-            let imports = parts(3, n, |n| format!("f{n}").into_bytes());
+            let imports = encode_repeated_field(3, n, |n| format!("f{n}").into_bytes());
             [(0..n).flat_map(|n| file(&format!("f{n}"), b"")).collect(), file("a", &imports)].concat()
         }),
         product("descriptors: public imports", read_descriptors, 20, |n| {
             let imports = |n: usize| {
-                let names = parts(3, 2, |at| format!("f{}", n + 1 + at).into_bytes());
+                let names = encode_repeated_field(3, 2, |at| format!("f{}", n + 1 + at).into_bytes());
                 file(&format!("f{n}"), &[names, vec![10 << 3, 0, 10 << 3, 1]].concat())
             };
             [(0..n).flat_map(imports).collect(), file(&format!("f{n}"), b""), file(&format!("f{}", n + 1), b"")]
                 .concat()
         }),
         shape("descriptors: a file that imports itself", read_descriptors, 1, |_| {
-            file("a", &[part(3, b"a"), vec![10 << 3, 0]].concat())
+            file("a", &[encode_length_delimited_field(3, b"a"), vec![10 << 3, 0]].concat())
         }),
         product("descriptors: a long package and messages", read_descriptors, 2_000, |n| {
-            let package = part(2, "p".repeat(10 * n).as_bytes());
-            file("a", &[package, parts(4, n, |n| named(format!("M{n}")))].concat())
+            let package = encode_length_delimited_field(2, "p".repeat(10 * n).as_bytes());
+            file("a", &[package, encode_repeated_field(4, n, |n| encode_name_field(format!("M{n}")))].concat())
         }),
         shape("descriptors: places", read_descriptors, 5_000, |n| {
-            file("a", &part(9, &parts(1, n, |_| vec![10, 1, 1])))
+            file("a", &encode_length_delimited_field(9, &encode_repeated_field(1, n, |_| vec![10, 1, 1])))
         }),
     ]
 }

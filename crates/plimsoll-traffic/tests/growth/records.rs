@@ -61,7 +61,7 @@ fn read_profile(input: &[u8]) -> Result<(), String> {
     profile::read(input).map(drop).map_err(|error| error.to_string())
 }
 
-fn combined(number: usize, client: &str, target: &str, agent: &str) -> String {
+fn combined_log_line(number: usize, client: &str, target: &str, agent: &str) -> String {
     let (minute, second) = (number / 60 % 60, number % 60);
     format!(
         "{client} - - [22/Nov/2026:10:{minute:02}:{second:02} +0000] \"GET {target} HTTP/1.1\" 200 5 \"-\" \"{agent}\"\n"
@@ -70,21 +70,26 @@ fn combined(number: usize, client: &str, target: &str, agent: &str) -> String {
 
 fn log_shapes() -> Vec<Shape> {
     vec![
-        shape("access log: lines", read_log, 3_000, |n| pieces(n, |n| combined(n, "10.0.0.1", "/a", "x")).into_bytes()),
+        shape("access log: lines", read_log, 3_000, |n| {
+            pieces(n, |n| combined_log_line(n, "10.0.0.1", "/a", "x")).into_bytes()
+        }),
         shape("access log: targets", read_log, 3_000, |n| {
-            pieces(n, |n| combined(n, "10.0.0.1", &format!("/a/x{n}y?q={n}"), "x")).into_bytes()
+            pieces(n, |n| combined_log_line(n, "10.0.0.1", &format!("/a/x{n}y?q={n}"), "x")).into_bytes()
         }),
         shape("access log: clients", read_log, 3_000, |n| {
-            pieces(n, |n| combined(n, &format!("10.0.{}.{}", n / 250, n % 250), "/a", &format!("x{n}"))).into_bytes()
+            pieces(n, |n| combined_log_line(n, &format!("10.0.{}.{}", n / 250, n % 250), "/a", &format!("x{n}")))
+                .into_bytes()
         }),
         shape("access log: a long target", read_log, 5_000, |n| {
-            combined(0, "10.0.0.1", &"/a".repeat(n), "x").repeat(3).into_bytes()
+            combined_log_line(0, "10.0.0.1", &"/a".repeat(n), "x").repeat(3).into_bytes()
         }),
         shape("access log: a long query", read_log, 3_000, |n| {
-            combined(0, "10.0.0.1", &format!("/?{}", pieces(n, |n| format!("k{n}=v&"))), "x").repeat(3).into_bytes()
+            combined_log_line(0, "10.0.0.1", &format!("/?{}", pieces(n, |n| format!("k{n}=v&"))), "x")
+                .repeat(3)
+                .into_bytes()
         }),
         shape("access log: a long agent", read_log, 5_000, |n| {
-            combined(0, "10.0.0.1", "/a", &"\\\"".repeat(n)).repeat(3).into_bytes()
+            combined_log_line(0, "10.0.0.1", "/a", &"\\\"".repeat(n)).repeat(3).into_bytes()
         }),
         shape("access log: lines of JSON", read_log, 2_000, |n| {
             let line = |n: usize| {
@@ -167,7 +172,7 @@ fn result_shapes() -> Vec<Shape> {
 }
 
 /// Encodes a protobuf field whose value is a number (varint).
-fn varint(number: u8, mut value: usize) -> Vec<u8> {
+fn encode_varint_field(number: u8, mut value: usize) -> Vec<u8> {
     let mut out = vec![number << 3];
     while value >= 0x80 {
         out.push((value % 0x80 + 0x80) as u8);
@@ -177,23 +182,28 @@ fn varint(number: u8, mut value: usize) -> Vec<u8> {
     out
 }
 
-fn part(number: u8, content: &[u8]) -> Vec<u8> {
-    let length = varint(number, content.len());
+fn encode_bytes_field(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = encode_varint_field(number, content.len());
     [&[number << 3 | 2][..], &length[1..], content].concat()
 }
 
 /// Returns a pprof profile with `functions` functions and `samples` samples of `depth` frames each.
-fn pprof(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
-    let mut out = [part(6, b""), part(6, b"samples"), part(6, b"count")].concat();
-    out.extend((0..functions).flat_map(|n| part(6, format!("f{n}").as_bytes())));
-    out.extend(part(1, &[varint(1, 1), varint(2, 2)].concat()));
+fn encode_pprof_profile(functions: usize, samples: usize, depth: usize) -> Vec<u8> {
+    let mut out =
+        [encode_bytes_field(6, b""), encode_bytes_field(6, b"samples"), encode_bytes_field(6, b"count")].concat();
+    out.extend((0..functions).flat_map(|n| encode_bytes_field(6, format!("f{n}").as_bytes())));
+    out.extend(encode_bytes_field(1, &[encode_varint_field(1, 1), encode_varint_field(2, 2)].concat()));
     for n in 1..=functions {
-        out.extend(part(5, &[varint(1, n), varint(2, n + 2)].concat()));
-        out.extend(part(4, &[varint(1, n), part(4, &varint(1, n))].concat()));
+        out.extend(encode_bytes_field(5, &[encode_varint_field(1, n), encode_varint_field(2, n + 2)].concat()));
+        out.extend(encode_bytes_field(
+            4,
+            &[encode_varint_field(1, n), encode_bytes_field(4, &encode_varint_field(1, n))].concat(),
+        ));
     }
     for n in 0..samples {
-        let frames: Vec<u8> = (0..depth).flat_map(|at| varint(1, (n + at) % functions + 1)[1..].to_vec()).collect();
-        out.extend(part(2, &[part(1, &frames), varint(2, 1)].concat()));
+        let frames: Vec<u8> =
+            (0..depth).flat_map(|at| encode_varint_field(1, (n + at) % functions + 1)[1..].to_vec()).collect();
+        out.extend(encode_bytes_field(2, &[encode_bytes_field(1, &frames), encode_varint_field(2, 1)].concat()));
     }
     out
 }
@@ -210,12 +220,12 @@ fn profile_shapes() -> Vec<Shape> {
             let sample = |n: usize| format!("x 1 1.0: 1 cpu-clock:\n\t1 f{n}+0x1 (/x)\n\t2 main+0x1 (/x)\n\n");
             pieces(n, sample).into_bytes()
         }),
-        shape("profile: functions of pprof", read_profile, 2_000, |n| pprof(n, 10, 10)),
-        shape("profile: samples of pprof", read_profile, 2_000, |n| pprof(100, n, 10)),
-        shape("profile: a deep sample of pprof", read_profile, 3_000, |n| pprof(100, 1, n)),
+        shape("profile: functions of pprof", read_profile, 2_000, |n| encode_pprof_profile(n, 10, 10)),
+        shape("profile: samples of pprof", read_profile, 2_000, |n| encode_pprof_profile(100, n, 10)),
+        shape("profile: a deep sample of pprof", read_profile, 3_000, |n| encode_pprof_profile(100, 1, n)),
         shape("profile: texts of pprof", read_profile, 3_000, |n| {
-            let mut out = pprof(10, 10, 3);
-            out.extend((0..n).flat_map(|n| part(6, format!("s{n}").as_bytes())));
+            let mut out = encode_pprof_profile(10, 10, 3);
+            out.extend((0..n).flat_map(|n| encode_bytes_field(6, format!("s{n}").as_bytes())));
             out
         }),
     ]

@@ -161,14 +161,19 @@ impl ChunkDecoder {
     }
 
     fn count_line(&mut self, bytes: usize) -> Result<(), ProtocolError> {
-        self.count(bytes, CHUNK_LINE_BYTES_MAX, ProtocolError::BadChunk)
+        self.add_bytes_within_limit(bytes, CHUNK_LINE_BYTES_MAX, ProtocolError::BadChunk)
     }
 
     fn count_trailer(&mut self, bytes: usize) -> Result<(), ProtocolError> {
-        self.count(bytes, HEAD_BYTES_MAX, ProtocolError::HeadTooLarge)
+        self.add_bytes_within_limit(bytes, HEAD_BYTES_MAX, ProtocolError::HeadTooLarge)
     }
 
-    fn count(&mut self, bytes: usize, bytes_max: usize, error: ProtocolError) -> Result<(), ProtocolError> {
+    fn add_bytes_within_limit(
+        &mut self,
+        bytes: usize,
+        bytes_max: usize,
+        error: ProtocolError,
+    ) -> Result<(), ProtocolError> {
         let sum = self.bytes as usize + bytes;
         if sum > bytes_max {
             return Err(error);

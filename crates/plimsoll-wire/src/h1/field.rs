@@ -44,12 +44,12 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
         // Nearly all names consist of letters and hyphens, which are checked eight at a time.
         while let Some(eight) = eight_bytes_at(bytes, at) {
             let seven_bits = eight & !HIGH_BITS;
-            let lower = seven_bits | each(0x20);
+            let lower = seven_bits | repeat_byte(0x20);
             // The high bit of each byte in `from_a`, `above_z` and `hyphen` marks an input byte at
             // least 'a', above 'z', or equal to '-'. No addition overflows into the next byte.
-            let from_a = lower + each(0x80 - b'a');
-            let above_z = lower + each(0x80 - b'z' - 1);
-            let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
+            let from_a = lower + repeat_byte(0x80 - b'a');
+            let above_z = lower + repeat_byte(0x80 - b'z' - 1);
+            let hyphen = repeat_byte(0x80) - (seven_bits ^ repeat_byte(b'-'));
             let other = (!((from_a & !above_z) | hyphen) | eight) & HIGH_BITS;
             if other != 0 {
                 at += lowest_byte_index(other);
@@ -72,7 +72,7 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
         // In `below`, the high bit of each byte marks that the input byte is below 0x20. The
         // subtraction's borrow can mark a wrong byte, but only after a correctly marked byte. Only
         // the first marked byte is used, so a wrong mark does no harm.
-        let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH_BITS;
+        let below = eight.wrapping_sub(repeat_byte(0x20)) & !eight & HIGH_BITS;
         if below != 0 {
             return at + lowest_byte_index(below);
         }
@@ -85,10 +85,10 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// A word in which the high bit of each of the eight bytes is set.
-const HIGH_BITS: u64 = each(0x80);
+const HIGH_BITS: u64 = repeat_byte(0x80);
 
 /// Returns a word whose eight bytes all equal `byte`.
-const fn each(byte: u8) -> u64 {
+const fn repeat_byte(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 

@@ -68,11 +68,11 @@ struct TableEntry {
 }
 
 impl TableEntry {
-    fn name(&self) -> &[u8] {
+    fn field_name(&self) -> &[u8] {
         &self.text[..self.name_len]
     }
 
-    fn value(&self) -> &[u8] {
+    fn field_value(&self) -> &[u8] {
         &self.text[self.name_len..]
     }
 }
@@ -136,7 +136,7 @@ impl HpackDecoder {
                 let index = parse_integer(&mut rest, 7).ok_or(HpackError::Malformed)?;
                 let (name, value) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
                 self.stateful |= index > STATIC_TABLE.len();
-                count(&mut bytes_left, name, value)?;
+                subtract_field_bytes(&mut bytes_left, name, value)?;
                 field(name, value);
                 continue;
             }
@@ -152,7 +152,7 @@ impl HpackDecoder {
                 self.name.extend_from_slice(name);
             }
             text(&mut rest, &mut self.value, bytes_left)?;
-            count(&mut bytes_left, &self.name, &self.value)?;
+            subtract_field_bytes(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
             // Without a dynamic table (size and limit 0), the header field is not stored as an
             // entry.
@@ -189,11 +189,11 @@ impl HpackDecoder {
 fn field_at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
     match index.checked_sub(1)? {
         index if index < STATIC_TABLE.len() => Some(STATIC_TABLE[index]),
-        index => entries.get(index - STATIC_TABLE.len()).map(|entry| (entry.name(), entry.value())),
+        index => entries.get(index - STATIC_TABLE.len()).map(|entry| (entry.field_name(), entry.field_value())),
     }
 }
 
-fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackError> {
+fn subtract_field_bytes(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackError> {
     let left = bytes_left.checked_sub(name.len() + value.len() + ENTRY_BYTES);
     *bytes_left = left.ok_or(HpackError::TooLarge)?;
     Ok(())
@@ -299,7 +299,7 @@ fn write_text(out: &mut Vec<u8>, text: &[u8]) {
 mod tests {
     use super::*;
 
-    fn bytes(hex: &str) -> Vec<u8> {
+    fn bytes_from_hex(hex: &str) -> Vec<u8> {
         let digits: String = hex.split_whitespace().collect();
         (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex")).collect()
     }
@@ -313,7 +313,7 @@ mod tests {
 
     fn table_contents(decoder: &HpackDecoder) -> (Vec<String>, usize) {
         let text = |entry: &TableEntry| {
-            format!("{}: {}", String::from_utf8_lossy(entry.name()), String::from_utf8_lossy(entry.value()))
+            format!("{}: {}", String::from_utf8_lossy(entry.field_name()), String::from_utf8_lossy(entry.field_value()))
         };
         (decoder.entries.iter().map(text).collect(), decoder.bytes)
     }
@@ -323,7 +323,7 @@ mod tests {
     fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
         let mut decoder = HpackDecoder::new(limit);
         for (hex, expect, entries, size) in blocks {
-            assert_eq!(decode_to_text(&mut decoder, &bytes(hex)).as_deref(), Ok(*expect), "{name}");
+            assert_eq!(decode_to_text(&mut decoder, &bytes_from_hex(hex)).as_deref(), Ok(*expect), "{name}");
             assert_eq!(
                 table_contents(&decoder),
                 (entries.iter().map(|entry| (*entry).to_owned()).collect(), *size),
@@ -335,13 +335,13 @@ mod tests {
     #[test]
     fn hpack_integers_match_appendix_c1() {
         for (hex, prefix, expect) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42)] {
-            let (block, mut out) = (bytes(hex), Vec::new());
+            let (block, mut out) = (bytes_from_hex(hex), Vec::new());
             assert_eq!(parse_integer(&mut &block[..], prefix), Some(expect));
             write_integer(&mut out, 0, prefix, expect);
             assert_eq!(out, block);
         }
         for hex in ["", "1f", "1f80", "1fffffffff0f", "1f8080808001"] {
-            assert_eq!(parse_integer(&mut &bytes(hex)[..], 5), None, "{hex}");
+            assert_eq!(parse_integer(&mut &bytes_from_hex(hex)[..], 5), None, "{hex}");
         }
     }
 
@@ -467,10 +467,10 @@ mod tests {
             ("an integer without end", 4096, "ffff ffff ffff ffff"),
             ("an entry that does not fit into a table of 0", 0, "4001 6101 62be"),
         ] {
-            assert_eq!(decode_to_text(&mut HpackDecoder::new(limit), &bytes(hex)), malformed, "{name}");
+            assert_eq!(decode_to_text(&mut HpackDecoder::new(limit), &bytes_from_hex(hex)), malformed, "{name}");
         }
         let twice = Ok("a: b\na: b".to_owned());
-        assert_eq!(decode_to_text(&mut HpackDecoder::new(4096), &bytes("20 3fe11f 4001 6101 62be")), twice);
+        assert_eq!(decode_to_text(&mut HpackDecoder::new(4096), &bytes_from_hex("20 3fe11f 4001 6101 62be")), twice);
     }
 
     #[test]

@@ -47,9 +47,9 @@ struct HuffmanTables {
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
-static HUFFMAN_TABLES: HuffmanTables = tables();
+static HUFFMAN_TABLES: HuffmanTables = build_huffman_tables();
 
-const fn tables() -> HuffmanTables {
+const fn build_huffman_tables() -> HuffmanTables {
     let mut t = HuffmanTables {
         codes: [0; 256],
         order: [0; 256],

@@ -38,7 +38,7 @@ fn responses_become_the_expected_facts() {
     }
 }
 
-fn whole(conn: &mut Conn, request: &EncodedRequest) {
+fn send_whole_request(conn: &mut Conn, request: &EncodedRequest) {
     let mut scratch = Vec::new();
     let count = conn.bytes_to_send(|_| request, &mut scratch).len();
     assert!(conn.sent(count, &scratch));
@@ -53,7 +53,7 @@ fn a_connection_is_reused_while_both_sides_allow() {
         assert!(conn.exchanges_available() == 1 && !conn.is_busy());
         conn.start(number, &asked);
         assert!(conn.exchanges_available() == 0 && conn.is_busy());
-        whole(&mut conn, &asked);
+        send_whole_request(&mut conn, &asked);
         let mut received = conn.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &mut plain);
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
         assert!(received.is_empty() && !conn.is_over());

@@ -176,7 +176,10 @@ pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
 
 /// Sends `request` over a new plain connection, feeds `pieces` as received bytes, then closes the
 /// connection. A returned error describes which rule of its interface the connection broke.
-fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ReceivedData, String> {
+fn receive_response_pieces<'a>(
+    request: &EncodedRequest,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<ReceivedData, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
     let mut sent = 0;
@@ -222,7 +225,7 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
 /// description of the difference.
 pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReceivedData, String> {
     let asked = request(method, b"", true);
-    let whole = facts(&asked, [bytes])?;
+    let whole = receive_response_pieces(&asked, [bytes])?;
     if !bytes.starts_with(&whole.bytes) {
         return Err(format!("not what was sent: {whole:?}"));
     }
@@ -232,13 +235,13 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
         return Err(format!("content was lost: {whole:?}"));
     }
     compare_in_all_splits(bytes, random, |what, pieces| {
-        let other = facts(&asked, pieces)?;
+        let other = receive_response_pieces(&asked, pieces)?;
         // Before a response fails, the number of its bytes that were reported may depend on the
         // split.
         let same = other == whole || (matches!(whole.answer, Some(Err(_))) && other.answer == whole.answer);
         if same { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
-    let unasked = facts(&request(method, b"", false), [bytes])?;
+    let unasked = receive_response_pieces(&request(method, b"", false), [bytes])?;
     if unasked.answer != whole.answer || unasked.surplus != whole.surplus {
         return Err(format!("{whole:?}, with no content asked for: {unasked:?}"));
     }
@@ -314,7 +317,7 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
     if random.below(16) == 0 {
         return (0..random.below(200)).map(|_| random.next() as u8).collect();
     }
-    let mut bytes = random.of(CORPUS).as_bytes().to_vec();
+    let mut bytes = random.choose_one(CORPUS).as_bytes().to_vec();
     for _ in 0..random.below(6) {
         let at = random.below(bytes.len() + 1);
         let end = (at + random.below(12)).min(bytes.len());
@@ -322,17 +325,17 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
             0 => bytes.truncate(at),
             1 => drop(bytes.drain(at..end)),
             2 => {
-                bytes.splice(at..at, random.of(MUTATION_BYTES).bytes());
+                bytes.splice(at..at, random.choose_one(MUTATION_BYTES).bytes());
             }
             3 => {
-                bytes.splice(at..end, random.of(MUTATION_BYTES).bytes());
+                bytes.splice(at..end, random.choose_one(MUTATION_BYTES).bytes());
             }
             4 => {
                 let again = bytes[at..end].to_vec();
                 bytes.splice(at..at, again);
             }
             _ if at < end => bytes[at] = random.next() as u8,
-            _ => bytes.extend_from_slice(random.of(CORPUS).as_bytes()),
+            _ => bytes.extend_from_slice(random.choose_one(CORPUS).as_bytes()),
         }
     }
     bytes
@@ -355,7 +358,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    fn choose_one<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 }

@@ -11,18 +11,18 @@ use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, Protoco
 
 /// Returns successful responses on streams 3 and 5. The driver's requests are a GET on stream 1, a
 /// HEAD on stream 3 and a POST on stream 5.
-fn others() -> Vec<u8> {
+fn other_responses() -> Vec<u8> {
     [ok(3), ok(5)].concat()
 }
 
-fn hear(bytes: &[u8]) -> H2Results {
+fn decode_in_all_splits(bytes: &[u8]) -> H2Results {
     same_h2_facts_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
 }
 
 /// Checks that the first exchange has this status and length, that the other exchanges succeed, and
 /// that the client reports no error.
-fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
-    let heard = hear(&[begun(), bytes.concat(), others()].concat());
+fn check_first_answer(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
+    let heard = decode_in_all_splits(&[begun(), bytes.concat(), other_responses()].concat());
     let ok = Some(Answered(200, 0));
     assert_eq!(heard.outcomes, [Some(Answered(status, body_bytes)), ok.clone(), ok]);
     assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[][..], None));
@@ -31,7 +31,7 @@ fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
 /// Checks that the first exchange fails and its stream is reset with the error code `code`, and
 /// that the other exchanges succeed.
 fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
-    let heard = hear(&[begun(), bytes.concat(), others()].concat());
+    let heard = decode_in_all_splits(&[begun(), bytes.concat(), other_responses()].concat());
     let ok = Some(Answered(200, 0));
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), ok.clone(), ok]);
     assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[(1, code as u32)][..], None));
@@ -40,7 +40,7 @@ fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
 /// Checks that all exchanges fail, and that the client ends the connection with the error code
 /// `code`.
 fn connection_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
-    let heard = hear(&[begun(), bytes.concat(), ok(1), others()].concat());
+    let heard = decode_in_all_splits(&[begun(), bytes.concat(), ok(1), other_responses()].concat());
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), Some(Failed(error.into())), Some(Failed(error.into()))]);
     assert_eq!(heard.goaway_code, Some(code as u32));
 }
@@ -56,51 +56,51 @@ const FRAME_SIZE: H2Error = H2Error::FrameSizeError;
 
 cases! {
     // Valid responses.
-    a_head_that_ends_its_stream_is_an_answer: answered([ok(1)], 200, 0);
+    a_head_that_ends_its_stream_is_an_answer: check_first_answer([ok(1)], 200, 0);
     a_head_and_content_are_an_answer:
-        answered([head(1, 0, &[STATUS, ("content-length", "5")]), frame(DATA, END, 1, b"hello")], 200, 5);
-    content_in_several_frames_is_one: answered(
+        check_first_answer([head(1, 0, &[STATUS, ("content-length", "5")]), frame(DATA, END, 1, b"hello")], 200, 5);
+    content_in_several_frames_is_one: check_first_answer(
         [head(1, 0, &[STATUS]), frame(DATA, 0, 1, b"hel"), frame(DATA, 0, 1, b""), frame(DATA, 0, 1, b"lo"), frame(DATA, END, 1, b"")],
         200, 5);
-    padding_is_no_content: answered(
+    padding_is_no_content: check_first_answer(
         [frame(HEADERS, END_HEADERS | PADDED, 1, &[&[4][..], &block(&[STATUS]), &[0; 4]].concat()),
          frame(DATA, END | PADDED, 1, b"\x03hello\0\0\0")], 200, 5);
-    a_table_that_a_server_keeps_although_it_was_refused_is_understood: answered(
+    a_table_that_a_server_keeps_although_it_was_refused_is_understood: check_first_answer(
         [frame(HEADERS, END_HEADERS, 1, b"\x88\x40\x01a\x01b"), frame(DATA, 0, 1, b"hello"), frame(HEADERS, WHOLE, 1, &[0xbe])], 200, 5);
     content_that_is_all_padding_is_none:
-        answered([head(1, 0, &[STATUS]), frame(DATA, END | PADDED, 1, b"\x03\0\0\0")], 200, 0);
+        check_first_answer([head(1, 0, &[STATUS]), frame(DATA, END | PADDED, 1, b"\x03\0\0\0")], 200, 0);
     a_priority_in_a_head_is_passed_over:
-        answered([frame(HEADERS, WHOLE | PRIORITY, 1, &[&[0x80, 0, 0, 3, 9][..], &block(&[STATUS])].concat())], 200, 0);
-    a_head_in_pieces_is_one: answered(
+        check_first_answer([frame(HEADERS, WHOLE | PRIORITY, 1, &[&[0x80, 0, 0, 3, 9][..], &block(&[STATUS])].concat())], 200, 0);
+    a_head_in_pieces_is_one: check_first_answer(
         [frame(HEADERS, 0, 1, &block(&[STATUS])), frame(CONTINUATION, 0, 1, &[]),
          frame(CONTINUATION, END_HEADERS, 1, &block(&[("x", "y")])), frame(DATA, END, 1, b"!")], 200, 1);
-    trailers_end_an_answer: answered(
+    trailers_end_an_answer: check_first_answer(
         [head(1, 0, &[STATUS]), frame(DATA, 0, 1, b"hello"), head(1, END, &[("sum", "5")])], 200, 5);
-    interim_answers_are_passed_over: answered(
+    interim_answers_are_passed_over: check_first_answer(
         [head(1, 0, &[(":status", "103"), ("link", "x")]), head(1, 0, &[(":status", "100")]), ok(1)], 200, 0);
     an_answer_without_content_may_say_how_long_it_would_be:
-        answered([head(1, END, &[(":status", "304"), ("content-length", "999")])], 304, 0);
+        check_first_answer([head(1, END, &[(":status", "304"), ("content-length", "999")])], 304, 0);
     unknown_kinds_of_frames_are_passed_over:
-        answered([frame(0x77, 0xff, 1, b"any"), frame(0x77, 0, 0, &[]), frame(0x10, 0, 7, b"x"), ok(1)], 200, 0);
-    unknown_settings_are_passed_over: answered([settings(&[(0x77, 5), (0, 0)]), ok(1)], 200, 0);
-    unknown_flags_are_passed_over: answered([frame(HEADERS, WHOLE | 0xd2, 1, &block(&[STATUS])), ], 200, 0);
+        check_first_answer([frame(0x77, 0xff, 1, b"any"), frame(0x77, 0, 0, &[]), frame(0x10, 0, 7, b"x"), ok(1)], 200, 0);
+    unknown_settings_are_passed_over: check_first_answer([settings(&[(0x77, 5), (0, 0)]), ok(1)], 200, 0);
+    unknown_flags_are_passed_over: check_first_answer([frame(HEADERS, WHOLE | 0xd2, 1, &block(&[STATUS])), ], 200, 0);
     the_reserved_bit_of_a_stream_is_passed_over:
-        answered([frame(HEADERS, WHOLE, 1 | 1 << 31, &block(&[STATUS]))], 200, 0);
-    priorities_are_passed_over: answered([frame(2, 0, 1, &[0, 0, 0, 1, 0]), ok(1)], 200, 0);
+        check_first_answer([frame(HEADERS, WHOLE, 1 | 1 << 31, &block(&[STATUS]))], 200, 0);
+    priorities_are_passed_over: check_first_answer([frame(2, 0, 1, &[0, 0, 0, 1, 0]), ok(1)], 200, 0);
     frames_of_a_stream_that_has_ended_are_passed_over:
-        answered([ok(1), frame(DATA, 0, 1, b"late"), frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 9]), frame(RST_STREAM, 0, 1, &[0; 4])], 200, 0);
-    a_head_of_a_stream_that_has_ended_is_passed_over: answered([ok(1), ok(1)], 200, 0);
+        check_first_answer([ok(1), frame(DATA, 0, 1, b"late"), frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 9]), frame(RST_STREAM, 0, 1, &[0; 4])], 200, 0);
+    a_head_of_a_stream_that_has_ended_is_passed_over: check_first_answer([ok(1), ok(1)], 200, 0);
     settings_at_any_time_are_taken:
-        answered([head(1, 0, &[STATUS]), settings(&[(3, 1), (4, 0), (5, 20_000), (6, 9)]), frame(DATA, END, 1, b"x")], 200, 1);
-    windows_may_be_enlarged_up_to_the_largest: answered(
+        check_first_answer([head(1, 0, &[STATUS]), settings(&[(3, 1), (4, 0), (5, 20_000), (6, 9)]), frame(DATA, END, 1, b"x")], 200, 1);
+    windows_may_be_enlarged_up_to_the_largest: check_first_answer(
         [frame(WINDOW_UPDATE, 0, 5, &(0x7fff_ffffu32 - 65_535).to_be_bytes()), ok(1)], 200, 0);
 
-    a_push_setting_of_0_is_taken: answered([settings(&[(2, 0)]), ok(1)], 200, 0);
-    acknowledged_pings_are_passed_over: answered([frame(PING, 1, 0, &[7; 8]), ok(1)], 200, 0);
-    a_priority_of_a_stream_never_opened_is_passed_over: answered([frame(2, 0, 9, &[0; 5]), ok(1)], 200, 0);
+    a_push_setting_of_0_is_taken: check_first_answer([settings(&[(2, 0)]), ok(1)], 200, 0);
+    acknowledged_pings_are_passed_over: check_first_answer([frame(PING, 1, 0, &[7; 8]), ok(1)], 200, 0);
+    a_priority_of_a_stream_never_opened_is_passed_over: check_first_answer([frame(2, 0, 9, &[0; 5]), ok(1)], 200, 0);
     padding_of_no_length_is_none:
-        answered([frame(HEADERS, WHOLE | PADDED, 1, &[&[0][..], &block(&[STATUS])].concat())], 200, 0);
-    the_largest_frame_is_taken: answered([head(1, 0, &[STATUS]), frame(DATA, END, 1, &[0; 16_384])], 200, 16_384);
+        check_first_answer([frame(HEADERS, WHOLE | PADDED, 1, &[&[0][..], &block(&[STATUS])].concat())], 200, 0);
+    the_largest_frame_is_taken: check_first_answer([head(1, 0, &[STATUS]), frame(DATA, END, 1, &[0; 16_384])], 200, 16_384);
 
     // Protocol errors that fail only a single response.
     a_priority_of_another_length_fails_the_stream:
@@ -263,7 +263,7 @@ cases! {
 /// Checks like [`connection_fails`] that the client ends the connection with `code`, but after the
 /// first exchange got its response.
 fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
-    let heard = hear(&[begun(), bytes.concat()].concat());
+    let heard = decode_in_all_splits(&[begun(), bytes.concat()].concat());
     let failed = Some(Failed(error.into()));
     assert_eq!(heard.outcomes, [Some(Answered(200, 0)), failed.clone(), failed]);
     assert_eq!(heard.goaway_code, Some(code as u32));
@@ -277,12 +277,15 @@ fn heads_that_fill_the_hpack_table_are_decoded() {
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, fills), frame(HEADERS, WHOLE, 5, &[0x88, 0xbf])];
     let ok = Some(Answered(200, 0));
-    assert_eq!(hear(&[begun(), heads.concat()].concat()).outcomes, [ok.clone(), ok.clone(), ok.clone()]);
+    assert_eq!(
+        decode_in_all_splits(&[begun(), heads.concat()].concat()).outcomes,
+        [ok.clone(), ok.clone(), ok.clone()]
+    );
     // The dynamic table works until the encoder sets its size to 0.
     let gives_up = [&[0x20, 0x88][..], &fills[1..]].concat();
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, &gives_up), frame(HEADERS, WHOLE, 5, &[0x88, 0xbe])];
-    let heard = hear(&[begun(), heads.concat()].concat());
+    let heard = decode_in_all_splits(&[begun(), heads.concat()].concat());
     assert_eq!(heard.outcomes, [ok.clone(), ok, Some(Failed(ProtocolError::Compression.into()))]);
 }
 
@@ -291,30 +294,31 @@ fn responses_can_interleave_in_any_order() {
     let bytes =
         [head(5, 0, &[STATUS]), head(1, 0, &[STATUS]), frame(DATA, 0, 5, b"a"), ok(3), frame(DATA, 0, 1, b"bc")];
     let ends = [frame(DATA, END, 5, b"d"), frame(DATA, END, 1, b"e")];
-    let heard = hear(&[begun(), bytes.concat(), ends.concat()].concat());
+    let heard = decode_in_all_splits(&[begun(), bytes.concat(), ends.concat()].concat());
     assert_eq!(heard.outcomes, [Some(Answered(200, 3)), Some(Answered(200, 0)), Some(Answered(200, 2))]);
 }
 
 #[test]
 fn content_beyond_its_stated_length_fails_the_stream_at_once() {
     let head = head(1, 0, &[STATUS, ("content-length", "4")]);
-    let heard = hear(&[begun(), head, frame(DATA, 0, 1, b"hello"), others()].concat());
+    let heard = decode_in_all_splits(&[begun(), head, frame(DATA, 0, 1, b"hello"), other_responses()].concat());
     assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::WrongLength.into())));
     assert_eq!(heard.resets, [(1, PE as u32)]);
 }
 
 #[test]
 fn content_in_a_head_response_fails_the_stream() {
-    let heard = hear(&[begun(), head(3, 0, &[STATUS]), frame(DATA, END, 3, b"x"), ok(1), ok(5)].concat());
+    let heard =
+        decode_in_all_splits(&[begun(), head(3, 0, &[STATUS]), frame(DATA, END, 3, b"x"), ok(1), ok(5)].concat());
     assert_eq!(heard.outcomes[1], Some(Failed(ProtocolError::UnexpectedContent.into())));
     let fine = head(3, END, &[STATUS, ("content-length", "7")]);
-    assert_eq!(hear(&[begun(), fine, ok(1), ok(5)].concat()).outcomes[1], Some(Answered(200, 0)));
+    assert_eq!(decode_in_all_splits(&[begun(), fine, ok(1), ok(5)].concat()).outcomes[1], Some(Answered(200, 0)));
 }
 
 #[test]
 fn another_protocol_is_reported() {
     for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n", "\0\0\0\x01\x05\0\0\0\x01rest"] {
-        let heard = hear(bytes.as_bytes());
+        let heard = decode_in_all_splits(bytes.as_bytes());
         assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::NotHttp2.into())), "{bytes:?}");
     }
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
@@ -338,7 +342,7 @@ fn resets_fail_their_exchange_and_refused_streams_can_retry() {
         (8, Failed(ExchangeError::StreamReset(H2Error::Cancel))),
         (0x99, Failed(ExchangeError::StreamReset(H2Error::Unknown))),
     ] {
-        let heard = hear(&[begun(), reset(code), others()].concat());
+        let heard = decode_in_all_splits(&[begun(), reset(code), other_responses()].concat());
         assert_eq!(heard.outcomes, [Some(expect), Some(Answered(200, 0)), Some(Answered(200, 0))]);
         assert_eq!(heard.goaway_code, None);
     }
@@ -349,7 +353,7 @@ fn a_closing_server_answers_accepted_requests() {
     let leaves = |last: u32, code: u32| frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat());
     let closed = |error: EndError| Some(Failed(error.into()));
     for (name, bytes, expect) in [
-        ("all", vec![leaves(5, 0), ok(1), others()], vec![Some(Answered(200, 0)); 3]),
+        ("all", vec![leaves(5, 0), ok(1), other_responses()], vec![Some(Answered(200, 0)); 3]),
         ("some", vec![leaves(3, 0), ok(3), ok(1)], vec![Some(Answered(200, 0)), Some(Answered(200, 0)), Some(Refused)]),
         ("none", vec![leaves(0, 0)], vec![Some(Refused); 3]),
         (
@@ -368,7 +372,7 @@ fn a_closing_server_answers_accepted_requests() {
             vec![Some(Failed(ExchangeError::Left(H2Error::EnhanceYourCalm))), Some(Refused), Some(Refused)],
         ),
     ] {
-        let heard = hear(&[begun(), bytes.concat()].concat());
+        let heard = decode_in_all_splits(&[begun(), bytes.concat()].concat());
         assert_eq!(heard.outcomes.to_vec(), expect, "{name}");
     }
 }
@@ -378,9 +382,9 @@ fn an_early_connection_end_is_reported() {
     let whole = [begun(), ok(1), head(3, 0, &[STATUS]), head(5, 0, &[STATUS]), frame(DATA, END, 5, b"hello")].concat();
     let nothing = Some(Failed(EndError::NothingReceived.into()));
     let cut = Some(Failed(EndError::Truncated.into()));
-    assert_eq!(hear(&whole[..whole.len() - 1]).outcomes, [Some(Answered(200, 0)), cut.clone(), cut]);
-    assert_eq!(hear(&begun()).outcomes, [nothing.clone(), nothing.clone(), nothing.clone()]);
-    assert_eq!(hear(b"").outcomes, [nothing.clone(), nothing.clone(), nothing]);
+    assert_eq!(decode_in_all_splits(&whole[..whole.len() - 1]).outcomes, [Some(Answered(200, 0)), cut.clone(), cut]);
+    assert_eq!(decode_in_all_splits(&begun()).outcomes, [nothing.clone(), nothing.clone(), nothing.clone()]);
+    assert_eq!(decode_in_all_splits(b"").outcomes, [nothing.clone(), nothing.clone(), nothing]);
 }
 
 #[test]
@@ -592,7 +596,7 @@ fn the_stream_limit_of_the_server_is_respected() {
 
 /// Returns the number of streams that the frames in `bytes` open, which is the number of HEADERS
 /// frames.
-fn opened(bytes: &[u8]) -> usize {
+fn opened_stream_count(bytes: &[u8]) -> usize {
     let mut rest = bytes.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap_or(bytes);
     let mut heads = 0;
     while let [a, b, c, kind, ..] = *rest {
@@ -610,7 +614,7 @@ fn a_lowered_stream_limit_applies_to_waiting_requests() {
         scratch.clear();
         let bytes = conn.bytes_to_send(|_| &asked, scratch).to_vec();
         assert!(conn.sent(bytes.len(), scratch));
-        opened(&bytes)
+        opened_stream_count(&bytes)
     };
     conn.start(0, &asked);
     conn.start(1, &asked);

@@ -60,7 +60,7 @@ fn the_call_status_is_reported_with_the_response() {
 const KIND: (&str, &str) = ("content-type", "application/grpc");
 
 /// Returns a gRPC message of `bytes` bytes, with the prefix that contains its length.
-fn message(bytes: usize) -> Vec<u8> {
+fn grpc_message(bytes: usize) -> Vec<u8> {
     [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
 }
 
@@ -71,9 +71,9 @@ fn call(messages: &[Vec<u8>]) -> EncodedRequest {
 
 #[test]
 fn invalid_messages_turn_status_ok_into_internal() {
-    let one = |flag: u8| [&[flag][..], &message(3)[1..]].concat();
-    let call = || call(&[message(1)]);
-    let takes = |coding: &str| post("h", "/s/m", &[KIND, ("grpc-accept-encoding", coding)], &message(1), false);
+    let one = |flag: u8| [&[flag][..], &grpc_message(3)[1..]].concat();
+    let call = || call(&[grpc_message(1)]);
+    let takes = |coding: &str| post("h", "/s/m", &[KIND, ("grpc-accept-encoding", coding)], &grpc_message(1), false);
     let encoding = |name: &'static str| vec![STATUS, ("grpc-encoding", name)];
     let (none, two) = (Vec::new(), [one(0), one(0)].concat());
     for (asked, fields, content, fault) in [
@@ -125,7 +125,7 @@ fn invalid_messages_turn_status_ok_into_internal() {
 
 #[test]
 fn messages_in_turn_are_sent_after_each_response_message() {
-    let messages = [message(3), message(0), message(40_000), message(1)];
+    let messages = [grpc_message(3), grpc_message(0), grpc_message(40_000), grpc_message(1)];
     let asked = call(&messages).in_turn();
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
     let begun = begun();
@@ -160,7 +160,7 @@ fn messages_in_turn_are_sent_after_each_response_message() {
 
 #[test]
 fn early_response_messages_release_as_many_request_messages() {
-    let messages = [message(1), message(2), message(3), message(4)];
+    let messages = [grpc_message(1), grpc_message(2), grpc_message(3), grpc_message(4)];
     let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
         let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
         let content = |bytes: &[u8]| -> Vec<u8> {
@@ -170,7 +170,8 @@ fn early_response_messages_release_as_many_request_messages() {
         let sent = sent_now(&mut conn, asked);
         let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
         assert_eq!(content(&sent[CONNECTION_PREFACE.len()..]), expect(at_first));
-        let two = [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[message(5), message(0)].concat())].concat();
+        let two =
+            [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[grpc_message(5), grpc_message(0)].concat())].concat();
         let mut received = conn.receive(&two, &mut plain);
         while conn.next(&mut received).is_some() {}
         assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
@@ -234,7 +235,7 @@ fn call_headers_match_grpc_clients_in_order() {
         (&[], &[user_agent, "accept=*/*", "content-length=6"]),
     ];
     for (given, expect) in cases {
-        let asked = post("h:81", "/shop.Items/Get", given, &message(1), false);
+        let asked = post("h:81", "/shop.Items/Get", given, &grpc_message(1), false);
         let lines = String::from_utf8(asked.h2_form_text()).expect("text");
         let head = lines.split("\r\n\r\n").next().expect("a head");
         let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
@@ -250,7 +251,7 @@ fn call_headers_match_grpc_clients_in_order() {
 /// earlier heads.
 #[test]
 fn the_call_head_has_the_expected_bytes() {
-    let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);
+    let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &grpc_message(1), false);
     let mut conn = Conn::h2(1);
     conn.start(0, &asked);
     let sent = frames(&sent_now(&mut conn, &asked)[CONNECTION_PREFACE.len()..]);

@@ -54,7 +54,7 @@ fn drain(
 }
 
 /// Checks the bytes that the client sent: the preface, then whole frames.
-fn judge(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
+fn check_sent_frames(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
     let mut rest = sent.strip_prefix(plimsoll_wire::h2::CONNECTION_PREFACE).ok_or("no preface")?;
     while let [a, b, c, kind, _, stream @ ..] = rest {
         let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
@@ -72,7 +72,7 @@ fn judge(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
 
 /// Sends the requests, feeds `pieces` as received bytes, then closes the connection. A returned
 /// error describes which rule of its interface the connection broke.
-fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, String> {
+fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, String> {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
     for (number, request) in requests.iter().enumerate() {
@@ -94,7 +94,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, St
             }
             match fact {
                 Fact::HasBytesToSend => drain(&mut conn, &requests, &mut sent, &mut scratch)?,
-                fact => hear(&mut heard, &mut content, fact)?,
+                fact => record_fact(&mut heard, &mut content, fact)?,
             }
         }
         if conn.is_busy() != heard.outcomes.contains(&None) {
@@ -103,16 +103,16 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, St
     }
     drain(&mut conn, &requests, &mut sent, &mut scratch)?;
     while let Some(fact) = conn.end() {
-        hear(&mut heard, &mut content, fact)?;
+        record_fact(&mut heard, &mut content, fact)?;
     }
     if !conn.is_over() || conn.exchanges_available() > 0 || heard.outcomes.contains(&None) {
         return Err(format!("goes on after the end: {conn:?}"));
     }
-    judge(&sent, &mut heard)?;
+    check_sent_frames(&sent, &mut heard)?;
     Ok(heard)
 }
 
-fn hear(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
+fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
     let (exchange, outcome) = match fact {
         Fact::Piece { exchange, piece, .. } => {
             content[exchange as usize] += piece.content().len() as u64;
@@ -143,9 +143,9 @@ fn hear(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(),
 /// Returns the results of the exchanges, if they are the same in one piece, byte by byte and in
 /// some random splits. If the results differ, returns a description of the difference.
 pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Results, String> {
-    let whole = facts([bytes])?;
+    let whole = drive_connection([bytes])?;
     compare_in_all_splits(bytes, random, |what, pieces| {
-        let other = facts(pieces)?;
+        let other = drive_connection(pieces)?;
         if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
     Ok(whole)

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::RngSeed;
 
-fn config() -> ProptestConfig {
+fn fixed_seed_config() -> ProptestConfig {
     ProptestConfig {
         cases: 1_000,
         rng_seed: RngSeed::Fixed(crate::seed()),
@@ -44,7 +44,7 @@ enum Framing {
 }
 
 prop_compose! {
-    fn field()(name in "X-[!#-'*+.^_`|~0-9A-Za-z-]{0,20}", value in "([!-~é][ -~é\t]{0,40})?") -> (String, String) {
+    fn header_field_strategy()(name in "X-[!#-'*+.^_`|~0-9A-Za-z-]{0,20}", value in "([!-~é][ -~é\t]{0,40})?") -> (String, String) {
         (name, value)
     }
 }
@@ -56,7 +56,12 @@ fn framing() -> impl Strategy<Value = Framing> {
         (body(), select(vec![None, Some("gzip"), Some("chunked, gzip")]))
             .prop_map(|(body, coding)| Framing::UntilClose { body, coding }),
         (body(), 1..4usize).prop_map(|(body, repeats)| Framing::Length { body, repeats }),
-        (vec(chunk, 0..5), vec(field(), 0..3), select(vec!["chunked", "gzip, chunked", "CHUNKED"]), any::<bool>())
+        (
+            vec(chunk, 0..5),
+            vec(header_field_strategy(), 0..3),
+            select(vec!["chunked", "gzip, chunked", "CHUNKED"]),
+            any::<bool>()
+        )
             .prop_map(|(chunks, trailers, coding, with_length)| Framing::Chunked {
                 chunks,
                 trailers,
@@ -67,7 +72,7 @@ fn framing() -> impl Strategy<Value = Framing> {
 }
 
 prop_compose! {
-    fn spec()(
+    fn response_spec_strategy()(
         blanks in 0..=2usize,
         interims in vec(prop_oneof![Just(100), 102..200u16], 0..3),
         is_1_1 in prop::bool::weighted(0.8),
@@ -75,7 +80,7 @@ prop_compose! {
         reason in prop::option::of("[ -~\t]{0,20}"),
         framing in framing(),
         connection in vec(select(vec!["close", "Close", "keep-alive", "Keep-Alive", "Upgrade", ""]).prop_map(String::from), 0..3),
-        others in vec(field(), 0..8),
+        others in vec(header_field_strategy(), 0..8),
         whims in any::<u64>(),
         head_request in prop::bool::weighted(0.1),
         after in vec(any::<u8>(), 0..20),
@@ -98,7 +103,7 @@ impl Spec {
     }
 
     /// The head of the response, without preceding blank lines and interim responses.
-    fn head(&self) -> Vec<u8> {
+    fn encode_response_head(&self) -> Vec<u8> {
         let mut fields = self.others.clone();
         let mut framing = |name: &str, value: String| {
             // The framing fields are inserted among the other fields, at a random place.
@@ -175,7 +180,7 @@ impl Spec {
         for status in &self.interims {
             bytes.extend(format!("HTTP/1.1 {status} X\r\nContent-Length: 3\r\n\r\n").bytes());
         }
-        bytes.extend(self.head());
+        bytes.extend(self.encode_response_head());
         bytes.extend(self.body());
         let taken = bytes.len();
 
@@ -214,10 +219,10 @@ fn framing_by_httparse(head: &[u8]) -> (u16, bool, Option<u64>) {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(fixed_seed_config())]
 
     #[test]
-    fn a_valid_response_parses_correctly(spec in spec(), cuts in vec(any::<Index>(), 0..8), seed in any::<u64>()) {
+    fn a_valid_response_parses_correctly(spec in response_spec_strategy(), cuts in vec(any::<Index>(), 0..8), seed in any::<u64>()) {
         let (bytes, expect) = spec.encode();
         let mut parser = ResponseParser::new();
         prop_assert_eq!(
@@ -232,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn a_truncated_response_is_an_error(spec in spec(), cut in any::<Index>(), seed in any::<u64>()) {
+    fn a_truncated_response_is_an_error(spec in response_spec_strategy(), cut in any::<Index>(), seed in any::<u64>()) {
         let (bytes, expect) = spec.encode();
         if let Outcome::Reply(_, taken) = expect {
             let short = &bytes[..cut.index(taken)];
@@ -242,8 +247,8 @@ proptest! {
     }
 
     #[test]
-    fn httparse_sees_the_same_status_and_framing(spec in spec()) {
-        let head = spec.head();
+    fn httparse_sees_the_same_status_and_framing(spec in response_spec_strategy()) {
+        let head = spec.encode_response_head();
         let (status, chunked, length) = framing_by_httparse(&head);
         let mut parser = ResponseParser::new();
         // The body ends at a different position for each kind of framing, so a parser that uses the
@@ -282,7 +287,7 @@ proptest! {
     #[test]
     fn an_encoded_request_parses_back(
         method in "[A-Z]{1,10}", target in "/[!-~]{0,30}", host in "[a-z0-9.:-]{1,20}",
-        given in vec(field(), 0..6), body in vec(any::<u8>(), 0..50), keep_alive in any::<bool>(),
+        given in vec(header_field_strategy(), 0..6), body in vec(any::<u8>(), 0..50), keep_alive in any::<bool>(),
     ) {
         prop_assume!(method != "CONNECT");
         let parts = RequestParts { method: &method, target: &target, host: &host, headers: &given, body: &body, keep_alive };

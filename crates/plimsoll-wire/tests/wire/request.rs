@@ -11,7 +11,7 @@ const GET: RequestParts = RequestParts {
     keep_alive: true,
 };
 
-fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+fn owned_headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
@@ -60,7 +60,7 @@ fn a_body_adds_content_length() {
 
 #[test]
 fn user_headers_replace_the_defaults() {
-    let given = headers(&[
+    let given = owned_headers(&[
         ("host", "example.org"),
         ("USER-AGENT", "me"),
         ("accept", "text/html"),
@@ -75,7 +75,7 @@ fn user_headers_replace_the_defaults() {
     );
     // An empty value removes the default fields `Accept` and `User-Agent` from the request. Any
     // other field with an empty value is sent.
-    let none = headers(&[("Accept", ""), ("user-agent", ""), ("X-Empty", "")]);
+    let none = owned_headers(&[("Accept", ""), ("user-agent", ""), ("X-Empty", "")]);
     check(
         RequestParts { target: "/", headers: &none, ..GET },
         "GET / HTTP/1.1\r\nHost: localhost:8080\r\nX-Empty: \r\n\r\n",
@@ -84,7 +84,7 @@ fn user_headers_replace_the_defaults() {
 
 #[test]
 fn a_transfer_encoding_header_makes_the_body_chunked() {
-    let chunked = headers(&[("Transfer-Encoding", "chunked")]);
+    let chunked = owned_headers(&[("Transfer-Encoding", "chunked")]);
     let head = "PUT / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
                 Transfer-Encoding: chunked\r\n\r\n";
     for (body, sent) in [("", "0\r\n\r\n"), ("hello, chunks: 16", "11\r\nhello, chunks: 16\r\n0\r\n\r\n")] {
@@ -101,7 +101,7 @@ fn a_transfer_encoding_header_makes_the_body_chunked() {
         (&[("Content-Length", "1"), ("Content-Length", "1")], "a", RequestError::Repeated("Content-Length")),
         (&[("Host", "a"), ("host", "b")], "", RequestError::Repeated("Host")),
     ] {
-        let fields = headers(fields);
+        let fields = owned_headers(fields);
         check_refused(RequestParts { headers: &fields, body: body.as_bytes(), ..GET }, error);
     }
 }
@@ -111,9 +111,9 @@ fn a_single_use_connection_sends_close_once() {
     let once = RequestParts { target: "/", keep_alive: false, ..GET };
     let start = "GET / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n";
     check(once, &format!("{start}Connection: close\r\n\r\n"));
-    let said = headers(&[("connection", "TE, Close")]);
+    let said = owned_headers(&[("connection", "TE, Close")]);
     check(RequestParts { headers: &said, ..once }, &format!("{start}connection: TE, Close\r\n\r\n"));
-    let other = headers(&[("Connection", "TE")]);
+    let other = owned_headers(&[("Connection", "TE")]);
     check(RequestParts { headers: &other, ..once }, &format!("{start}Connection: TE\r\nConnection: close\r\n\r\n"));
 }
 
@@ -137,11 +137,11 @@ fn parts_that_would_break_the_framing_are_refused() {
         check_refused(RequestParts { host, ..GET }, RequestError::Host(host.to_owned()));
     }
     for name in ["", "X Y", "X:", "X\r\n", " X", "Ä"] {
-        let bad = headers(&[("Fine", "x"), (name, "x")]);
+        let bad = owned_headers(&[("Fine", "x"), (name, "x")]);
         check_refused(RequestParts { headers: &bad, ..GET }, RequestError::HeaderName(name.to_owned()));
     }
     for value in ["a\r\nX: y", "a\nb", "a\rb", "\0"] {
-        let bad = headers(&[("Fine", "grüß\t!"), ("X", value)]);
+        let bad = owned_headers(&[("Fine", "grüß\t!"), ("X", value)]);
         check_refused(RequestParts { headers: &bad, ..GET }, RequestError::HeaderValue("X".to_owned()));
     }
 }

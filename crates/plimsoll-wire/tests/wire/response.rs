@@ -30,7 +30,7 @@ fn run(input: &[u8], head_request: bool, expect: Outcome) {
     }
 }
 
-fn reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
+fn expected_reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
     Reply { status, keep_alive, body_bytes }
 }
 
@@ -64,7 +64,7 @@ fn check_truncated(input: &str) {
 }
 
 /// Returns a response that has the header lines `lines` and no content.
-fn with(lines: &str) -> String {
+fn response_with_headers(lines: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{lines}\r\n")
 }
 
@@ -72,11 +72,11 @@ fn with(lines: &str) -> String {
 fn status_lines_parse_or_fail() {
     for line in ["HTTP/1.1 200 OK", "HTTP/1.1 200 ", "HTTP/1.1 200", "HTTP/1.1 200 Très bien", "HTTP/1.1 200 a\tb: c"]
     {
-        check(format!("{line}\r\nContent-Length: 0\r\n\r\n"), reply(200, true, 0));
-        check(format!("{line}\nContent-Length: 0\n\n"), reply(200, true, 0));
+        check(format!("{line}\r\nContent-Length: 0\r\n\r\n"), expected_reply(200, true, 0));
+        check(format!("{line}\nContent-Length: 0\n\n"), expected_reply(200, true, 0));
     }
     for status in [200, 201, 204, 299, 304, 404, 500, 599, 600, 999] {
-        check(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"), reply(status, true, 0));
+        check(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n"), expected_reply(status, true, 0));
     }
     for line in [
         "HTTP/2.0 200 OK",
@@ -120,7 +120,7 @@ fn another_protocol_is_refused_before_its_first_line_ends() {
 fn leading_blank_lines_are_limited() {
     let rest = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     for blanks in ["\r\n", "\n", "\r\n\r\n", "\n\r\n"] {
-        check(format!("{blanks}{rest}"), reply(200, true, 1));
+        check(format!("{blanks}{rest}"), expected_reply(200, true, 1));
     }
     let too_many = "\r\n".repeat(usize::from(BLANK_LINES_MAX) + 1);
     check_refused(format!("{too_many}{rest}"), BadStatusLine);
@@ -132,14 +132,17 @@ fn leading_blank_lines_are_limited() {
 
 #[test]
 fn content_lengths_parse_or_fail() {
-    check(with("Content-Length: 5\r\n") + "hello", reply(200, true, 5));
-    check(with("cOnTeNt-LeNgTh:\t5 \t\r\n") + "hello", reply(200, true, 5));
-    check(with("Content-Length:5\r\n") + "hello", reply(200, true, 5));
-    check(with("Content-Length: 005\r\n") + "hello", reply(200, true, 5));
-    check(with("Content-Length: 5, 5\r\n") + "hello", reply(200, true, 5));
-    check(with("Content-Length: 5\r\nX: y\r\nContent-Length: 5 ,5\r\n") + "hello", reply(200, true, 5));
-    check_truncated(&(with("Content-Length: 5\r\n") + "hell"));
-    check_truncated(&with("Content-Length: 18446744073709551615\r\n"));
+    check(response_with_headers("Content-Length: 5\r\n") + "hello", expected_reply(200, true, 5));
+    check(response_with_headers("cOnTeNt-LeNgTh:\t5 \t\r\n") + "hello", expected_reply(200, true, 5));
+    check(response_with_headers("Content-Length:5\r\n") + "hello", expected_reply(200, true, 5));
+    check(response_with_headers("Content-Length: 005\r\n") + "hello", expected_reply(200, true, 5));
+    check(response_with_headers("Content-Length: 5, 5\r\n") + "hello", expected_reply(200, true, 5));
+    check(
+        response_with_headers("Content-Length: 5\r\nX: y\r\nContent-Length: 5 ,5\r\n") + "hello",
+        expected_reply(200, true, 5),
+    );
+    check_truncated(&(response_with_headers("Content-Length: 5\r\n") + "hell"));
+    check_truncated(&response_with_headers("Content-Length: 18446744073709551615\r\n"));
     for value in [
         "",
         " ",
@@ -158,42 +161,48 @@ fn content_lengths_parse_or_fail() {
         "5;q",
         "99999999999999999999999",
     ] {
-        check_refused(with(&format!("Content-Length: {value}\r\n")), BadContentLength);
+        check_refused(response_with_headers(&format!("Content-Length: {value}\r\n")), BadContentLength);
     }
-    check_refused(with("Content-Length: 5\r\nContent-Length: 6\r\n"), BadContentLength);
+    check_refused(response_with_headers("Content-Length: 5\r\nContent-Length: 6\r\n"), BadContentLength);
     // The parser ignores header names that only resemble `Content-Length`.
     for name in ["Content-Lengtn", "XContent-Length", "Content_Length", "Content\u{2d}Lengths", "Content.Length"] {
-        check_until_close(&with(&format!("{name}: x\r\n")), reply(200, false, 0));
+        check_until_close(&response_with_headers(&format!("{name}: x\r\n")), expected_reply(200, false, 0));
     }
 }
 
 #[test]
 fn bodies_without_a_length_end_at_close() {
-    check_until_close(&with(""), reply(200, false, 0));
-    check_until_close(&(with("Connection: keep-alive\r\n") + "hello"), reply(200, false, 5));
-    check_until_close("HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", reply(200, false, 19));
-    check_until_close(&(with("Transfer-Encoding: gzip\r\nContent-Length: 2\r\n") + "hello"), reply(200, false, 5));
-    check_until_close(&(with("Transfer-Encoding: chunked, gzip\r\n") + "0\r\n\r\n"), reply(200, false, 5));
-    check_until_close(&(with("Transfer-Encoding:\r\n") + "hello"), reply(200, false, 5));
+    check_until_close(&response_with_headers(""), expected_reply(200, false, 0));
+    check_until_close(&(response_with_headers("Connection: keep-alive\r\n") + "hello"), expected_reply(200, false, 5));
+    check_until_close("HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", expected_reply(200, false, 19));
+    check_until_close(
+        &(response_with_headers("Transfer-Encoding: gzip\r\nContent-Length: 2\r\n") + "hello"),
+        expected_reply(200, false, 5),
+    );
+    check_until_close(
+        &(response_with_headers("Transfer-Encoding: chunked, gzip\r\n") + "0\r\n\r\n"),
+        expected_reply(200, false, 5),
+    );
+    check_until_close(&(response_with_headers("Transfer-Encoding:\r\n") + "hello"), expected_reply(200, false, 5));
 }
 
 #[test]
 fn bodyless_responses_are_recognised() {
     for status in [204, 304] {
-        check(format!("HTTP/1.1 {status} X\r\nContent-Length: 7\r\n\r\n"), reply(status, true, 0));
-        check(format!("HTTP/1.1 {status} X\r\nTransfer-Encoding: chunked\r\n\r\n"), reply(status, true, 0));
-        check(format!("HTTP/1.1 {status} X\r\n\r\n"), reply(status, true, 0));
-        check(format!("HTTP/1.0 {status} X\r\n\r\n"), reply(status, false, 0));
+        check(format!("HTTP/1.1 {status} X\r\nContent-Length: 7\r\n\r\n"), expected_reply(status, true, 0));
+        check(format!("HTTP/1.1 {status} X\r\nTransfer-Encoding: chunked\r\n\r\n"), expected_reply(status, true, 0));
+        check(format!("HTTP/1.1 {status} X\r\n\r\n"), expected_reply(status, true, 0));
+        check(format!("HTTP/1.0 {status} X\r\n\r\n"), expected_reply(status, false, 0));
     }
-    check_head(&with("Content-Length: 7\r\n"), reply(200, true, 0));
-    check_head(&with("Transfer-Encoding: chunked\r\n"), reply(200, true, 0));
-    check_head(&with(""), reply(200, true, 0));
-    check_head(&with("Connection: close\r\n"), reply(200, false, 0));
-    check_head("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 X\r\n\r\n", reply(404, true, 0));
+    check_head(&response_with_headers("Content-Length: 7\r\n"), expected_reply(200, true, 0));
+    check_head(&response_with_headers("Transfer-Encoding: chunked\r\n"), expected_reply(200, true, 0));
+    check_head(&response_with_headers(""), expected_reply(200, true, 0));
+    check_head(&response_with_headers("Connection: close\r\n"), expected_reply(200, false, 0));
+    check_head("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 X\r\n\r\n", expected_reply(404, true, 0));
 }
 
 #[test]
-fn connections() {
+fn connection_header_decides_reuse() {
     for (version, lines, keep_alive) in [
         ("1.1", "", true),
         ("1.1", "Connection: close\r\n", false),
@@ -212,25 +221,25 @@ fn connections() {
         ("1.0", "Connection: close, keep-alive\r\n", false),
         ("1.0", "Connection: keep-alives\r\n", false),
     ] {
-        check(format!("HTTP/{version} 200 OK\r\n{lines}Content-Length: 0\r\n\r\n"), reply(200, keep_alive, 0));
+        check(format!("HTTP/{version} 200 OK\r\n{lines}Content-Length: 0\r\n\r\n"), expected_reply(200, keep_alive, 0));
     }
 }
 
 #[test]
 fn interim_responses_are_skipped() {
     let last = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
-    check(format!("HTTP/1.1 100 Continue\r\n\r\n{last}"), reply(200, true, 1));
+    check(format!("HTTP/1.1 100 Continue\r\n\r\n{last}"), expected_reply(200, true, 1));
     // The header fields of an interim response do not affect the final response.
     check(
         format!(
             "HTTP/1.0 102\r\nContent-Length: 9\r\nConnection: close\r\n\r\n\r\nHTTP/1.1 103 Early Hints\r\n\
              Transfer-Encoding: chunked\r\n\r\n{last}"
         ),
-        reply(200, true, 1),
+        expected_reply(200, true, 1),
     );
     let interim = "HTTP/1.1 199 X\r\n\r\n";
     let most = usize::from(INTERIM_REPLIES_MAX);
-    check(interim.repeat(most) + last, reply(200, true, 1));
+    check(interim.repeat(most) + last, expected_reply(200, true, 1));
     check_refused(interim.repeat(most + 1) + last, TooManyInterim);
     check_refused(format!("HTTP/1.1 101 Switching Protocols\r\n\r\n{last}"), UnexpectedUpgrade);
     check_refused(format!("{interim}HTTP/1.1 101 Switching Protocols\r\n\r\n{last}"), UnexpectedUpgrade);
@@ -239,9 +248,15 @@ fn interim_responses_are_skipped() {
 
 #[test]
 fn header_lines_parse_or_fail() {
-    check(with("A:\r\nB: \r\n!#$%&'*+-.^_`|~09azAZ: x\r\nContent-Length: 0\r\n"), reply(200, true, 0));
-    check(with("A: grüß \u{1} \u{7f} : \t\"x\"\r\nContent-Length: 0\r\n"), reply(200, true, 0));
-    check("HTTP/1.1 200 OK\nA: b\r\nContent-Length: 1\n\nx", reply(200, true, 1));
+    check(
+        response_with_headers("A:\r\nB: \r\n!#$%&'*+-.^_`|~09azAZ: x\r\nContent-Length: 0\r\n"),
+        expected_reply(200, true, 0),
+    );
+    check(
+        response_with_headers("A: grüß \u{1} \u{7f} : \t\"x\"\r\nContent-Length: 0\r\n"),
+        expected_reply(200, true, 0),
+    );
+    check("HTTP/1.1 200 OK\nA: b\r\nContent-Length: 1\n\nx", expected_reply(200, true, 1));
     for line in [
         ": x",
         "A",
@@ -261,7 +276,7 @@ fn header_lines_parse_or_fail() {
         "averylongheadername\u{e9}: x",
         "HTTP/1.1 200 OK",
     ] {
-        check_refused(with(&format!("{line}\r\nContent-Length: 0\r\n")), BadHeader);
+        check_refused(response_with_headers(&format!("{line}\r\nContent-Length: 0\r\n")), BadHeader);
     }
 }
 
@@ -276,9 +291,11 @@ fn every_byte_in_header_names_and_values_is_judged() {
             match byte {
                 // A colon after the first byte ends the header name. A colon as the first byte
                 // starts a line without a name, which is refused.
-                b':' if !before.is_empty() => check(input, reply(204, true, 0)),
-                b'\n' if before.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), 17)),
-                b if b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b) => check(input, reply(204, true, 0)),
+                b':' if !before.is_empty() => check(input, expected_reply(204, true, 0)),
+                b'\n' if before.is_empty() => run(&input, false, Outcome::Reply(expected_reply(204, true, 0), 17)),
+                b if b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b) => {
+                    check(input, expected_reply(204, true, 0))
+                }
                 _ => check_refused(input, BadHeader),
             }
         }
@@ -288,9 +305,11 @@ fn every_byte_in_header_names_and_values_is_judged() {
                 0 | b'\r' => check_refused(input, BadHeader),
                 // The bytes after a line feed form a separate line: an invalid header line, or the
                 // empty line that ends the head.
-                b'\n' if after.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), input.len() - 2)),
+                b'\n' if after.is_empty() => {
+                    run(&input, false, Outcome::Reply(expected_reply(204, true, 0), input.len() - 2))
+                }
                 b'\n' => check_refused(input, BadHeader),
-                _ => check(input, reply(204, true, 0)),
+                _ => check(input, expected_reply(204, true, 0)),
             }
         }
     }
@@ -298,18 +317,18 @@ fn every_byte_in_header_names_and_values_is_judged() {
 
 #[test]
 fn folded_header_lines_parse_or_fail() {
-    check(with("A: x\r\n y\r\n\t: z\r\n \r\nContent-Length: 0\r\n"), reply(200, true, 0));
-    check(with("A: x\r\n Content-Length: 7\r\nContent-Length: 0\r\n"), reply(200, true, 0));
-    check_refused(with(" x\r\nContent-Length: 0\r\n"), BadHeader);
-    check_refused(with("A: x\r\n y\0\r\nContent-Length: 0\r\n"), BadHeader);
+    check(response_with_headers("A: x\r\n y\r\n\t: z\r\n \r\nContent-Length: 0\r\n"), expected_reply(200, true, 0));
+    check(response_with_headers("A: x\r\n Content-Length: 7\r\nContent-Length: 0\r\n"), expected_reply(200, true, 0));
+    check_refused(response_with_headers(" x\r\nContent-Length: 0\r\n"), BadHeader);
+    check_refused(response_with_headers("A: x\r\n y\0\r\nContent-Length: 0\r\n"), BadHeader);
     for field in ["Content-Length: 1", "Transfer-Encoding: chunked", "Connection: x"] {
-        check_refused(with(&format!("{field}\r\n 0\r\n")), BadHeader);
+        check_refused(response_with_headers(&format!("{field}\r\n 0\r\n")), BadHeader);
     }
 }
 
 #[test]
 fn chunked_bodies_parse_or_fail() {
-    let chunked = with("Transfer-Encoding: chunked\r\n");
+    let chunked = response_with_headers("Transfer-Encoding: chunked\r\n");
     for (body, bytes) in [
         ("0\r\n\r\n", 0),
         ("5\r\nhello\r\n0\r\n\r\n", 5),
@@ -322,7 +341,7 @@ fn chunked_bodies_parse_or_fail() {
         ("1\r\nx\r\n0\r\nA: b\r\nContent-Length: 9\r\n\r\n", 1),
         ("0\r\nnot checked\n\n", 0),
     ] {
-        check(format!("{chunked}{body}"), reply(200, true, bytes));
+        check(format!("{chunked}{body}"), expected_reply(200, true, bytes));
     }
     for lines in [
         "Transfer-Encoding: gzip, Chunked\r\n",
@@ -331,14 +350,14 @@ fn chunked_bodies_parse_or_fail() {
         "Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        check(with(lines) + "1\r\nx\r\n0\r\n\r\n", reply(200, true, 1));
+        check(response_with_headers(lines) + "1\r\nx\r\n0\r\n\r\n", expected_reply(200, true, 1));
     }
     // After a response with signs of smuggling or garbling, the connection is not used again.
     let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
-    check(with(both) + "1\r\nx\r\n0\r\n\r\n", reply(200, false, 1));
+    check(response_with_headers(both) + "1\r\nx\r\n0\r\n\r\n", expected_reply(200, false, 1));
     check(
         "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-        reply(200, false, 1),
+        expected_reply(200, false, 1),
     );
     for body in [
         "\r\n\r\n",
@@ -375,7 +394,7 @@ fn head_limits_are_enforced() {
         let rest = bytes - start.len() - "A: \r\n\r\n".len();
         format!("{start}A: {}\r\n\r\n", "x".repeat(rest))
     };
-    check(sized(HEAD_BYTES_MAX), reply(204, true, 0));
+    check(sized(HEAD_BYTES_MAX), expected_reply(204, true, 0));
     check_refused(sized(HEAD_BYTES_MAX + 1), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX + 2), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX * 2), HeadTooLarge);
@@ -390,33 +409,33 @@ fn head_limits_are_enforced() {
     check_refused(format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
 
     let most = usize::from(HEAD_LINES_MAX);
-    check(format!("{start}{}\r\n", "A: b\r\n".repeat(most)), reply(204, true, 0));
+    check(format!("{start}{}\r\n", "A: b\r\n".repeat(most)), expected_reply(204, true, 0));
     check_refused(format!("{start}{}\r\n", "A: b\r\n".repeat(most + 1)), HeadTooLarge);
     check_refused(format!("{start}A: b\r\n{}\r\n", " c\r\n".repeat(most)), HeadTooLarge);
     // Each head, interim or final, has its own limit.
     let interim = format!("HTTP/1.1 103 X\r\n{}\r\n", "A: b\r\n".repeat(most));
-    check(format!("{interim}{interim}{}", sized(HEAD_BYTES_MAX)), reply(204, true, 0));
+    check(format!("{interim}{interim}{}", sized(HEAD_BYTES_MAX)), expected_reply(204, true, 0));
 }
 
 #[test]
 fn chunk_framing_limits_are_enforced() {
-    let chunked = with("Transfer-Encoding: chunked\r\n");
+    let chunked = response_with_headers("Transfer-Encoding: chunked\r\n");
     let line = |bytes: usize| format!("{chunked}1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(bytes - "1;\r\n".len()));
-    check(line(CHUNK_LINE_BYTES_MAX), reply(200, true, 1));
+    check(line(CHUNK_LINE_BYTES_MAX), expected_reply(200, true, 1));
     check_refused(line(CHUNK_LINE_BYTES_MAX + 1), BadChunk);
     let zeros = |bytes: usize| format!("{chunked}{}1\r\nx\r\n0\r\n\r\n", "0".repeat(bytes - "1\r\n".len()));
-    check(zeros(CHUNK_LINE_BYTES_MAX), reply(200, true, 1));
+    check(zeros(CHUNK_LINE_BYTES_MAX), expected_reply(200, true, 1));
     check_refused(zeros(CHUNK_LINE_BYTES_MAX + 1), BadChunk);
     let trailers = |bytes: usize| format!("{chunked}0\r\n{}\r\n\r\n", "t".repeat(bytes - "\r\n\r\n".len()));
-    check(trailers(HEAD_BYTES_MAX), reply(200, true, 0));
+    check(trailers(HEAD_BYTES_MAX), expected_reply(200, true, 0));
     check_refused(trailers(HEAD_BYTES_MAX + 1), HeadTooLarge);
     let most = usize::from(HEAD_LINES_MAX);
-    check(format!("{chunked}0\r\n{}\r\n", "A: b\r\n".repeat(most)), reply(200, true, 0));
+    check(format!("{chunked}0\r\n{}\r\n", "A: b\r\n".repeat(most)), expected_reply(200, true, 0));
     check_refused(format!("{chunked}0\r\n{}\r\n", "A: b\r\n".repeat(most + 1)), HeadTooLarge);
 }
 
 #[test]
-fn ends() {
+fn truncated_responses_are_detected() {
     run(b"", false, Outcome::Cut(NothingReceived));
     for input in ["H", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", "HTTP/1.1 204 X\r\n\r"] {
         check_truncated(input);
@@ -433,13 +452,13 @@ fn one_parser_reads_all_responses_of_a_connection() {
         parser.begin(Expect::default());
         assert!(!parser.started());
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
-        let input = with(&format!("Content-Length: {}\r\n", body.len())) + body;
+        let input = response_with_headers(&format!("Content-Length: {}\r\n", body.len())) + body;
         assert_eq!(parser.feed(&input.as_bytes()[..9]), Ok(FeedResult { consumed: 9, content: 0, reply: None }));
         assert!(parser.started());
         let expect = FeedResult {
             consumed: input.len() - 9,
             content: body.len(),
-            reply: Some(reply(200, true, body.len() as u64)),
+            reply: Some(expected_reply(200, true, body.len() as u64)),
         };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
         // Between two responses, a close of the connection belongs to no response, and any received
@@ -454,10 +473,10 @@ fn one_parser_reads_all_responses_of_a_connection() {
         parser.begin(Expect { head_request: true, ..Expect::default() });
         let _ = parser.feed(left_behind.as_bytes());
         parser.begin(Expect::default());
-        let input = with("Content-Length: 1\r\n") + "x";
+        let input = response_with_headers("Content-Length: 1\r\n") + "x";
         assert_eq!(
             parser.feed(input.as_bytes()),
-            Ok(FeedResult { consumed: input.len(), content: 1, reply: Some(reply(200, true, 1)) }),
+            Ok(FeedResult { consumed: input.len(), content: 1, reply: Some(expected_reply(200, true, 1)) }),
             "{left_behind}"
         );
     }
@@ -468,7 +487,7 @@ fn a_large_body_is_counted_and_discarded() {
     let mut parser = ResponseParser::new();
     let megabyte = vec![b'x'; 1 << 20];
     let count = 256;
-    let head = with(&format!("Content-Length: {}\r\n", count << 20));
+    let head = response_with_headers(&format!("Content-Length: {}\r\n", count << 20));
     assert_eq!(parser.feed(head.as_bytes()), Ok(FeedResult { consumed: head.len(), content: 0, reply: None }));
     let mut last = None;
     for _ in 0..count {
@@ -476,7 +495,7 @@ fn a_large_body_is_counted_and_discarded() {
         assert_eq!(fed.consumed, megabyte.len());
         assert_eq!(last.replace(fed.reply).flatten(), None);
     }
-    assert_eq!(last.flatten(), Some(reply(200, true, count << 20)));
+    assert_eq!(last.flatten(), Some(expected_reply(200, true, count << 20)));
 }
 
 #[test]

@@ -40,7 +40,12 @@ type Wire<'a> = &'a mut dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>;
 
 /// Sends a question from the client and an answer from the server. `wire` splits or damages the
 /// server's bytes. Returns the text that the client received, and the client's TLS session.
-fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(Vec<u8>, Session), TlsFailure> {
+fn exchange_over_tls(
+    client: &Client,
+    question: &[u8],
+    answer: &[u8],
+    wire: Wire,
+) -> Result<(Vec<u8>, Session), TlsFailure> {
     let mut session = client.session()?;
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
     let (mut heard, mut plain, mut asked) = (Vec::new(), Vec::new(), 0);
@@ -85,7 +90,7 @@ fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(
     Err(TlsFailure::Closed)
 }
 
-fn whole(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+fn bytes_in_one_piece(bytes: Vec<u8>) -> Vec<Vec<u8>> {
     vec![bytes]
 }
 
@@ -95,16 +100,17 @@ fn tls_text_is_equal_in_any_split() {
     let question = vec![b'q'; 200_000];
     let answer: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     for size in [1, 2, 3, 5, 7, 64, 1000, 4096, 16_389, 1 << 20] {
-        let (text, session) =
-            talk(&client, &question, &answer, &mut |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect())
-                .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
+        let (text, session) = exchange_over_tls(&client, &question, &answer, &mut |bytes| {
+            bytes.chunks(size).map(<[u8]>::to_vec).collect()
+        })
+        .unwrap_or_else(|reason| panic!("pieces of {size}: {reason:?}"));
         assert!(text == answer, "pieces of {size}");
         assert_eq!(session.alpn_protocol(), Some(&b"http/1.1"[..]));
     }
     let seed = crate::seed();
     let mut rng = Rng::new(seed);
     for _ in 0..20 {
-        let (text, _) = talk(&client, b"q", &answer[..5_000], &mut |mut bytes| {
+        let (text, _) = exchange_over_tls(&client, b"q", &answer[..5_000], &mut |mut bytes| {
             let mut pieces = Vec::new();
             while !bytes.is_empty() {
                 let rest = bytes.split_off((1 + rng.below(400) as usize).min(bytes.len()));
@@ -126,7 +132,7 @@ fn damaged_tls_records_fail_with_a_reason() {
     for _ in 0..300 {
         let (flight, at, bit) = (rng.below(4), rng.below(4_000) as usize, 1u8 << rng.below(8));
         let mut number = 0;
-        let talked = talk(&client, b"q", &answer, &mut |mut bytes| {
+        let talked = exchange_over_tls(&client, b"q", &answer, &mut |mut bytes| {
             if number == flight && !bytes.is_empty() {
                 let at = at % bytes.len();
                 bytes[at] ^= bit;
@@ -178,11 +184,17 @@ fn any_tls_server_bytes_fail_with_a_reason() {
 fn tls_sessions_resume_only_on_request() {
     for (resume, expect) in [(true, [false, true, true]), (false, [false; 3])] {
         let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
-        let resumed = [0; 3].map(|_| talk(&client, b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
+        let resumed = [0; 3]
+            .map(|_| exchange_over_tls(&client, b"q", b"a", &mut bytes_in_one_piece).expect("a talk").1.is_resumed());
         assert_eq!(resumed, expect);
         // The client that `for_thread` makes for another thread begins without stored TLS sessions,
         // so its first handshake resumes no session.
-        assert!(!talk(&client.for_thread(), b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
+        assert!(
+            !exchange_over_tls(&client.for_thread(), b"q", b"a", &mut bytes_in_one_piece)
+                .expect("a talk")
+                .1
+                .is_resumed()
+        );
     }
 }
 
@@ -197,7 +209,7 @@ fn certificates_are_verified_before_anything_is_sent() {
         (name("127.0.0.1"), Some(TlsFailure::WrongName)),
         (TlsSpec { alpn: vec!["nonsense".into()], ..spec() }, Some(TlsFailure::NothingInCommon)),
     ] {
-        let talked = talk(&Client::new(&spec).expect("a client"), b"q", b"a", &mut whole);
+        let talked = exchange_over_tls(&Client::new(&spec).expect("a client"), b"q", b"a", &mut bytes_in_one_piece);
         match expect {
             None => assert!(talked.is_ok(), "{}", spec.server_name),
             // The server runs in the test's process, so the server's own protocol error

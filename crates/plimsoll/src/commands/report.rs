@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Writes the report. Returns the exit code.
 pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
-    let format = format(args)?;
+    let format = report_format(args)?;
     if args.chart.is_some() && !matches!(format, ReportFormat::Svg | ReportFormat::Png) {
         return Err(Failure::usage("--chart: only svg and png show one chart; add --format svg or png"));
     }
@@ -72,7 +72,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the format of the report: as the flag says, or by the suffix of the output file.
-fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
+fn report_format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     let suffix = args.output.as_ref().and_then(|path| path.extension()).map(|s| s.to_string_lossy().to_lowercase());
     let named = match suffix.as_deref() {
         Some("html" | "htm") => Some(ReportFormat::Html),

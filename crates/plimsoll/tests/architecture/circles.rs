@@ -23,13 +23,13 @@ pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 pub fn uses(files: &[File]) -> Vec<Uses> {
     let modules: BTreeMap<&[String], usize> =
         files.iter().enumerate().map(|(number, file)| (&file.module[..], number)).collect();
-    let named: Vec<Vec<Named>> = files.iter().map(names).collect();
-    let counts: Vec<BTreeMap<String, usize>> = files.iter().map(counts).collect();
+    let named: Vec<Vec<Named>> = files.iter().map(find_paths).collect();
+    let counts: Vec<BTreeMap<String, usize>> = files.iter().map(count_words).collect();
     let crate_files = Crate { files, modules, named: &named };
     let mut all = vec![Uses::new(); files.len()];
     for (number, file) in files.iter().enumerate() {
         for one in &named[number] {
-            let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
+            let Some((target, word)) = crate_files.resolve_path(number, &one.path, 0) else { continue };
             // If a file names an item of its child module in `pub use` and nowhere else, the file
             // re-exports the item, but does not use it.
             let imported_name = one.imported_name.as_deref().unwrap_or_default();
@@ -54,7 +54,7 @@ struct Crate<'a> {
 
 impl Crate<'_> {
     /// Returns the number of the file that declares the item of a path, and the item's name.
-    fn resolve(&self, from: usize, path: &[String], depth: usize) -> Option<(usize, String)> {
+    fn resolve_path(&self, from: usize, path: &[String], depth: usize) -> Option<(usize, String)> {
         let mut module = self.files[from].module.clone();
         let mut rest = path;
         match &*path[0] {
@@ -84,14 +84,14 @@ impl Crate<'_> {
         match passed_on {
             // The module's file imports the name from another crate, or re-exports the name from a
             // further file.
-            Some(named) if depth < 8 => self.resolve(number, &named.path, depth + 1),
+            Some(named) if depth < 8 => self.resolve_path(number, &named.path, depth + 1),
             _ => Some((number, word)),
         }
     }
 }
 
 /// Counts how often each word occurs in a file's code.
-fn counts(file: &File) -> BTreeMap<String, usize> {
+fn count_words(file: &File) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for (_, word) in words(&file.code.chars().collect::<Vec<_>>()) {
         *counts.entry(word).or_default() += 1;
@@ -101,14 +101,14 @@ fn counts(file: &File) -> BTreeMap<String, usize> {
 
 /// Returns all paths in a file's code: the paths of `use` declarations, and paths that begin at a
 /// module.
-fn names(file: &File) -> Vec<Named> {
+fn find_paths(file: &File) -> Vec<Named> {
     let words: Vec<String> = words(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
     let (mut named, mut at) = (Vec::new(), 0);
     while at < words.len() {
         // `use<'a>` in a bound names no path.
         if words[at] == "use" && words.get(at + 1).is_some_and(|next| next != "<") {
             let public = at > 0 && (words[at - 1] == "pub" || words[at - 1] == ")");
-            at = tree(&words, at + 1, &[], public, &mut named);
+            at = parse_use_branch(&words, at + 1, &[], public, &mut named);
             continue;
         }
         let begins = words.get(at + 1).is_some_and(|next| next == "::") && (at == 0 || words[at - 1] != "::");
@@ -126,7 +126,7 @@ fn names(file: &File) -> Vec<Named> {
 }
 
 /// Parses one branch of a `use` declaration. Returns the index of the word after the branch.
-fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
+fn parse_use_branch(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
     let mut path = above.to_vec();
     while at < words.len() {
         match &*words[at] {
@@ -134,7 +134,7 @@ fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: 
             "{" => {
                 at += 1;
                 while words[at] != "}" {
-                    at = tree(words, at, &path, public, named);
+                    at = parse_use_branch(words, at, &path, public, named);
                     at += usize::from(words[at] == ",");
                 }
                 return at + 1;

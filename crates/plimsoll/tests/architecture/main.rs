@@ -72,15 +72,15 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ),
 ];
 
-fn crates() -> PathBuf {
+fn crates_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates folder").to_owned()
 }
 
 /// Returns the source files of a crate, without files that only tests use. All tests share the
 /// files, because parsing takes most of their time.
-fn sources(name: &str) -> &'static [File] {
+fn crate_sources(name: &str) -> &'static [File] {
     static PARSED: LazyLock<BTreeMap<&str, Vec<File>>> = LazyLock::new(|| {
-        ARROWS.iter().map(|(name, _)| (*name, rust::files(&crates().join(name).join("src")))).collect()
+        ARROWS.iter().map(|(name, _)| (*name, rust::files(&crates_folder().join(name).join("src")))).collect()
     });
     let files = &PARSED[name];
     assert!(!files.is_empty(), "the sources of {name} were found");
@@ -90,7 +90,7 @@ fn sources(name: &str) -> &'static [File] {
 #[test]
 fn crates_depend_only_in_the_allowed_direction() {
     for (name, allowed) in ARROWS {
-        let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).expect(name);
+        let manifest = std::fs::read_to_string(crates_folder().join(name).join("Cargo.toml")).expect(name);
         let dependencies = manifest.split("[dependencies]").nth(1).expect(name);
         let dependencies = dependencies.split("\n[").next().expect(name);
         for line in dependencies.lines().filter(|line| line.starts_with("plimsoll-")) {
@@ -98,7 +98,7 @@ fn crates_depend_only_in_the_allowed_direction() {
             assert!(allowed.contains(&dependency), "{name} must not know {dependency}");
         }
     }
-    let folders = std::fs::read_dir(crates()).expect("the crates folder").count();
+    let folders = std::fs::read_dir(crates_folder()).expect("the crates folder").count();
     assert_eq!(folders, ARROWS.len(), "a new crate belongs into ARCHITECTURE.md and into this test");
 }
 
@@ -136,7 +136,7 @@ fn each_crate_uses_only_allowed_facilities() {
     ];
     for (name, _) in ARROWS {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
-        for file in sources(name) {
+        for file in crate_sources(name) {
             for word in &words {
                 // One unsafe line is allowed, which creates a Lua state with all libraries. The
                 // reason for the unsafe line stands next to that line in state.rs.
@@ -170,7 +170,7 @@ fn only_allowed_crates_name_flags() {
     for name in
         ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-traffic"]
     {
-        for file in sources(name) {
+        for file in crate_sources(name) {
             let string = file.strings.iter().find(|string| names_a_flag(&string.1));
             assert!(string.is_none(), "{}:{} names a flag", file.path.display(), string.map_or(0, |string| string.0));
         }
@@ -182,7 +182,7 @@ fn only_allowed_crates_name_flags() {
 fn type_names_are_unique() {
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, _) in ARROWS {
-        for file in sources(name) {
+        for file in crate_sources(name) {
             for (number, line) in file.code.lines().enumerate() {
                 for pair in words(&line.chars().collect::<Vec<_>>()).windows(2) {
                     let [(_, keyword), (_, word)] = pair else { continue };
@@ -208,11 +208,11 @@ fn type_names_are_unique() {
 fn files_have_no_circular_uses() {
     let mut found = Vec::new();
     for (name, _) in ARROWS {
-        let files = sources(name);
+        let files = crate_sources(name);
         let uses = circles::uses(files);
         let uses_count: usize = uses.iter().map(BTreeMap::len).sum();
         assert!(files.len() == 1 || uses_count > files.len() / 2, "the uses of {name} were found");
-        let source = crates().join(name).join("src");
+        let source = crates_folder().join(name).join("src");
         let shown = |number: usize| {
             let path = files[number].path.strip_prefix(&source).expect("a file of the crate");
             path.to_string_lossy().into_owned()
@@ -239,8 +239,8 @@ fn cargo_run_starts_plimsoll() {
         let text = std::fs::read_to_string(&manifest).expect("a manifest");
         text.lines().filter(|line| line.starts_with("default-run")).map(str::to_owned).collect::<Vec<_>>()
     };
-    let folders = std::fs::read_dir(crates()).expect("the crates folder").flatten().map(|entry| entry.path());
-    let all = folders.chain([crates().parent().expect("the root").join("bench")]);
+    let folders = std::fs::read_dir(crates_folder()).expect("the crates folder").flatten().map(|entry| entry.path());
+    let all = folders.chain([crates_folder().parent().expect("the root").join("bench")]);
     let names: Vec<String> = all.flat_map(|folder| named(folder.join("Cargo.toml"))).collect();
     assert_eq!(names, ["default-run = \"plimsoll\""]);
 }

@@ -23,11 +23,11 @@ pub struct File {
 pub fn files(source: &Path) -> Vec<File> {
     let root = ["lib.rs", "main.rs"].into_iter().map(|name| source.join(name)).find(|path| path.exists());
     let mut files = Vec::new();
-    follow(&root.expect("a crate's root"), Vec::new(), &mut files);
+    read_module_tree(&root.expect("a crate's root"), Vec::new(), &mut files);
     files
 }
 
-fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
+fn read_module_tree(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = File::read(path.to_owned(), module, &text);
     // The child modules of a root or mod.rs are files in the same folder. The child modules of any
@@ -40,7 +40,7 @@ fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     for child in &file.children {
         let flat = folder.join(format!("{child}.rs"));
         let path = if flat.exists() { flat } else { folder.join(child).join("mod.rs") };
-        follow(&path, [&file.module[..], std::slice::from_ref(child)].concat(), files);
+        read_module_tree(&path, [&file.module[..], std::slice::from_ref(child)].concat(), files);
     }
     files.push(file);
 }

@@ -8,12 +8,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn script(name: &str) -> String {
+fn ci_script_path(name: &str) -> String {
     format!("{}/../../ci/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-fn action(out: &Path, variables: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(script("plimsoll.sh"));
+fn run_ci_action(out: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(ci_script_path("plimsoll.sh"));
     command.current_dir(out).env("OUT", out.join("out")).env("PLIMSOLL", env!("CARGO_BIN_EXE_plimsoll"));
     command.env("GITHUB_STEP_SUMMARY", out.join("summary")).env("GITHUB_OUTPUT", out.join("outputs"));
     command.envs(variables.iter().copied()).output().expect("bash")
@@ -26,7 +26,7 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     let args = format!("-c 2 -d 500ms -H 'X-Words: a b' '{}/bytes/10'", server.url);
     let baseline = out.join("old.plimsoll").display().to_string();
     let run = [("COMMAND", "run"), ("ARGS", args.as_str()), ("SLO", "p99<=5s")];
-    let done = action(&out, &[&run[..], &[("BASELINE", &baseline)]].concat());
+    let done = run_ci_action(&out, &[&run[..], &[("BASELINE", &baseline)]].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let read = |name: &str| std::fs::read_to_string(out.join(name)).expect(name);
     assert!(read("out/junit.xml").contains("<testcase") && read("out/page.html").contains("<html"));
@@ -36,7 +36,7 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     // On a busy machine the load may be void (without information about the server), so that
     // conditions about response times cannot be decided.
     let gate = [("BASELINE", baseline.as_str()), ("FAIL_IF", "p99>1us"), ("ON_INCONCLUSIVE", "fail")];
-    let done = action(&out, &[&run[..], &gate].concat());
+    let done = run_ci_action(&out, &[&run[..], &gate].concat());
     assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
 }
@@ -60,7 +60,7 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
     ] {
         let out = folder("action-outcome");
         let variables = [("COMMAND", "run"), ("ARGS", args.as_str()), ("FAIL_IF", gate), ("ON_INCONCLUSIVE", chosen)];
-        let done = action(&out, &variables);
+        let done = run_ci_action(&out, &variables);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.code(), Some(code), "{gate} {chosen}: {said}");
         let read = |name: &str| std::fs::read_to_string(out.join(name)).expect(name);
@@ -115,12 +115,13 @@ fn the_action_installs_and_uses_a_package() {
     for package in [deb, wheel] {
         let _ = std::fs::remove_file(out.join("used"));
         let version = package.display().to_string();
-        let done = action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", &version), ("PLIMSOLL", "false")]);
+        let done =
+            run_ci_action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", &version), ("PLIMSOLL", "false")]);
         assert!(done.status.success(), "{version}: {}", String::from_utf8_lossy(&done.stderr));
         let used = std::fs::read_to_string(out.join("used")).expect("it was used");
         assert!(used.lines().all(|path| !Path::new(path).exists()), "nothing of it is left: {used}");
     }
-    let done = action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", "nowhere.whl")]);
+    let done = run_ci_action(&out, &[("COMMAND", "run"), ("ARGS", &args), ("VERSION", "nowhere.whl")]);
     assert_eq!(done.status.code(), Some(2));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(said.contains("version 'nowhere.whl' cannot be installed: give"), "{said}");
@@ -129,13 +130,13 @@ fn the_action_installs_and_uses_a_package() {
 #[test]
 fn action_inputs_are_never_executed() {
     let out = folder("action-words");
-    let done = action(&out, &[("COMMAND", "run"), ("ARGS", "-n 1 '$(touch made)' `touch made` ; touch made")]);
+    let done = run_ci_action(&out, &[("COMMAND", "run"), ("ARGS", "-n 1 '$(touch made)' `touch made` ; touch made")]);
     assert_eq!(done.status.code(), Some(2));
     assert!(!out.join("made").exists());
     assert!(std::fs::read_to_string(out.join("out/summary.md")).expect("written").contains("exit code 2"));
-    let done = action(&out, &[("COMMAND", "rm"), ("ARGS", "x")]);
+    let done = run_ci_action(&out, &[("COMMAND", "rm"), ("ARGS", "x")]);
     assert_eq!(done.status.code(), Some(2));
-    let done = action(&out, &[("COMMAND", "run"), ("ARGS", "'open")]);
+    let done = run_ci_action(&out, &[("COMMAND", "run"), ("ARGS", "'open")]);
     assert_eq!(done.status.code(), Some(2));
 }
 
@@ -157,7 +158,7 @@ fn a_pull_request_has_one_comment() {
     let post = |listed: &str, file: &str, number: &str| {
         std::fs::write(out.join("listed"), listed).expect("written");
         let _ = std::fs::remove_file(out.join("calls"));
-        let mut command = Command::new(script("comment.sh"));
+        let mut command = Command::new(ci_script_path("comment.sh"));
         command.arg(file).current_dir(&out).env("PATH", &path).env("GH_REPO", "o/n").env("PULL_REQUEST", number);
         let code = command.output().expect("bash").status.code();
         (code, std::fs::read_to_string(out.join("calls")).unwrap_or_default())

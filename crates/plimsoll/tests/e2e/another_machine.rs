@@ -50,7 +50,7 @@ impl Machine {
     }
 
     /// Returns the id of the process on the simulated machine that has `word` among its arguments.
-    fn process(&self, word: &str) -> Option<u32> {
+    fn find_process_id(&self, word: &str) -> Option<u32> {
         let own = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).ok()?;
         let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let is_it = |pid: &u32| {
@@ -148,7 +148,7 @@ impl Pair {
         let started = server.command(sshd).args(["-D", "-e", "-f", &at("config")]).stderr(log).spawn();
         let pair = Pair { load, server, folder: folder.clone(), sshd: started.expect("sshd starts") };
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !pair.ssh("true").is_ok_and(|status| status.success()) {
+        while !pair.run_over_ssh("true").is_ok_and(|status| status.success()) {
             assert!(Instant::now() < deadline, "{}", fs::read_to_string(at("sshd.log")).unwrap_or_default());
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -156,7 +156,7 @@ impl Pair {
     }
 
     /// Returns the `ssh` command with the test's keys.
-    fn login(&self) -> String {
+    fn ssh_command_line(&self) -> String {
         let at = |name: &str| self.folder.join(name).display().to_string();
         format!(
             "ssh -F none -oBatchMode=yes -oStrictHostKeyChecking=accept-new -oLogLevel=ERROR -oUserKnownHostsFile={} -i {} -T",
@@ -165,8 +165,8 @@ impl Pair {
         )
     }
 
-    fn ssh(&self, line: &str) -> std::io::Result<std::process::ExitStatus> {
-        let whole = format!("{} -p {SSH_PORT} {SERVER} {line}", self.login());
+    fn run_over_ssh(&self, line: &str) -> std::io::Result<std::process::ExitStatus> {
+        let whole = format!("{} -p {SSH_PORT} {SERVER} {line}", self.ssh_command_line());
         self.load.command("sh").args(["-c", &whole]).stderr(Stdio::null()).status()
     }
 
@@ -187,18 +187,18 @@ impl Pair {
     }
 
     /// Returns the flag that makes plimsoll measure the server's machine.
-    fn watch() -> String {
+    fn watch_flag() -> String {
         format!("--watch=ssh://{SERVER}:{SSH_PORT}")
     }
 
     /// Starts plimsoll on the machine that generates the load.
     fn start_plimsoll(&self, words: &[&str]) -> Child {
         let mut command = self.load.command(env!("CARGO_BIN_EXE_plimsoll"));
-        command.env("PLIMSOLL_SSH", self.login()).current_dir(&self.folder).stdin(Stdio::null());
+        command.env("PLIMSOLL_SSH", self.ssh_command_line()).current_dir(&self.folder).stdin(Stdio::null());
         command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
     }
 
-    fn plimsoll(&self, words: &[&str]) -> crate::test_support::Done {
+    fn run_plimsoll(&self, words: &[&str]) -> crate::test_support::Done {
         finish(self.start_plimsoll(words))
     }
 }
@@ -293,15 +293,15 @@ fn a_remote_server_is_read_like_a_local_server() {
     let url = server.url.as_str();
     let load = ["run", url, "--rate", "100", "--json", "--quiet", "-d"];
     // Without --watch, plimsoll has no figures of the server.
-    let blind = pair.plimsoll(&[&load[..], &["2s"]].concat());
+    let blind = pair.run_plimsoll(&[&load[..], &["2s"]].concat());
     assert_eq!(blind.code, 0, "{}", blind.stderr);
     let document = blind.json();
     assert!(server_of(&document)["cpu_us_per_request"].is_null(), "{:#}", server_of(&document));
     let reason = server_of(&document)["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("--watch ssh://HOST"), "{reason}");
     // With --watch, plimsoll has all figures of the server.
-    let watch = Pair::watch();
-    let done = pair.plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
+    let watch = Pair::watch_flag();
+    let done = pair.run_plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let seen = server_of(&document);
@@ -315,19 +315,19 @@ fn a_remote_server_is_read_like_a_local_server() {
     }
     // The server's readings are converted to the clock of the machine that generates the load, so
     // the times of the readings lie within the load.
-    let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
+    let rows = pair.run_plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
     let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
     let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
     assert!(times.len() > 15 && times.iter().all(|at_s| (-2.0..40.0).contains(at_s)), "{times:?}");
     let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
-    let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
+    let shown = pair.run_plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
     assert!(shown.contains(&format!("on {SERVER}:{SSH_PORT}")), "{shown}");
     // plimsoll finds the same server if `--watch-copy` copies plimsoll to the server's machine.
     fs::remove_file(pair.folder.join("bin/plimsoll")).expect("removed");
-    let bare = pair.plimsoll(&[&load[..], &["1s", &watch]].concat());
+    let bare = pair.run_plimsoll(&[&load[..], &["1s", &watch]].concat());
     assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
-    let copied = pair.plimsoll(&[&load[..], &["2s", &watch, "--watch-copy"]].concat());
+    let copied = pair.run_plimsoll(&[&load[..], &["2s", &watch, "--watch-copy"]].concat());
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
@@ -346,7 +346,7 @@ fn a_watched_server_has_the_same_series_as_a_local_server() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(POOLED);
     let words = ["--rate", "40", "-d", "10s", "--json", "--quiet"];
-    let watched = pair.plimsoll(&[&["run", &server.url, &Pair::watch()][..], &words].concat());
+    let watched = pair.run_plimsoll(&[&["run", &server.url, &Pair::watch_flag()][..], &words].concat());
     assert_eq!(watched.code, 0, "{}", watched.stderr);
     let mut command = pair.server.command(env!("CARGO_BIN_EXE_plimsoll"));
     command.current_dir(&pair.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -362,11 +362,11 @@ fn a_watched_server_has_the_same_series_as_a_local_server() {
 fn a_lost_watcher_leaves_a_gap() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(BUSY);
-    let watch = Pair::watch();
+    let watch = Pair::watch_flag();
     let words = ["sweep", &server.url, "-c", "1,2", "--for", "4s", "--json", &watch, "--name", "lost", "--dir", "."];
     let child = pair.start_plimsoll(&words);
     std::thread::sleep(Duration::from_secs(6));
-    signal(pair.server.process("--watch-only").expect("an agent"), "KILL");
+    signal(pair.server.find_process_id("--watch-only").expect("an agent"), "KILL");
     let done = finish(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
@@ -389,7 +389,7 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
     let Some(pair) = Pair::start() else { return };
     let (a, b) = (pair.serve(BUSY), pair.serve(&BUSY.replace("0.002", "0.003")));
     let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
-    let done = pair.plimsoll(&[&words[..], &[&Pair::watch()]].concat());
+    let done = pair.run_plimsoll(&[&words[..], &[&Pair::watch_flag()]].concat());
     let document = done.json();
     // The true difference in CPU time between the two servers is 50 %. On a noisy machine the
     // measured difference may be smaller, but never reversed.
@@ -399,13 +399,13 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
         done.stdout,
         done.stderr
     );
-    let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
+    let builds = pair.run_plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch_flag()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
 }
 
 /// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name a
 /// cause.
-fn cause(done: &crate::test_support::Done) -> (String, bool) {
+fn explained_cause(done: &crate::test_support::Done) -> (String, bool) {
     let document = done.json();
     let warnings = document["warnings"].to_string();
     let hindered = warnings.contains("disturbed") || document["cause"] == "client";
@@ -418,8 +418,8 @@ fn explain_names_the_same_cause_for_a_remote_server() {
     let server = pair.serve(POOLED);
     let mut told = Vec::new();
     let named = (0..3).any(|_| {
-        let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch()];
-        let (named, hindered) = cause(&pair.plimsoll(&words));
+        let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch_flag()];
+        let (named, hindered) = explained_cause(&pair.run_plimsoll(&words));
         // Beside other programs, the cores can be the bottleneck; the warnings then say so.
         let is_cores = hindered && named == "cpu";
         assert!(is_cores || ["pool", "neighbour", "client", "unknown"].contains(&named.as_str()), "{named}");

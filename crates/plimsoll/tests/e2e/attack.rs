@@ -18,7 +18,7 @@ const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 /// allowance for a busy machine.
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(4);
 
-fn written(name: &str, file: &str, text: &str) -> String {
+fn write_file(name: &str, file: &str, text: &str) -> String {
     let path = place(name, file);
     std::fs::write(&path, text).expect("written");
     path
@@ -26,7 +26,7 @@ fn written(name: &str, file: &str, text: &str) -> String {
 
 /// Starts a server that sends the response `answer` to every request. Returns the server's address,
 /// and the first lines of the requests.
-fn answering(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
+fn start_fixed_response_server(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -54,7 +54,7 @@ fn import_prints_and_writes_the_same() {
     let har = r#"{"log":{"entries":[{"startedDateTime":"2024-01-01T00:00:00Z","time":1,"request":{"method":"POST",
         "url":"http://127.0.0.1:1/a","headers":[],"postData":{"mimeType":"text/plain",
         "text":"zero\u200bwidth, soft\u00adhyphen, \u202eturned \ud83d\ude00 \u001b[2J"}},"response":{"status":200,"headers":[]}}]}}"#;
-    let source = written("import-stdout", "x.har", har);
+    let source = write_file("import-stdout", "x.har", har);
     let output = place("import-stdout", "x.toml");
     let printed = plimsoll(&["import", "har", &source]);
     let written = plimsoll(&["import", "har", &source, "-o", &output]);
@@ -71,13 +71,13 @@ fn regular_expressions_of_a_file_have_a_memory_budget() {
     };
     let file = |requests: Vec<String>| format!("base = \"http://127.0.0.1:1\"\n{}", requests.concat());
     let many =
-        written("patterns", "many.toml", &file((0..2_000).map(|n| request(n, &format!("\\w{{60}}{n}"))).collect()));
+        write_file("patterns", "many.toml", &file((0..2_000).map(|n| request(n, &format!("\\w{{60}}{n}"))).collect()));
     let began = Instant::now();
     let done = plimsoll(&["check", "-f", &many]);
     assert_eq!(done.code, 2, "{}", done.stdout);
     assert!(done.stderr.contains("more than 64 MiB together"), "{}", done.stderr);
     // A regular expression that occurs in many requests is compiled only once.
-    let same = written("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
+    let same = write_file("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
     let done = plimsoll(&["check", "-f", &same]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
@@ -100,7 +100,7 @@ fn script_output_does_not_mix_with_the_document() {
     let url = format!("{}/bytes/1", server.url);
     let script = "print('hello'); io.write('there\\n'); os.execute('echo child')\n\
                   function done() io.stdout:write('done\\n') end";
-    let script = written("prints", "prints.lua", script);
+    let script = write_file("prints", "prints.lua", script);
     let done = plimsoll(&["run", "--json", "-q", "-n", "5", "-c", "1", "--lua", &script, &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(done.json()["ledger"]["succeeded"], 5);
@@ -119,7 +119,7 @@ fn a_script_that_exits_does_not_pass_a_gate() {
         "os.exit()",
         "function init() os.exit(true) end",
     ] {
-        let script = written("exits", "exits.lua", hook);
+        let script = write_file("exits", "exits.lua", hook);
         let done =
             plimsoll(&["run", "-q", "-n", "50", "-c", "1", "--fail-if", "errors>0%", "--lua", &script, &server.url]);
         assert!(done.code == 1 || done.code == 2, "{hook}: {} {}", done.code, done.stderr);
@@ -158,7 +158,7 @@ fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) 
 #[test]
 fn a_signal_ends_a_command_at_any_point() {
     let server = baseline(1);
-    let script = written("endless", "endless.lua", "function request() while true do end end");
+    let script = write_file("endless", "endless.lua", "function request() while true do end end");
     let fifo = place("fifo", "run.plimsoll");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
@@ -245,7 +245,7 @@ fn output_does_not_follow_symbolic_links() {
 #[test]
 fn pprof_and_metrics_requests_go_to_the_load_target() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    let ((named, heard), (load, _)) = (answering(ok), answering(ok));
+    let ((named, heard), (load, _)) = (start_fixed_response_server(ok), start_fixed_response_server(ok));
     let url = format!("http://u:{KEY}@{named}/");
     for flag in ["--pprof=auto", "--metrics=auto"] {
         let run = ["run", "-n", "3", "-c", "1", "-q", "--pprof-seconds", "1", "--connect-to", &load, flag, &url];
@@ -282,7 +282,7 @@ fn error_messages_contain_no_secret() {
 fn failed_responses_are_redacted_unless_requested() {
     let body = format!("{{\"error\":\"no such key\",\"key\":\"{KEY}\",\"invite\":\"A1B2-C3D4-E5F6\"}}");
     let head = format!("HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    let (address, _) = answering(&format!("{head}{body}"));
+    let (address, _) = start_fixed_response_server(&format!("{head}{body}"));
     let url = format!("http://{address}/");
     let file = place("failed", "run.plimsoll");
     let run = ["run", "-n", "3", "-c", "1", "--json", "-o", &file];
@@ -307,7 +307,7 @@ fn unparsed_log_lines_are_not_repeated() {
         "10.0.0.1 - - [12/Mar/2024:10:00:00 +0000] \"GET /items/1 HTTP/1.1\" 200 5 \"-\" \"ua\"\n\
          password={KEY} Authorization: Bearer 8f14e45fceea167a5a36dedd4bea2543\n"
     );
-    let log = written("unparsed", "u.log", &log);
+    let log = write_file("unparsed", "u.log", &log);
     let page = place("unparsed", "page.html");
     for arguments in [&["traffic", &log][..], &["traffic", "--json", &log], &["traffic", "-o", &page, &log]] {
         let done = plimsoll(arguments);

@@ -95,11 +95,11 @@ impl Browser {
 
     /// Sends a command and returns its result. Panics on an error.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
-        self.request(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+        self.send_command(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
     /// Sends a command and returns its result, or the browser's error.
-    fn request(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
+    fn send_command(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
         let mut command = json!({ "id": id, "method": method, "params": parameters });
@@ -162,7 +162,7 @@ impl Browser {
         let until = Instant::now() + PATIENCE;
         loop {
             let parameters = json!({ "expression": expression, "returnByValue": true });
-            if self.request("Runtime.evaluate", parameters).is_ok_and(|it| it["result"]["value"] == true) {
+            if self.send_command("Runtime.evaluate", parameters).is_ok_and(|it| it["result"]["value"] == true) {
                 return;
             }
             assert!(Instant::now() < until, "{what}: waited too long; {}", self.value("document.body.innerText"));

@@ -6,19 +6,19 @@ use crate::test_support::{command, finish, folder, number, plimsoll, signal};
 use std::process::{Child, Stdio};
 
 /// Whether any process has this text in its arguments.
-fn runs(mark: &str) -> bool {
+fn has_process_with_argument(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes
         .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
         .any(|line| String::from_utf8_lossy(&line).split('\0').any(|word| word.contains(mark)))
 }
 
-fn listens(port: u16) -> bool {
+fn is_port_listening(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
 /// Starts a comparison of builds whose processes leave their session and ignore SIGTERM.
-fn comparison(port: u16) -> Child {
+fn start_build_comparison(port: u16) -> Child {
     let astray = format!("(setsid sleep 10{port} &); (trap '' TERM HUP; sleep 10{port}) & {}", build(port, "a"));
     let url = format!("http://127.0.0.1:{port}/delay/2");
     command(&["prove", "--a", &astray, "--b", &astray, &url, "-c", "2", "--for", "2s", "--warmup", "0s", "--quiet"])
@@ -43,14 +43,16 @@ fn no_build_outlives_plimsoll() {
     let names = ["KILL", "HUP", "QUIT", "TERM", "USR1", "USR2"];
     for name in names.into_iter().filter(|name| *name != "HUP" || !ignores_hup()) {
         let port = free_port();
-        let child = comparison(port);
-        wait_for("a build answers", || listens(port));
+        let child = start_build_comparison(port);
+        wait_for("a build answers", || is_port_listening(port));
         signal(child.id(), name);
         let done = finish(child);
         let asks = ["HUP", "QUIT", "TERM"].contains(&name);
         let code = if name == "HUP" { 129 } else { 130 };
         assert_eq!(done.code, if asks { code } else { -1 }, "{name}: {}", done.stderr);
-        wait_for(&format!("{name}: nothing of the build is left"), || !is_build_running(port) && !listens(port));
+        wait_for(&format!("{name}: nothing of the build is left"), || {
+            !is_build_running(port) && !is_port_listening(port)
+        });
         // A command that was interrupted before any measurement reports the interrupt and gives no
         // verdict.
         assert!(
@@ -88,15 +90,15 @@ fn the_demo_server_ends_with_the_demo() {
 #[test]
 fn a_killed_keeper_leaves_no_process() {
     let port = free_port();
-    let child = comparison(port);
-    wait_for("a build answers", || listens(port));
+    let child = start_build_comparison(port);
+    wait_for("a build answers", || is_port_listening(port));
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).expect("children");
     for keeper in children.split_whitespace() {
         signal(keeper.parse().expect("a number"), "KILL");
     }
     let done = finish(child);
     assert!(done.code > 0 && (done.stdout + &done.stderr).contains("signal 9"));
-    assert!(!is_build_running(port) && !listens(port));
+    assert!(!is_build_running(port) && !is_port_listening(port));
 }
 
 /// Checks that a port is free before the next build begins. The test uses three kinds of servers
@@ -118,7 +120,10 @@ fn a_port_is_free_before_the_next_build_starts() {
         let done = plimsoll(&[&sides[..], &load[..]].concat());
         assert_eq!(done.code, 3, "{a}, {b}: {}", done.stderr);
         assert_eq!(number(&done.json(), "blocks"), 2.0, "{a}, {b}: {}", done.stdout);
-        assert!(!runs(&program.to_string()) && !listens(port), "{a}, {b}: something is left");
+        assert!(
+            !has_process_with_argument(&program.to_string()) && !is_port_listening(port),
+            "{a}, {b}: something is left"
+        );
     }
 }
 

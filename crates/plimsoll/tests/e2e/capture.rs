@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
@@ -43,7 +43,8 @@ fn a_run_stores_profiles_beside_its_file() {
     let go = go_server();
     let file = folder("capture").join("api.plimsoll");
     let url = format!("{}/?key=s3cret", go.url);
-    let arguments = ["run", "--rate", "400", "-d", "1s", "--pprof", "auto", "--pprof-seconds", "1", "-o", text(&file)];
+    let arguments =
+        ["run", "--rate", "400", "-d", "1s", "--pprof", "auto", "--pprof-seconds", "1", "-o", path_text(&file)];
     let done = plimsoll(&[&arguments[..], &["--json", &url]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
@@ -53,14 +54,14 @@ fn a_run_stores_profiles_beside_its_file() {
     // Profiles do not change the figures of the run itself.
     assert!((number(&document, "requests") - 400.0).abs() < 40.0, "{document:#}");
     // `show` computes the same profile results from the files.
-    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
-    let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
+    let shown = plimsoll(&["show", "-v", path_text(&file)]).stdout;
     assert!(shown.contains("cost of profiling") && shown.contains("CPU per request, with callees"), "{shown}");
     // The page draws the profile of the load, and the difference between the profiles of the load
     // and of the low load.
     let page = file.with_extension("html");
-    assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
+    assert_eq!(plimsoll(&["report", path_text(&file), "-o", path_text(&page)]).code, 0);
     let page = std::fs::read_to_string(page).expect("written");
     assert!(
         page.contains(">CPU by function (load)<")
@@ -73,7 +74,7 @@ fn a_run_stores_profiles_beside_its_file() {
     assert!(pprof.status.success(), "{}", String::from_utf8_lossy(&pprof.stderr));
     // A profile file that is missing is reported.
     std::fs::remove_file(cpu).expect("removed");
-    let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
+    let shown = plimsoll(&["show", "-v", path_text(&file)]).stdout;
     assert!(shown.contains("warning: load: no cpu profile: ") && shown.contains("cannot be read"), "{shown}");
 }
 
@@ -81,8 +82,19 @@ fn a_run_stores_profiles_beside_its_file() {
 fn a_search_takes_profiles_at_its_load_line() {
     let go = go_server();
     let file = folder("capture").join("line.plimsoll");
-    let arguments =
-        ["find", "--max-rate", "300", "--budget", "10s", "--pprof", &go.url, "--pprof-seconds", "1", "-o", text(&file)];
+    let arguments = [
+        "find",
+        "--max-rate",
+        "300",
+        "--budget",
+        "10s",
+        "--pprof",
+        &go.url,
+        "--pprof-seconds",
+        "1",
+        "-o",
+        path_text(&file),
+    ];
     let done = plimsoll(&[&arguments[..], &["--json", "--slo", "success>=90%, p99<=1s", &go.url]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
@@ -93,7 +105,7 @@ fn a_search_takes_profiles_at_its_load_line() {
     // loads for profiles.
     assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
     assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
-    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     for member in ["profiles", "load_line_rps", "stopped_by"] {
         assert_eq!(shown[member], document[member], "{member}");
     }
@@ -126,7 +138,7 @@ fn a_server_without_pprof_is_reported_before_the_load() {
 
 /// Starts an endpoint that accepts requests and never responds. With `floods`, the endpoint sends
 /// endless data from the second request on.
-fn misbehaving(floods: bool) -> String {
+fn start_unresponsive_endpoint(floods: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
@@ -151,7 +163,7 @@ fn misbehaving(floods: bool) -> String {
 fn profiles_of_another_run_are_not_used() {
     let go = go_server();
     let file = folder("stale").join("api.plimsoll");
-    let (url, path) = (format!("{}/", go.url), text(&file));
+    let (url, path) = (format!("{}/", go.url), path_text(&file));
     let run = |base: &str| {
         let began = Instant::now();
         let done = plimsoll(&[
@@ -176,7 +188,7 @@ fn profiles_of_another_run_are_not_used() {
         |document: &Value| document["profiles"]["levels"]["load"]["files"].as_object().cloned().unwrap_or_default();
     assert_eq!(files(&first.json()).len(), 6, "{}", first.stderr);
     for floods in [false, true] {
-        let (done, took) = run(&misbehaving(floods));
+        let (done, took) = run(&start_unresponsive_endpoint(floods));
         let document = done.json();
         assert!(files(&document).values().all(Value::is_null), "{document:#}");
         let missing = document["profiles"]["missing"].to_string();
@@ -187,7 +199,7 @@ fn profiles_of_another_run_are_not_used() {
         // The outputs of `show` and `report` do not use the profiles of the earlier run either.
         assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], document["profiles"]);
         let page = file.with_extension("html");
-        assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);
+        assert_eq!(plimsoll(&["report", path, "-o", path_text(&page)]).code, 0);
         let page = std::fs::read_to_string(page).expect("a page");
         for shown in [plimsoll(&["show", "-v", path]).stdout, page] {
             assert!(shown.contains("low: no cpu profile: ") && !shown.contains(".cpu.pb.gz"), "{shown}");

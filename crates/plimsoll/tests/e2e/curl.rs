@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 /// Returns head and body of the first request that a load with one request sends.
-fn sent(words: &[&str], line: &str) -> (String, String) {
+fn capture_first_request(words: &[&str], line: &str) -> (String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let line = line.replace("HOST", &address.to_string());
@@ -58,13 +58,14 @@ fn a_curl_line_is_sent_as_by_curl() {
         (format!("curl http://HOST/ -d @{file}"), vec!["POST / "], "ab c"),
         (format!("curl http://HOST/ --data-binary @{file} -X PUT"), vec!["PUT / "], "a\nb c"),
     ] {
-        let (got, content) = sent(&["run"], &line);
+        let (got, content) = capture_first_request(&["run"], &line);
         for part in head {
             assert!(got.contains(part), "{line}: {part}: {got}");
         }
         assert_eq!(content, body, "{line}");
     }
-    let (head, body) = sent(&["run"], &format!("curl http://HOST/f -F note=hello -F 'file=@{file};type=text/plain'"));
+    let (head, body) =
+        capture_first_request(&["run"], &format!("curl http://HOST/f -F note=hello -F 'file=@{file};type=text/plain'"));
     assert!(head.contains("Content-Type: multipart/form-data; boundary="), "{head}");
     for part in
         ["name=\"note\"\r\n\r\nhello\r\n", "filename=\"order.txt\"\r\nContent-Type: text/plain\r\n\r\na\nb c\r\n"]
@@ -75,7 +76,8 @@ fn a_curl_line_is_sent_as_by_curl() {
 
 #[test]
 fn flags_precede_the_curl_line_and_omissions_are_reported() {
-    let (head, _) = sent(&["run", "-H", "X-One: 2"], "curl http://HOST/ -H 'x-one: 1' -H 'Content-Length: 9'");
+    let (head, _) =
+        capture_first_request(&["run", "-H", "X-One: 2"], "curl http://HOST/ -H 'x-one: 1' -H 'Content-Length: 9'");
     assert!(head.contains("X-One: 2") && !head.contains("x-one: 1") && !head.contains("Content-Length"), "{head}");
     let server = baseline(1);
     let line = format!("curl -L -x proxy:1 {}/bytes/5", server.url);

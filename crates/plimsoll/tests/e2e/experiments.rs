@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Starts a process that sends part of a load, as plimsoll does. The process sends part number
 /// `of[0]` (counted from 0) of `of[1]` parts. Returns the process and its output after the first
 /// bytes.
-fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
+fn start_load_part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
     let injector = serde_json::to_vec(&Injector::default()).expect("serialises");
@@ -54,7 +54,7 @@ fn another_process_generates_a_part_of_a_load() {
     // In the first case, the process sends half of the load until the load ends. In the second
     // case, the process sends all of the load until the test stops the process.
     for (of, stops) in [([1, 2], false), ([0, 1], true)] {
-        let mut part = part(&plan, of);
+        let mut part = start_load_part(&plan, of);
         assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
         let origin_ns = monotonic_ns() + 20_000_000;
         part.0.stdin.as_mut().expect("piped").write_all(&origin_ns.to_le_bytes()).expect("is read");
@@ -81,7 +81,7 @@ fn another_process_generates_a_part_of_a_load() {
     // When the parent process has ended, a process that sends part of a load ends by itself, even
     // in the middle of the load.
     plan.load.duration_ns = Some(60_000_000_000);
-    let mut left = part(&plan, [0, 1]);
+    let mut left = start_load_part(&plan, [0, 1]);
     assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
     let origin = monotonic_ns().to_le_bytes();
     left.0.stdin.as_mut().expect("piped").write_all(&origin).expect("is read");
@@ -151,7 +151,7 @@ fn experiments_with_another_body_and_a_second_process_run() {
     }
 }
 
-fn state(pid: u32) -> u8 {
+fn process_state(pid: u32) -> u8 {
     read_process_stat(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
 }
 
@@ -182,15 +182,15 @@ fn paused_processes_always_resume() {
     let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "40s", "--slo", "p99<=200ms", "-q"];
     let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let (ours, deadline) = (child.id(), Instant::now() + Duration::from_secs(60));
-    while state(store.pid()) != b'T' {
-        assert!(Instant::now() < deadline && state(ours) != b'Z', "it was never stopped");
+    while process_state(store.pid()) != b'T' {
+        assert!(Instant::now() < deadline && process_state(ours) != b'Z', "it was never stopped");
         std::thread::sleep(Duration::from_millis(3));
     }
     signal(ours, "KILL");
     finish(child);
     let (deadline, mut going) = (Instant::now() + Duration::from_secs(10), 0);
     while going < 40 {
-        going = if state(store.pid()) == b'T' { 0 } else { going + 1 };
+        going = if process_state(store.pid()) == b'T' { 0 } else { going + 1 };
         assert!(Instant::now() < deadline, "it does not go on");
         std::thread::sleep(Duration::from_millis(10));
     }

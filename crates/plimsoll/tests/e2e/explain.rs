@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Starts a server that accepts 300 requests/s with bursts of 60 and refuses the rest. The server
 /// runs in its own process; otherwise the work of other tests would count as the server's.
-fn limited() -> Server {
+fn start_rate_limited_server() -> Server {
     const SOURCE: &str = r#"
 import asyncio, time
 rate, burst = 300.0, 60.0
@@ -42,7 +42,7 @@ fn was_hindered(document: &Value) -> bool {
 
 /// Explains a live server up to three times, until `cause` is named. Any other named cause must be
 /// interference, the generator or "unknown", and never a wrong cause.
-fn explained(url: &str, file: &str, cause: &str) -> Value {
+fn explain_until_cause_named(url: &str, file: &str, cause: &str) -> Value {
     let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
     for _ in 0..2 {
@@ -60,10 +60,10 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
 /// Only this test names the bottleneck of a live server; recorded studies test the other causes.
 #[test]
 fn the_bottleneck_of_a_live_server_is_named() {
-    let limited = limited();
+    let limited = start_rate_limited_server();
     let file = folder("explain").join("limiter.plimsoll");
     let path = file.to_str().expect("text");
-    let document = explained(&format!("{}/", limited.url), path, "limiter");
+    let document = explain_until_cause_named(&format!("{}/", limited.url), path, "limiter");
     assert_eq!(document["schema"], "plimsoll.explain/2");
     assert!(number(&document, "elapsed_s") <= 15.5, "{:#}", document["elapsed_s"]);
     let named = document["cause"].as_str().expect("a word");

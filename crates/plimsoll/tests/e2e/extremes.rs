@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Runs the binary with its address space limited to this number of MiB.
-fn within(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
+fn run_with_memory_limit(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
     let line = format!("ulimit -v {}; exec \"$0\" \"$@\"", mebibytes << 10);
     let mut shell = Command::new("sh");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(work);
@@ -27,7 +27,7 @@ impl Draw {
         z ^ z >> 31
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    fn random_below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 }
@@ -65,11 +65,11 @@ pub fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
 const EXTREMES: [u64; 10] =
     [0, 1, 1 << 31, (1 << 32) - 1, 1 << 36, 1 << 40, 1 << 53, i64::MAX as u64, 1 << 63, u64::MAX];
 
-fn numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
+fn collect_numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
     match value {
         Value::Number(_) => out.push(value),
-        Value::Array(items) => items.iter_mut().for_each(|item| numbers(item, out)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| numbers(field, out)),
+        Value::Array(items) => items.iter_mut().for_each(|item| collect_numbers(item, out)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| collect_numbers(field, out)),
         _ => {}
     }
 }
@@ -78,12 +78,12 @@ fn numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
 fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
     let mut places = Vec::new();
-    numbers(&mut value, &mut places);
+    collect_numbers(&mut value, &mut places);
     if places.is_empty() {
         return;
     }
-    let at = draw.below(places.len());
-    *places[at] = match draw.below(14) {
+    let at = draw.random_below(places.len());
+    *places[at] = match draw.random_below(14) {
         10 => (-1).into(),
         11 => 1e308.into(),
         12 => 1e-300.into(),
@@ -104,15 +104,15 @@ fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let places = packed(bytes);
     // Half of the changes go to the first numbers of a frame, which are counters; most later
     // numbers belong to histograms.
-    let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
-    let at = draw.below(reach.saturating_sub(1));
+    let reach = if draw.random_below(2) == 0 { places.len().min(14) } else { places.len() };
+    let at = draw.random_below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
-    bytes.splice(places[at]..end, packed_number(EXTREMES[draw.below(EXTREMES.len())]));
+    bytes.splice(places[at]..end, packed_number(EXTREMES[draw.random_below(EXTREMES.len())]));
 }
 
 /// Splits a message into its tagged fields. Returns for each field the tag, and the start and end
 /// of the field's value.
-fn fields(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
+fn tagged_field_ranges(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
     let number = |at: &mut usize| {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -149,11 +149,11 @@ fn packed_number(mut number: u64) -> Vec<u8> {
 /// the number is a figure of the load (tag 2) or of a route (tag 3). The lengths of the fields stay
 /// correct.
 fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
-    let all = fields(bytes);
+    let all = tagged_field_ranges(bytes);
     if all.is_empty() {
         return;
     }
-    let chosen = draw.below(all.len());
+    let chosen = draw.random_below(all.len());
     let mut out = Vec::new();
     for (at, (tag, from, to)) in all.into_iter().enumerate() {
         let mut value = bytes[from..to].to_vec();
@@ -175,7 +175,7 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
 }
 
 fn write_extreme_files(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
-    let at = draw.below(frames.len());
+    let at = draw.random_below(frames.len());
     let (kind, payload) = &mut frames[at];
     match kind {
         3 => strain_fields(payload, draw, 2),
@@ -222,16 +222,16 @@ fn extreme_numbers_are_refused_or_shown() {
         assert_eq!(file_of(&whole), std::fs::read(file).expect("a run file"), "this test knows the format");
         for round in 0..rounds {
             let mut frames = whole.clone();
-            for _ in 0..=draw.below(2) {
+            for _ in 0..=draw.random_below(2) {
                 // Half of the changes go to the first frames: the experiment's specification and
                 // the plan.
-                let end = if draw.below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
+                let end = if draw.random_below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
                 write_extreme_files(&mut frames[..end], &mut draw);
             }
             std::fs::write(&strained, file_of(&frames)).expect("written");
             let command = commands[(round + number) % commands.len()];
             let began = Instant::now();
-            let done = within(2048, command, &work);
+            let done = run_with_memory_limit(2048, command, &work);
             let what = format!("seed {seed}, {command:?} of {file}, round {round}: {}", done.stderr);
             assert!((0..=2).contains(&done.code) && !done.stderr.contains("panicked"), "code {} {what}", done.code);
             assert!(began.elapsed() < PATIENCE / 4, "{:?} {what}", began.elapsed());
@@ -258,7 +258,7 @@ fn endless_files_are_refused_in_one_sentence() {
         &["show", "."],
     ] {
         let began = Instant::now();
-        let done = within(1024, arguments, &work);
+        let done = run_with_memory_limit(1024, arguments, &work);
         assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{arguments:?}: {} {}", done.stdout, done.stderr);
         assert!(began.elapsed() < PATIENCE / 4, "{arguments:?}: {:?}", began.elapsed());
     }
@@ -271,7 +271,7 @@ fn endless_files_are_refused_in_one_sentence() {
         let mut writer = Command::new("cp").args([&kept, &pipe]).spawn().expect("cp");
         let rest: &[&str] = if command == "diff" { &[&kept] } else { &[] };
         let rest = if command == "report" { &["--format", "md"] } else { rest };
-        let done = within(1024, &[&[command, pipe.as_str()], rest].concat(), &work);
+        let done = run_with_memory_limit(1024, &[&[command, pipe.as_str()], rest].concat(), &work);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{command}");
         writer.wait().expect("ends");
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-fn done(arguments: &[&str]) -> Done {
+fn run_plimsoll(arguments: &[&str]) -> Done {
     let done = plimsoll(arguments);
     // A load without any successful request ends with code 1 and still has figures.
     assert!(done.code <= 1, "{arguments:?}: {}", done.stderr);
@@ -14,7 +14,7 @@ fn done(arguments: &[&str]) -> Done {
 }
 
 /// Starts a server with two workers that is slow now and then, so that searches end trials early.
-fn uneven() -> crate::test_support::Server {
+fn start_intermittently_slow_server() -> crate::test_support::Server {
     const SOURCE: &str = r#"
 import http.server, socketserver, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -39,10 +39,10 @@ server.serve_forever()
 /// Asserts that every output of a run file has the given text, document and warnings.
 fn assert_equal_outputs(text: &str, document: &Value, file: &Path) {
     let path = file.to_str().expect("text");
-    assert_eq!(&done(&["show", "--json", path]).json(), document);
-    assert_eq!(&done(&["report", "--format", "json", path]).json(), document);
-    assert_eq!(done(&["show", "-v", path]).stdout, text);
-    let markdown = done(&["report", "--format", "md", path]).stdout;
+    assert_eq!(&run_plimsoll(&["show", "--json", path]).json(), document);
+    assert_eq!(&run_plimsoll(&["report", "--format", "json", path]).json(), document);
+    assert_eq!(run_plimsoll(&["show", "-v", path]).stdout, text);
+    let markdown = run_plimsoll(&["report", "--format", "md", path]).stdout;
     let warned: Vec<String> = document["warnings"]
         .as_array()
         .into_iter()
@@ -67,16 +67,16 @@ fn assert_equal_outputs(text: &str, document: &Value, file: &Path) {
 
 #[test]
 fn a_search_report_is_equal_from_its_file() {
-    let server = uneven();
+    let server = start_intermittently_slow_server();
     let file = folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
     let search = |slo: &str, more: &[&str]| {
-        done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-q", &server.url][..], more].concat())
+        run_plimsoll(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-q", &server.url][..], more].concat())
     };
     let live = search("p99<=20ms", &["-v"]);
-    assert_equal_outputs(&live.stdout, &done(&["show", "--json", path]).json(), &file);
+    assert_equal_outputs(&live.stdout, &run_plimsoll(&["show", "--json", path]).json(), &file);
     let live = search("p99<=5ms", &["--json"]).json();
-    assert_eq!(done(&["show", "--json", path]).json(), live);
+    assert_eq!(run_plimsoll(&["show", "--json", path]).json(), live);
     assert!(live["trials"].as_array().is_some_and(|trials| trials.len() > 2));
 }
 
@@ -96,19 +96,19 @@ fn load_reports_are_equal_from_their_files() {
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
     ] {
         let arguments = [&["run", &url, "-q", "-o", path][..], load].concat();
-        let live = done(&[&arguments[..], &["-v"]].concat());
-        let document = done(&["show", "--json", path]).json();
+        let live = run_plimsoll(&[&arguments[..], &["-v"]].concat());
+        let document = run_plimsoll(&["show", "--json", path]).json();
         assert_equal_outputs(&live.stdout, &document, &file);
-        let live = done(&[&arguments[..], &["--json"]].concat()).json();
-        assert_eq!(done(&["show", "--json", path]).json(), live, "{load:?}");
+        let live = run_plimsoll(&[&arguments[..], &["--json"]].concat()).json();
+        assert_eq!(run_plimsoll(&["show", "--json", path]).json(), live, "{load:?}");
     }
     let sweep = ["sweep", &url, "-c", "1,4,4", "--budget", "4s", "-q", "--dir", dir];
-    let live = done(&[&sweep[..], &["-v"]].concat());
+    let live = run_plimsoll(&[&sweep[..], &["-v"]].concat());
     let file = folder.join("sweep.plimsoll");
-    let document = done(&["show", "--json", file.to_str().expect("text")]).json();
+    let document = run_plimsoll(&["show", "--json", file.to_str().expect("text")]).json();
     assert_equal_outputs(&live.stdout, &document, &file);
-    let live = done(&[&sweep[..], &["--json"]].concat()).json();
-    assert_eq!(done(&["show", "--json", file.to_str().expect("text")]).json(), live);
+    let live = run_plimsoll(&[&sweep[..], &["--json"]].concat()).json();
+    assert_eq!(run_plimsoll(&["show", "--json", file.to_str().expect("text")]).json(), live);
 }
 
 #[test]
@@ -116,7 +116,8 @@ fn stages_have_their_own_figures() {
     let server = baseline(1);
     let path = &place("stages", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
-    let live = done(&["run", &url, "--rate", "0..400@1s,400@1s,100@500ms", "--quiet", "-o", path, "--json"]).json();
+    let live =
+        run_plimsoll(&["run", &url, "--rate", "0..400@1s,400@1s,100@500ms", "--quiet", "-o", path, "--json"]).json();
     let stages = live["stages"].as_array().expect("stages");
     let of = |key: &str| -> Vec<f64> { stages.iter().map(|stage| number(stage, key)).collect() };
     assert_eq!(of("from_rps"), [0.0, 400.0, 100.0]);
@@ -133,17 +134,17 @@ fn stages_have_their_own_figures() {
     assert!(of("p50_ns").iter().zip(of("max_ns")).all(|(p50, max)| *p50 > 0.0 && *p50 <= max));
     // Each stage has fewer than ten requests beyond its p99, so no p99 is reported.
     assert!(stages.iter().all(|stage| stage["p99_ns"].is_null()), "{stages:?}");
-    let text = done(&["show", path]).stdout;
+    let text = run_plimsoll(&["show", path]).stdout;
     assert!(text.contains("stage") && text.contains("0 to 400"), "{text}");
     let table: Vec<&str> = text.lines().skip_while(|line| !line.contains("offered/s")).take(4).collect();
     assert!(table.len() == 4 && table.iter().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(done(&["report", "--format", "md", path]).stdout.contains("| 0 to 400 |"));
+    assert!(run_plimsoll(&["report", "--format", "md", path]).stdout.contains("| 0 to 400 |"));
     let page = folder("stages").join("page.html");
-    done(&["report", path, "-o", page.to_str().expect("text")]);
+    run_plimsoll(&["report", path, "-o", page.to_str().expect("text")]);
     assert!(std::fs::read_to_string(page).expect("a page").contains("0 to 400"));
-    let users = done(&["run", &url, "-c", "2@300ms,4@300ms", "--quiet", "--json"]).json();
+    let users = run_plimsoll(&["run", &url, "-c", "2@300ms,4@300ms", "--quiet", "--json"]).json();
     assert_eq!(users["stages"][1]["from_users"], 4.0);
-    let same = done(&["run", &url, "-c", "2", "-n", "50", "--quiet", "--json"]).json();
+    let same = run_plimsoll(&["run", &url, "-c", "2", "-n", "50", "--quiet", "--json"]).json();
     assert_eq!(same["stages"], Value::Array(Vec::new()));
 }
 
@@ -151,16 +152,16 @@ fn stages_have_their_own_figures() {
 fn csv_rows_have_as_many_cells_as_headings() {
     let server = baseline(1);
     let path = &place("csv", "run.plimsoll");
-    done(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
+    run_plimsoll(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
     // A short load may end before the first reading of the server, so a recorded run is used.
     let watched = recorded("run");
     for (what, file) in [("--csv", path), ("--probes", &watched)] {
-        let csv = done(&["show", what, file]).stdout;
+        let csv = run_plimsoll(&["show", what, file]).stdout;
         let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
         assert!(rows.len() > 1, "{csv}");
         assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
     }
-    let csv = done(&["show", "--csv", path]).stdout;
+    let csv = run_plimsoll(&["show", "--csv", path]).stdout;
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let column = |name: &str| rows[0].iter().position(|heading| *heading == name).expect("a column");
     let sum = |name: &str| rows[1..].iter().map(|row| row[column(name)].parse::<u64>().expect("a count")).sum::<u64>();
@@ -294,7 +295,7 @@ fn check_help_examples(commands: &[&str], examples_min: usize) {
     }
     let mut run = 0;
     for command in commands {
-        let help = done(&[command, "--help"]).stdout;
+        let help = run_plimsoll(&[command, "--help"]).stdout;
         for line in help.lines().filter(|line| line.starts_with("  plimsoll ")) {
             let example = line.trim().split("   ").next().expect("a command");
             run += 1;
@@ -366,7 +367,7 @@ fn two_searches_are_compared_with_a_caveat() {
         std::fs::copy(recorded(kept), at(&format!("{name}.plimsoll"))).expect("copied");
     }
     let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
-    let text = done(&["diff", &a, &b, "--dir", &dir]).stdout;
+    let text = run_plimsoll(&["diff", &a, &b, "--dir", &dir]).stdout;
     for part in [
         "cannot prove a difference",
         "plimsoll prove --a",
@@ -377,9 +378,9 @@ fn two_searches_are_compared_with_a_caveat() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(folder.join("out/a_b.line.diff.png").exists());
-    let document = done(&["diff", &a, &b, "--dir", &dir, "--json"]).json();
+    let document = run_plimsoll(&["diff", &a, &b, "--dir", &dir, "--json"]).json();
     assert_eq!((&document["schema"], &document["over"]), (&"plimsoll.diff/1".into(), &"search".into()));
-    let found = done(&["show", "--json", &a]).json();
+    let found = run_plimsoll(&["show", "--json", &a]).json();
     let line = &found["load_line_rps"];
     let line = if line["estimate"].is_null() { &line["lower"] } else { &line["estimate"] };
     assert_eq!(document["figures"]["line_rps"]["a"].as_f64().unwrap_or(0.0), line.as_f64().unwrap_or(0.0));
@@ -390,7 +391,7 @@ fn two_searches_are_compared_with_a_caveat() {
     if let (Some(line_a), Some(line_b)) = (line_of("a"), line_of("b")) {
         assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
     }
-    let text = done(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
+    let text = run_plimsoll(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
     assert!(text.contains("the SLOs differ"), "{text}");
     let mixed = plimsoll(&["diff", &a, &at("sweep.plimsoll"), "--dir", &dir]);
     assert!(mixed.code == 2 && mixed.stderr.lines().count() == 1, "{}", mixed.stderr);

@@ -60,7 +60,7 @@ PATH='{0}':$PATH exec sh -c "$line"
     }
 
     /// Waits for a host's agent and returns its process id.
-    fn pid(&self, host: &str) -> u32 {
+    fn wait_for_agent_pid(&self, host: &str) -> u32 {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let text = fs::read_to_string(self.folder.join(format!("{host}.pid"))).unwrap_or_default();
@@ -73,7 +73,7 @@ PATH='{0}':$PATH exec sh -c "$line"
     }
 }
 
-fn agents(document: &Value) -> &Vec<Value> {
+fn agents_in_document(document: &Value) -> &Vec<Value> {
     document["agents"].as_array().unwrap_or_else(|| panic!("no agents in {document:#}"))
 }
 
@@ -94,19 +94,23 @@ fn three_agents_make_one_load() {
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, "three agents");
-        let names: Vec<&str> = agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
+        let names: Vec<&str> =
+            agents_in_document(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
         assert_eq!(names, ["ann@load3:2222", "load1", "load2"]);
-        let sum = |field: &str| agents(&document).iter().map(|agent| number(agent, field)).sum::<f64>();
+        let sum = |field: &str| agents_in_document(&document).iter().map(|agent| number(agent, field)).sum::<f64>();
         for (field, path) in [("scheduled", "ledger.scheduled"), ("succeeded", "ledger.succeeded")] {
             assert_eq!(sum(field), number(&document, path), "{document:#}");
         }
-        for agent in agents(&document) {
+        for agent in agents_in_document(&document) {
             assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
             assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
         }
         if load[0] == "--rate" {
             assert_eq!(number(&document, "ledger.scheduled"), 1_200.0);
-            assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+            assert!(
+                agents_in_document(&document).iter().all(|agent| number(agent, "scheduled") == 400.0),
+                "{document:#}"
+            );
         }
         // The run file contains the agents, and `show` prints them again.
         let shown = plimsoll(&["show", "--json", path]);
@@ -114,7 +118,7 @@ fn three_agents_make_one_load() {
         let text = plimsoll(&["show", "--verbose", path]).stdout;
         assert!(text.contains("clock within") && text.contains("ann@load3:2222"), "{text}");
     }
-    let gone = ["load1", "load2", "ann@load3"].map(|host| is_running(ssh.pid(host)));
+    let gone = ["load1", "load2", "ann@load3"].map(|host| is_running(ssh.wait_for_agent_pid(host)));
     assert_eq!(gone, [false; 3], "agents end with their coordinator");
 }
 
@@ -133,7 +137,7 @@ fn agent_shares_follow_weights() {
         assert_eq!(done.code, 0, "{weights}: {}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, weights);
-        for (agent, expect) in agents(&document).iter().zip(expect) {
+        for (agent, expect) in agents_in_document(&document).iter().zip(expect) {
             assert_eq!(number(agent, "scheduled"), expect, "{weights}: {document:#}");
             assert!(
                 (number(agent, "share") - expect / number(&document, "ledger.scheduled")).abs() < 1e-3,
@@ -169,15 +173,15 @@ fn machines_are_calibrated_and_later_shares_follow() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_eq!(document["schema"], "plimsoll.fleet-calibration/1");
-    assert_eq!(agents(&document).len(), 2, "{document:#}");
-    for agent in agents(&document) {
+    assert_eq!(agents_in_document(&document).len(), 2, "{document:#}");
+    for agent in agents_in_document(&document) {
         assert!(number(agent, "highest_rps") > 100.0 && number(agent, "cores") >= 1.0, "{agent:#}");
         assert!(
             number(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"),
             "{agent:#}"
         );
     }
-    let sum: f64 = agents(&document).iter().map(|agent| number(agent, "share")).sum();
+    let sum: f64 = agents_in_document(&document).iter().map(|agent| number(agent, "share")).sum();
     assert!((sum - 1.0).abs() < 1e-3, "{document:#}");
     // The stored calibration is changed, as if the first agent had three times as many cores as the
     // second.
@@ -188,9 +192,9 @@ fn machines_are_calibrated_and_later_shares_follow() {
     }
     fs::write(&path, stored.to_string()).expect("written");
     let run = ["run", &url, "--rate", "400", "-d", "1s", "--json", "--quiet", "--fleet"];
-    let first = agents(&stored)[0]["name"].as_str().expect("a name").to_owned();
+    let first = agents_in_document(&stored)[0]["name"].as_str().expect("a name").to_owned();
     let document = there(&[&run[..], &["ssh://load1,load2"]].concat()).json();
-    for agent in agents(&document) {
+    for agent in agents_in_document(&document) {
         let expect = if agent["name"] == first.as_str() { 300.0 } else { 100.0 };
         assert_eq!(number(agent, "scheduled"), expect, "{document:#}");
     }
@@ -202,9 +206,17 @@ fn machines_are_calibrated_and_later_shares_follow() {
         "{}",
         done.stderr
     );
-    assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
+    assert!(
+        agents_in_document(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0),
+        "{}",
+        done.stdout
+    );
     let done = there(&[&run[..], &["ssh://load1,load2", "--weights", "1,1"]].concat());
-    assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
+    assert!(
+        agents_in_document(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0),
+        "{}",
+        done.stdout
+    );
     let done = there(&["fleet", "calibrate", "ssh://load1,closed"]);
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
     let done = there(&["fleet", "status", "ssh://load1", "--json"]);
@@ -219,14 +231,14 @@ fn a_lost_agent_is_named_and_the_load_continues_or_stops() {
         let ssh = FakeSsh::new();
         let words = ["run", &url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
         let child = ssh.start(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
-        let pid = ssh.pid("load2");
+        let pid = ssh.wait_for_agent_pid("load2");
         std::thread::sleep(Duration::from_secs(2));
         signal(pid, "KILL");
         let done = finish(child);
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, on_loss);
-        let [first, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+        let [first, lost] = agents_in_document(&document).as_slice() else { panic!("{document:#}") };
         let why = lost["lost"].as_str().unwrap_or_default();
         assert!(first["lost"].is_null() && why.starts_with("the ssh connection ended"), "{document:#}");
         let reason = document["generator"]["reason"].as_str().unwrap_or_default();
@@ -248,7 +260,7 @@ fn a_search_continues_without_a_lost_agent() {
     let url = server.url("/");
     let child =
         ssh.start(&["find", &url, "--fleet", "ssh://load1,load2,load3", "--budget", "20s", "--json", "--quiet"]);
-    let pid = ssh.pid("load3");
+    let pid = ssh.wait_for_agent_pid("load3");
     std::thread::sleep(Duration::from_secs(6));
     signal(pid, "KILL");
     let done = finish(child);
@@ -260,7 +272,7 @@ fn a_search_continues_without_a_lost_agent() {
     let reasons = ["the ssh connection ended", "the agent sent nothing for"];
     let is_named = |reason: &&str| done.stderr.contains(&format!("agent load3 was lost: {reason}"));
     assert!(reasons.iter().any(is_named), "{}", done.stderr);
-    let lost = agents(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
+    let lost = agents_in_document(&document).iter().filter(|agent| !agent["lost"].is_null()).count();
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
@@ -269,7 +281,7 @@ fn a_search_continues_without_a_lost_agent() {
     assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
-        let agent = agents(&document).iter().find(|agent| agent["name"] == name);
+        let agent = agents_in_document(&document).iter().find(|agent| agent["name"] == name);
         number(agent.unwrap_or_else(|| panic!("no {name} in {document:#}")), "scheduled")
     };
     assert!(scheduled("load1") > scheduled("load3"), "the others go on: {document:#}");
@@ -280,7 +292,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
     let url = format!("{}/healthz", server.url);
     let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
-    let pids = ["load1", "load2"].map(|host| ssh.pid(host));
+    let pids = ["load1", "load2"].map(|host| ssh.wait_for_agent_pid(host));
     std::thread::sleep(Duration::from_secs(4));
     // One of the agents is paused (SIGSTOP) and does not react to the interrupt.
     signal(pids[1], "STOP");
@@ -294,7 +306,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     // An agent whose coordinator was killed ends by itself, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
     let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
-    let pid = ssh.pid("load1");
+    let pid = ssh.wait_for_agent_pid("load1");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id(), "KILL");
     let _ = child.wait();
@@ -434,7 +446,7 @@ impl Sshd {
     }
 
     /// Returns the `ssh` command that logs in to this server.
-    fn ssh(&self) -> String {
+    fn ssh_login_command(&self) -> String {
         let at = |name: &str| self.folder.join(name).display().to_string();
         format!(
             "ssh -F none -oBatchMode=yes -oStrictHostKeyChecking=accept-new -oUserKnownHostsFile={} -i {} -T",
@@ -460,7 +472,7 @@ fn agents_work_over_a_real_ssh() {
     let run = |words: &[&str]| {
         let words = [&["run", &url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
         let mut command = command(&words);
-        command.env("PLIMSOLL_SSH", sshd.ssh()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("PLIMSOLL_SSH", sshd.ssh_login_command()).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the binary starts"))
     };
     let done = run(&["--rate", "400"]);
@@ -468,7 +480,7 @@ fn agents_work_over_a_real_ssh() {
     let document = done.json();
     assert_ledger_closes(&document, "over ssh");
     assert_eq!(number(&document, "ledger.scheduled"), 800.0);
-    assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+    assert!(agents_in_document(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
     // The agent's machine has a list of permitted targets (`--allow`), which always applies.
     let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
     let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");

@@ -82,7 +82,7 @@ impl Nats {
     }
 
     /// Kills the server and starts it again on the same port after the time `away`.
-    fn restart(&mut self, away: Duration) {
+    fn restart_nats_server(&mut self, away: Duration) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ends");
         std::thread::sleep(away);
@@ -153,7 +153,7 @@ impl JoinedAgent {
 
     /// Returns the number of files with intervals (measurements of 100 ms each) that no coordinator
     /// has recorded yet.
-    fn spooled(&self) -> usize {
+    fn spool_file_count(&self) -> usize {
         let is_spool = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "spool");
         fs::read_dir(&self.spool).expect("a folder").flatten().filter(is_spool).count()
     }
@@ -172,7 +172,7 @@ fn start(words: &[&str], environment: &[(&str, &str)]) -> Child {
     command.spawn().expect("the binary starts")
 }
 
-fn agents(document: &Value) -> &Vec<Value> {
+fn result_agents(document: &Value) -> &Vec<Value> {
     document["agents"].as_array().unwrap_or_else(|| panic!("no agents in {document:#}"))
 }
 
@@ -205,14 +205,14 @@ fn a_load_over_a_bus_is_fetched_as_one_load() {
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, choice);
-        let names: Vec<&str> = agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
+        let names: Vec<&str> = result_agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
         assert_eq!(names, ["a1", "a2", "a3"]);
-        for agent in agents(&document) {
+        for agent in result_agents(&document) {
             assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
             assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
         }
         if load[0] == "--rate" {
-            assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+            assert!(result_agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
         }
         // The run can be fetched from the bus by any machine, byte for byte.
         let fetched = folder.join("fetched.plimsoll").to_str().expect("text").to_owned();
@@ -220,7 +220,7 @@ fn a_load_over_a_bus_is_fetched_as_one_load() {
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
         assert!(fs::read(&fetched).expect("fetched") == fs::read(&path).expect("written"), "other bytes");
     }
-    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spool_file_count() == 0));
     let done = plimsoll(&["fleet", "status", &nats.url]);
     assert!(done.code == 0 && done.stdout.matches(env!("CARGO_PKG_VERSION")).count() == 3, "{}", done.stdout);
 }
@@ -234,19 +234,19 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "8s", "--json", "--quiet"];
     let child = start(&words, &[]);
     std::thread::sleep(Duration::from_secs(4));
-    nats.restart(Duration::from_millis(300));
+    nats.restart_nats_server(Duration::from_millis(300));
     std::thread::sleep(Duration::from_secs(2));
-    nats.restart(Duration::from_millis(1_500));
+    nats.restart_nats_server(Duration::from_millis(1_500));
     let done = finish(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_ledger_closes(&document, "a bus was killed");
     assert_eq!(number(&document, "ledger.scheduled"), 3_200.0, "{document:#}");
-    for agent in agents(&document) {
+    for agent in result_agents(&document) {
         assert!(agent["lost"].is_null() && number(agent, "unsent") == 0.0, "{agent:#}");
         assert_eq!(number(agent, "scheduled"), 1_600.0, "{agent:#}");
     }
-    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spool_file_count() == 0));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     let joined = ["a1", "a2"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "5s", "--json", "--quiet"];
     let mut child = start(&words, &[]);
-    wait_for("no load begins", || joined.iter().all(|agent| agent.spooled() == 1));
+    wait_for("no load begins", || joined.iter().all(|agent| agent.spool_file_count() == 1));
     std::thread::sleep(Duration::from_secs(1));
     signal(child.id(), "KILL");
     let _ = child.wait();
@@ -278,10 +278,10 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     let document = shown.json();
     assert_ledger_closes(&document, "recovered");
     assert_eq!(number(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
-    assert!(agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
+    assert!(result_agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
     // The agents delete recorded intervals (measurements of 100 ms each) from their disks, and
     // accept the next run.
-    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
+    wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spool_file_count() == 0));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
     assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 200.0, "{}", done.stderr);
@@ -296,7 +296,7 @@ fn a_killed_agent_is_named_and_its_successor_delivers_its_results() {
     let mut second = JoinedAgent::join(&nats.url, "a2", &[]);
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "6s", "--json", "--quiet"];
     let child = start(&words, &[]);
-    wait_for("no load begins", || first.spooled() == 1 && second.spooled() == 1);
+    wait_for("no load begins", || first.spool_file_count() == 1 && second.spool_file_count() == 1);
     std::thread::sleep(Duration::from_secs(2));
     let spool = second.spool.clone();
     second.child.kill().expect("killed");
@@ -307,7 +307,7 @@ fn a_killed_agent_is_named_and_its_successor_delivers_its_results() {
     let document = done.json();
     assert_ledger_closes(&document, "an agent was killed");
     assert_eq!(number(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
-    let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+    let [kept, lost] = result_agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
     assert_eq!(lost["lost"], "the agent sent nothing for 4 s", "{document:#}");
     let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
@@ -356,7 +356,7 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     };
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "10s", "--no-preflight"];
     let child = start(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
-    wait_for("no load begins", || first.spooled() == 1 && full.spooled() == 1);
+    wait_for("no load begins", || first.spool_file_count() == 1 && full.spool_file_count() == 1);
     std::thread::sleep(Duration::from_secs(1));
     // The coordinator is paused (SIGSTOP), so the agents' stored measurements (the spool) grow
     // while another file fills the disk.
@@ -373,7 +373,7 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     let document = done.json();
     assert_ledger_closes(&document, "a disk was full");
     assert_eq!(number(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
-    let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
+    let [kept, lost] = result_agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
     let why = "the agent's spool (its stored measurements) cannot be written: no space left on device";
     assert!(lost["lost"].as_str().is_some_and(|said| said.to_lowercase() == why), "{document:#}");
@@ -390,7 +390,7 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a1,a2", "--weights", "1,3", "--rate", "200"];
     let done = finish(start(&[&words[..], &["-d", "1s", "--json", "--quiet"]].concat(), &[]));
     assert_eq!(done.code, 0, "{}", done.stderr);
-    let scheduled: Vec<f64> = agents(&done.json()).iter().map(|agent| number(agent, "scheduled")).collect();
+    let scheduled: Vec<f64> = result_agents(&done.json()).iter().map(|agent| number(agent, "scheduled")).collect();
     assert_eq!(scheduled, [50.0, 150.0], "{}", done.stderr);
 }
 
@@ -401,7 +401,7 @@ fn agents_of_a_bus_are_calibrated() {
     let done = plimsoll(&["fleet", "calibrate", &nats.url, "--json"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
-    let [only] = agents(&document).as_slice() else { panic!("{document:#}") };
+    let [only] = result_agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(only["name"] == "a1" && number(only, "highest_rps") > 100.0 && number(only, "share") == 1.0, "{only:#}");
     // The agent accepts the next coordinator.
     let done = plimsoll(&["fleet", "status", &nats.url]);
@@ -522,7 +522,7 @@ fn only_valid_credentials_and_keys_start_a_load() {
     let done = with_key(&key);
     assert!(done.code == 0, "{}", done.stderr);
     let document = done.json();
-    assert!(agents(&document).len() == 2 && number(&document, "ledger.scheduled") == 200.0, "{document:#}");
+    assert!(result_agents(&document).len() == 2 && number(&document, "ledger.scheduled") == 200.0, "{document:#}");
 }
 
 #[test]
@@ -549,7 +549,7 @@ fn a_local_fleet_starts_and_leaves_nothing_behind() {
     let url = format!("{}/healthz", server.url);
     let words = ["run", &url, "--fleet", &bus, "--agents", "2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
-    assert!(done.code == 0 && agents(&done.json()).len() == 2, "{}", done.stderr);
+    assert!(done.code == 0 && result_agents(&done.json()).len() == 2, "{}", done.stderr);
     signal(child.id(), "INT");
     assert!(child.wait().is_ok_and(|status| status.success()));
     let done = plimsoll(&["fleet", "status", &bus]);

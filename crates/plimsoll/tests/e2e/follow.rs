@@ -5,18 +5,18 @@ use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
-fn file(name: &str, text: &str) -> PathBuf {
+fn write_traffic_file(name: &str, text: &str) -> PathBuf {
     let path = folder("follow").join(name);
     std::fs::write(&path, text).expect("written");
     path
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
 /// Starts a server whose login redirects to a home page and sets a cookie with the redirect.
-fn portal() -> String {
+fn start_login_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     // The threads end with the test's process.
@@ -60,8 +60,8 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
 
 #[test]
 fn a_followed_redirect_is_one_request_until_the_last_response() {
-    let url = portal();
-    let path = file(
+    let url = start_login_server();
+    let path = write_traffic_file(
         "portal.toml",
         r#"
 [[scenario]]
@@ -80,7 +80,7 @@ expect = { body = "kept" }
 "#,
     );
     for load in [&["-c", "2"][..], &["--rate", "100"]] {
-        let run = [&["run", "-n", "20", "--no-preflight", "-f", text(&path), "--target", &url], load].concat();
+        let run = [&["run", "-n", "20", "--no-preflight", "-f", path_text(&path), "--target", &url], load].concat();
         let document = json(&run);
         assert_ledger_closes(&document, "redirects");
         assert_eq!(number(&document, "success_rate"), 1.0, "{:#} {:#}", document["ledger"], document["failed_answers"]);
@@ -89,34 +89,36 @@ expect = { body = "kept" }
         assert_eq!(document["statuses"], serde_json::json!({"200": 40}), "{load:?}");
     }
     // This traffic file is a mix without sessions and templates.
-    let path = file(
+    let path = write_traffic_file(
         "mix.toml",
         "[[request]]\nget = \"/a/welcome\"\nheaders = { x-any = 1 }\nfollow = 2\nexpect = { status = \"200\" }\n",
     );
-    let document = json(&["run", "-n", "10", "-c", "2", "-f", text(&path), "--target", &url]);
+    let document = json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url]);
     assert_eq!((number(&document, "success_rate"), number(&document, "redirects")), (1.0, 10.0), "{document:#}");
 }
 
 #[test]
 fn setup_requests_follow_redirects_too() {
-    let url = portal();
+    let url = start_login_server();
     let setup = |more: &str| {
         let text = format!(
             "[[setup]]\nget = \"/a/welcome\"\nheaders = {{ x-any = 1 }}\nexpect = {{ status = \"200\" }}\n\
              capture = {{ place = \"$.at\" }}\n{more}\n[[request]]\nget = \"/{{{{ place }}}}?by=redirect\"\n"
         );
-        file("setup.toml", &text)
+        write_traffic_file("setup.toml", &text)
     };
     let path = setup("follow = 2");
-    let document = json(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+    let document = json(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", path_text(&path), "--target", &url]);
     assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
     for (more, said) in [("", "status 301"), ("follow = 0", "status 301")] {
         let path = setup(more);
-        let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+        let refused =
+            plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", path_text(&path), "--target", &url]);
         assert!(refused.code == 2 && refused.stderr.contains(said), "{}", refused.stderr);
     }
-    let path = file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
-    let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", text(&path), "--target", &url]);
+    let path =
+        write_traffic_file("setup.toml", "[[setup]]\nget = \"/round\"\nfollow = 3\n[[request]]\nget = \"/round\"\n");
+    let refused = plimsoll(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", path_text(&path), "--target", &url]);
     assert!(
         refused.code == 2 && refused.stderr.contains("was redirected more often than the limit"),
         "{}",
@@ -126,14 +128,14 @@ fn setup_requests_follow_redirects_too() {
 
 #[test]
 fn an_unfollowable_redirect_fails_with_the_reason() {
-    let url = portal();
+    let url = start_login_server();
     for (target, follow, kind, reason) in [
         ("/round", 3, "expectation", "was redirected more often than the limit"),
         ("/away", 3, "expectation", "redirects to another origin"),
         ("/round", 0, "", ""),
     ] {
-        let path = file("fails.toml", &format!("[[request]]\nget = \"{target}\"\nfollow = {follow}\n"));
-        let document = json(&["run", "-n", "4", "-c", "1", "-f", text(&path), "--target", &url]);
+        let path = write_traffic_file("fails.toml", &format!("[[request]]\nget = \"{target}\"\nfollow = {follow}\n"));
+        let document = json(&["run", "-n", "4", "-c", "1", "-f", path_text(&path), "--target", &url]);
         assert_ledger_closes(&document, target);
         match kind {
             "" => assert_eq!(number(&document, "success_rate"), 1.0, "not followed, it is a success"),
@@ -148,7 +150,7 @@ fn an_unfollowable_redirect_fails_with_the_reason() {
 
 #[test]
 fn a_url_redirect_is_followed_as_by_curl() {
-    let url = portal();
+    let url = start_login_server();
     let welcome = format!("{url}/a/welcome");
     let line = format!("curl -L {welcome} -H 'X-Any: 1'");
     let login = format!("curl {url}/keeps -d n=1 -L --max-redirs 5");
@@ -170,13 +172,13 @@ fn a_url_redirect_is_followed_as_by_curl() {
     }
     // A rerun follows redirects, too, and its run file records the number of redirects.
     let record = folder("follow").join("url.plimsoll");
-    let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", text(&record), &welcome];
+    let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", path_text(&record), &welcome];
     assert_eq!(plimsoll(&run).code, 0);
     let second = folder("follow").join("again.plimsoll");
-    assert_eq!(plimsoll(&["rerun", text(&record), "-H", "X-Any: 1", "-o", text(&second)]).code, 0);
-    let again = plimsoll(&["show", "--json", text(&second)]).json();
+    assert_eq!(plimsoll(&["rerun", path_text(&record), "-H", "X-Any: 1", "-o", path_text(&second)]).code, 0);
+    let again = plimsoll(&["show", "--json", path_text(&second)]).json();
     assert_eq!(number(&again, "redirects"), 5.0, "{again:#}");
-    let shown = plimsoll(&["rerun", text(&record), "--print"]);
+    let shown = plimsoll(&["rerun", path_text(&record), "--print"]);
     assert!(shown.stdout.contains("--follow 2") || shown.stdout.contains("--follow=2"), "{}", shown.stdout);
     for (words, part) in [
         (&["--follow", "21", &url][..], "--follow"),
@@ -190,12 +192,12 @@ fn a_url_redirect_is_followed_as_by_curl() {
 #[test]
 fn slos_and_conditions_can_name_one_request() {
     let server = baseline(1);
-    let path = file(
+    let path = write_traffic_file(
         "slo.toml",
         "[[request]]\nname = \"list\"\nweight = 3\nget = \"/healthz\"\n[[request]]\nname = \"slow, sorted\"\nget = \"/delay/20\"\n",
     );
     let with = |more: &[&str]| {
-        let run = [&["run", "-d", "1s", "-c", "4", "-f", text(&path), "--target", &server.url], more].concat();
+        let run = [&["run", "-d", "1s", "-c", "4", "-f", path_text(&path), "--target", &server.url], more].concat();
         plimsoll(&run)
     };
     for (gate, code, part) in [
@@ -208,7 +210,7 @@ fn slos_and_conditions_can_name_one_request() {
     }
     let slo = "success>=99%, p99<=1s, 'slow, sorted'.p99<=10ms";
     let find =
-        ["find", "--budget", "4s", "--max-rate", "200", "--slo", slo, "-f", text(&path), "--target", &server.url];
+        ["find", "--budget", "4s", "--max-rate", "200", "--slo", slo, "-f", path_text(&path), "--target", &server.url];
     let found = plimsoll(&find);
     assert_eq!(found.code, 1, "no rate holds what one request never does: {}{}", found.stdout, found.stderr);
     let said = format!("{}{}", found.stdout, found.stderr);

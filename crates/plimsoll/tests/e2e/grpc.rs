@@ -23,39 +23,39 @@ service Items {
 const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
 /// Creates a folder with the description (.proto files) of the test's gRPC service.
-fn protos() -> PathBuf {
+fn create_proto_folder() -> PathBuf {
     let folder = folder("protos");
     std::fs::write(folder.join("items.proto"), PROTO).expect("written");
     std::fs::write(folder.join("money.proto"), MONEY).expect("written");
     folder
 }
 
-fn head(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
+fn headers_frame(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     fields.iter().for_each(|(name, value)| write_field(&mut block, name.as_bytes(), value.as_bytes(), Secrecy::Plain));
     frame(1, flags | 4, stream, &block)
 }
 
 /// Returns the frames of a response with an empty message and this gRPC status.
-fn ends(stream: u32, status: &str) -> Vec<u8> {
+fn empty_response_frames(stream: u32, status: &str) -> Vec<u8> {
     [
-        head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
+        headers_frame(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
         frame(0, 0, stream, &[0; 5]),
-        head(1, stream, &[("grpc-status", status), ("grpc-message", "so it is")]),
+        headers_frame(1, stream, &[("grpc-status", status), ("grpc-message", "so it is")]),
     ]
     .concat()
 }
 
 /// Starts a server that sends the frames from `answer` for each call. Returns its gRPC URL.
-fn server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
+fn start_grpc_server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     peer(answer).replace("http://", "grpc://")
 }
 
 #[test]
 fn calls_succeed_by_the_grpc_status_in_trailers() {
-    let proto = protos().join("items.proto").display().to_string();
+    let proto = create_proto_folder().join("items.proto").display().to_string();
     // Every fourth call gets NOT_FOUND; stream ids are odd.
-    let url = server(|_, stream| ends(stream, if stream % 8 == 7 { "5" } else { "0" }));
+    let url = start_grpc_server(|_, stream| empty_response_frames(stream, if stream % 8 == 7 { "5" } else { "0" }));
     let load = ["-t", "1", "-c", "4", "--streams", "4", "-n", "400", "-b", "{\"id\": 7}", "--no-preflight"];
     let call = format!("{url}shop.Items/Get");
     let document = json(&[&["run", &call, "--proto", &proto], &load[..]].concat());
@@ -74,7 +74,7 @@ fn calls_succeed_by_the_grpc_status_in_trailers() {
 
 #[test]
 fn a_response_without_grpc_status_maps_its_http_status() {
-    let proto = protos().join("items.proto").display().to_string();
+    let proto = create_proto_folder().join("items.proto").display().to_string();
     for (fields, name) in [
         (&[(":status", "200")][..], "UNKNOWN"),
         (&[(":status", "503")], "UNAVAILABLE"),
@@ -83,7 +83,7 @@ fn a_response_without_grpc_status_maps_its_http_status() {
         (&[(":status", "200"), ("grpc-status", "8")], "RESOURCE_EXHAUSTED"),
         (&[(":status", "200"), ("grpc-status", "99")], "UNKNOWN"),
     ] {
-        let url = server(move |_, stream| head(1, stream, fields));
+        let url = start_grpc_server(move |_, stream| headers_frame(1, stream, fields));
         let call = format!("{url}shop.Items/Get");
         let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
         assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 10.0, "{:#}", document["grpc_statuses"]);
@@ -99,17 +99,17 @@ fn a_response_without_grpc_status_maps_its_http_status() {
 
 #[test]
 fn stream_messages_are_counted_and_a_truncated_one_fails() {
-    let proto = protos().join("items.proto").display().to_string();
+    let proto = create_proto_folder().join("items.proto").display().to_string();
     let messages = |lengths: &[u8]| -> Vec<u8> {
         lengths.iter().flat_map(|length| [&[0, 0, 0, 0, *length][..], &vec![7; (*length).into()]].concat()).collect()
     };
     let whole = messages(&[0, 3, 200]);
     for (content, name, count) in [(whole.clone(), "OK", 3.0), (whole[..whole.len() - 1].to_vec(), "INTERNAL", 2.0)] {
         // The frames are cut in the middle of a message.
-        let url = server(move |_, stream| {
-            let head_of = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+        let url = start_grpc_server(move |_, stream| {
+            let head_of = headers_frame(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
             let (one, other) = content.split_at(7);
-            let trailers = head(1, stream, &[("grpc-status", "0")]);
+            let trailers = headers_frame(1, stream, &[("grpc-status", "0")]);
             [head_of, frame(0, 0, stream, one), frame(0, 0, stream, other), trailers].concat()
         });
         let call = format!("{url}shop.Items/Watch");
@@ -121,7 +121,7 @@ fn stream_messages_are_counted_and_a_truncated_one_fails() {
 
 #[test]
 fn invalid_grpc_responses_fail_for_any_status() {
-    let proto = protos().join("items.proto").display().to_string();
+    let proto = create_proto_folder().join("items.proto").display().to_string();
     let one = |flag: u8| [flag, 0, 0, 0, 2, 10, 0];
     let encoding = |name: &'static str| Some(("grpc-encoding", name));
     for (method, content, field, flags, fault) in [
@@ -141,10 +141,15 @@ fn invalid_grpc_responses_fail_for_any_status() {
         ("Chat", [one(0), one(0)].concat(), None, &["--in-turn"], ""),
     ] {
         let said = content.clone();
-        let url = server(move |_, stream| {
+        let url = start_grpc_server(move |_, stream| {
             let mut fields = vec![(":status", "200"), ("content-type", "application/grpc")];
             fields.extend(field);
-            [head(0, stream, &fields), frame(0, 0, stream, &said), head(1, stream, &[("grpc-status", "0")])].concat()
+            [
+                headers_frame(0, stream, &fields),
+                frame(0, 0, stream, &said),
+                headers_frame(1, stream, &[("grpc-status", "0")]),
+            ]
+            .concat()
         });
         let call = format!("{url}shop.Items/{method}");
         let load = ["run", &call, "--proto", &proto, "-c", "2", "--streams", "2", "-n", "12", "--no-preflight"];
@@ -169,9 +174,9 @@ fn invalid_grpc_responses_fail_for_any_status() {
 
 /// Starts a server that sends a stream of `count` messages at the interval `apart`, and then ends
 /// the stream successfully.
-fn ticks(count: u32, apart: Duration) -> String {
+fn start_periodic_message_server(count: u32, apart: Duration) -> String {
     let url = peer_of_frames(move |heard| match heard.kind {
-        1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
+        1 => Some(headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             let (stream, mut out) = (heard.stream, heard.out.try_clone().expect("a socket"));
             std::thread::spawn(move || {
@@ -179,7 +184,7 @@ fn ticks(count: u32, apart: Duration) -> String {
                     std::thread::sleep(apart);
                     let _ = out.write_all(&frame(0, 0, stream, &[0, 0, 0, 0, 2, 8, 2]));
                 }
-                let _ = out.write_all(&head(1, stream, &[("grpc-status", "0")]));
+                let _ = out.write_all(&headers_frame(1, stream, &[("grpc-status", "0")]));
             });
             None
         }
@@ -190,8 +195,8 @@ fn ticks(count: u32, apart: Duration) -> String {
 
 #[test]
 fn stream_messages_have_their_own_times() {
-    let proto = protos().join("items.proto").display().to_string();
-    let url = ticks(4, Duration::from_millis(20));
+    let proto = create_proto_folder().join("items.proto").display().to_string();
+    let url = start_periodic_message_server(4, Duration::from_millis(20));
     let load = ["--proto", &proto, "-t", "1", "-c", "2", "-n", "6", "--no-preflight"];
     let call = format!("{url}shop.Items/Watch");
     let document = run_until_generator_is_not_limit(&[&["run", &call], &load[..]].concat());
@@ -207,19 +212,19 @@ fn stream_messages_have_their_own_times() {
     let text = plimsoll(&[&["run", "-v", &call], &load[..]].concat()).stdout;
     assert!(text.contains("first message") && text.contains("between messages"), "{text}");
     // A single message is the whole response, so no separate times of messages are reported.
-    let url = server(|_, stream| ends(stream, "0"));
+    let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
     let document = json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
     assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
 }
 
 /// Starts a server that echoes each message of a call at once. `frames` counts the frames in which
 /// messages arrived.
-fn chat(frames: Arc<AtomicU64>) -> String {
+fn start_streaming_echo_server(frames: Arc<AtomicU64>) -> String {
     let url = peer_of_frames(move |heard| match heard.kind {
-        1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
+        1 => Some(headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             frames.fetch_add(1, Ordering::Relaxed);
-            let end = head(1, heard.stream, &[("grpc-status", "0")]);
+            let end = headers_frame(1, heard.stream, &[("grpc-status", "0")]);
             let end = if heard.flags & 1 != 0 { end } else { Vec::new() };
             Some([frame(0, 0, heard.stream, heard.payload), end].concat())
         }
@@ -230,10 +235,10 @@ fn chat(frames: Arc<AtomicU64>) -> String {
 
 #[test]
 fn messages_are_sent_together_or_in_turn() {
-    let proto = protos().join("items.proto").display().to_string();
+    let proto = create_proto_folder().join("items.proto").display().to_string();
     for (flags, frames_each) in [(&[][..], 1), (&["--in-turn"], 3)] {
         let frames = Arc::new(AtomicU64::new(0));
-        let url = chat(Arc::clone(&frames));
+        let url = start_streaming_echo_server(Arc::clone(&frames));
         let call = format!("{url}shop.Items/Chat");
         let body = "[{\"id\": 1}, {\"id\": 2}, {}]";
         let load = ["run", &call, "--proto", &proto, "-b", body, "-c", "2", "-n", "20", "--no-preflight"];
@@ -245,14 +250,14 @@ fn messages_are_sent_together_or_in_turn() {
         assert_eq!(number(&document, "message_gap_ns.count"), 40.0);
     }
     // A server that responds only after all messages cannot work with --in-turn.
-    let url = server(|_, stream| ends(stream, "0"));
+    let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
     assert!(done.code == 2 && done.stderr.contains("--in-turn: no called method"), "{}", done.stderr);
-    let file = protos().join("chat.toml");
+    let file = create_proto_folder().join("chat.toml");
     let text = format!(
         "base = \"{}\"\n[[request]]\npost = \"/shop.Items/Chat\"\nbody = '[{{}}, {{}}]'\n",
-        chat(Arc::default())
+        start_streaming_echo_server(Arc::default())
     );
     std::fs::write(&file, text).expect("written");
     let record = file.with_file_name("chat.plimsoll").display().to_string();
@@ -268,7 +273,7 @@ fn messages_are_sent_together_or_in_turn() {
 
 #[test]
 fn check_shows_grpc_calls() {
-    let folder = protos();
+    let folder = create_proto_folder();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("checked.toml"));
     let path = file.display().to_string();
     let asks = |body: &str| {
@@ -303,9 +308,9 @@ fn check_shows_grpc_calls() {
 
 #[test]
 fn a_file_can_define_several_calls() {
-    let folder = protos();
+    let folder = create_proto_folder();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("calls.toml"));
-    let url = server(|_, stream| ends(stream, "0"));
+    let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
     let calls = |body: &str| {
         let requests = format!(
             "[[request]]\npost = \"/shop.Items/Get\"\nbody = '{body}'\n[[request]]\npost = \"/shop.Items/Put\"\nbody = '[{{}}]'\n"
@@ -324,7 +329,7 @@ fn a_file_can_define_several_calls() {
 }
 
 /// Starts a server that echoes the messages of each call. Calls with JSON content get no response.
-fn echo() -> String {
+fn start_protobuf_echo_server() -> String {
     let url = peer_of_frames(|heard| {
         let mut is_json = false;
         if heard.kind == 1 {
@@ -336,8 +341,8 @@ fn echo() -> String {
         }
         let is_whole = heard.kind == 0 && heard.flags & 1 != 0;
         is_whole.then(|| {
-            let begin = head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
-            let end = head(1, heard.stream, &[("grpc-status", "0")]);
+            let begin = headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+            let end = headers_frame(1, heard.stream, &[("grpc-status", "0")]);
             [begin, frame(0, 0, heard.stream, heard.payload), end].concat()
         })
     });
@@ -346,9 +351,9 @@ fn echo() -> String {
 
 #[test]
 fn call_responses_are_checked_and_captured() {
-    let folder = protos();
+    let folder = create_proto_folder();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("session.toml"));
-    let url = echo();
+    let url = start_protobuf_echo_server();
     let asked = |requests: &str| {
         std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
         json(&["run", "-f", &file.display().to_string(), "--proto", &proto, "-c", "2", "-n", "50", "--no-preflight"])
@@ -383,12 +388,12 @@ fn call_responses_are_checked_and_captured() {
 
 #[test]
 fn a_grpc_service_that_is_not_serving_is_not_loaded() {
-    let proto = protos().join("items.proto").display().to_string();
-    let url = server(|_, stream| {
+    let proto = create_proto_folder().join("items.proto").display().to_string();
+    let url = start_grpc_server(|_, stream| {
         [
-            head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
+            headers_frame(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
             frame(0, 0, stream, &[0, 0, 0, 0, 2, 8, 2]),
-            head(1, stream, &[("grpc-status", "0")]),
+            headers_frame(1, stream, &[("grpc-status", "0")]),
         ]
         .concat()
     });
@@ -401,12 +406,12 @@ fn a_grpc_service_that_is_not_serving_is_not_loaded() {
 
 #[test]
 fn invalid_grpc_calls_are_reported() {
-    let folder = protos();
+    let folder = create_proto_folder();
     let proto = folder.join("items.proto").display().to_string();
     std::fs::write(folder.join("lacks.proto"), "syntax = \"proto3\"; import \"gone.proto\";").expect("written");
     let lacks = folder.join("lacks.proto").display().to_string();
     // The server does not support reflection.
-    let url = server(|_, stream| head(1, stream, &[(":status", "200"), ("grpc-status", "12")]));
+    let url = start_grpc_server(|_, stream| headers_frame(1, stream, &[(":status", "200"), ("grpc-status", "12")]));
     let web = url.replace("grpc://", "http://");
     for (path, flags, said) in [
         ("shop.Items/Get", &["--proto", &proto, "-b", "{\"id\": \"x\"}"][..], "shop.Query"),
@@ -449,7 +454,7 @@ fn invalid_grpc_calls_are_reported() {
 
 #[test]
 fn a_server_without_grpc_is_reported() {
-    let url = server(|_, stream| head(1, stream, &[(":status", "200")]));
+    let url = start_grpc_server(|_, stream| headers_frame(1, stream, &[(":status", "200")]));
     for words in [&["grpc", "list", &url][..], &["run", &format!("{url}shop.Items/Get"), "-n", "1"]] {
         let done = plimsoll(words);
         assert!(done.code == 2 && done.stderr.contains("(HTTP 200), so it does not speak gRPC"), "{}", done.stderr);
@@ -458,8 +463,8 @@ fn a_server_without_grpc_is_reported() {
 
 #[test]
 fn a_grpc_description_includes_an_example_body() {
-    let proto = protos().join("items.proto").display().to_string();
-    let url = server(|_, stream| ends(stream, "0"));
+    let proto = create_proto_folder().join("items.proto").display().to_string();
+    let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
     let list = plimsoll(&["grpc", "list", &url, "--proto", &proto]);
     assert!(list.stdout.contains("shop.Items\n  Get(shop.Query) -> shop.Item"), "{} {}", list.stdout, list.stderr);
     let shown = plimsoll(&["grpc", "describe", &format!("{url}shop.Items/Get"), "--proto", &proto]);
@@ -468,7 +473,7 @@ fn a_grpc_description_includes_an_example_body() {
 }
 
 /// Encodes a protobuf field that has a length.
-fn part(number: u8, content: &[u8]) -> Vec<u8> {
+fn encode_length_delimited_field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = content.len();
     while length >= 0x80 {
@@ -481,17 +486,17 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the frames of a response with one message and status OK.
-fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
+fn single_message_response_frames(stream: u32, message: &[u8]) -> Vec<u8> {
     let content = [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
-    let mut out = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+    let mut out = headers_frame(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
     content.chunks(16_384).for_each(|piece| out.extend(frame(0, 0, stream, piece)));
-    out.extend(head(1, stream, &[("grpc-status", "0")]));
+    out.extend(headers_frame(1, stream, &[("grpc-status", "0")]));
     out
 }
 
 /// Encodes a protobuf file description as a gRPC reflection response.
-fn described(file: &[u8]) -> Vec<u8> {
-    part(4, &part(1, file))
+fn encode_reflection_response(file: &[u8]) -> Vec<u8> {
+    encode_length_delimited_field(4, &encode_length_delimited_field(1, file))
 }
 
 /// Checks that reflection with malicious servers ends within its limits of time and memory.
@@ -508,7 +513,12 @@ fn reflection_ends_within_its_limits_for_any_response() {
         // The response has two million messages in four megabytes.
         (
             of_questions(|heard, _| {
-                answers(heard.stream, &described(&[part(1, b"a"), b"\x22\0".repeat(2 << 20)].concat()))
+                single_message_response_frames(
+                    heard.stream,
+                    &encode_reflection_response(
+                        &[encode_length_delimited_field(1, b"a"), b"\x22\0".repeat(2 << 20)].concat(),
+                    ),
+                )
             }),
             "give --proto FILE",
         ),
@@ -516,10 +526,22 @@ fn reflection_ends_within_its_limits_for_any_response() {
         (
             of_questions(|heard, _| {
                 let is_list = !heard.payload.windows(4).any(|word| word == b"shop");
-                let services: Vec<u8> =
-                    (0..300_000).flat_map(|n| part(1, &part(1, format!("s.S{n}").as_bytes()))).collect();
-                let error = part(7, &[&[8, 5][..], &part(2, b"no such symbol")].concat());
-                answers(heard.stream, &if is_list { part(6, &services) } else { error })
+                let services: Vec<u8> = (0..300_000)
+                    .flat_map(|n| {
+                        encode_length_delimited_field(
+                            1,
+                            &encode_length_delimited_field(1, format!("s.S{n}").as_bytes()),
+                        )
+                    })
+                    .collect();
+                let error = encode_length_delimited_field(
+                    7,
+                    &[&[8, 5][..], &encode_length_delimited_field(2, b"no such symbol")].concat(),
+                );
+                single_message_response_frames(
+                    heard.stream,
+                    &if is_list { encode_length_delimited_field(6, &services) } else { error },
+                )
             }),
             "give --proto FILE",
         ),
@@ -527,7 +549,8 @@ fn reflection_ends_within_its_limits_for_any_response() {
         (
             of_questions(|heard, _| {
                 let mut out = heard.out;
-                let mut piece = head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
+                let mut piece =
+                    headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")]);
                 while out.write_all(&piece).is_ok() {
                     std::thread::sleep(Duration::from_millis(100));
                     piece = frame(0, 0, heard.stream, &[0]);
@@ -541,8 +564,12 @@ fn reflection_ends_within_its_limits_for_any_response() {
             of_questions(|heard, number| {
                 std::thread::sleep(Duration::from_millis(1_500));
                 let n = number.fetch_add(1, Ordering::Relaxed);
-                let names = [part(1, format!("f{n}").as_bytes()), part(3, format!("f{}", n + 1).as_bytes())].concat();
-                answers(heard.stream, &described(&names))
+                let names = [
+                    encode_length_delimited_field(1, format!("f{n}").as_bytes()),
+                    encode_length_delimited_field(3, format!("f{}", n + 1).as_bytes()),
+                ]
+                .concat();
+                single_message_response_frames(heard.stream, &encode_reflection_response(&names))
             }),
             "within 30 s",
         ),

@@ -248,7 +248,7 @@ pub fn peer_of_frames(answer: impl Fn(ReceivedFrame) -> Option<Vec<u8>> + Send +
     url
 }
 
-fn ok(stream: u32) -> Vec<u8> {
+fn ok_response_frame(stream: u32) -> Vec<u8> {
     frame(1, 5, stream, &[0x88])
 }
 
@@ -256,7 +256,7 @@ fn reset(stream: u32, code: u8) -> Vec<u8> {
     frame(3, 0, stream, &[0, 0, 0, code])
 }
 
-fn leaves(last_stream: u32) -> Vec<u8> {
+fn goaway_frame(last_stream: u32) -> Vec<u8> {
     frame(7, 0, 0, &[&last_stream.to_be_bytes()[..], &[0; 4]].concat())
 }
 
@@ -265,13 +265,13 @@ fn unaccepted_requests_are_resent_and_counted() {
     for load in [&["-c", "6", "--streams", "3"][..], &["--rate", "500", "--streams", "3"]] {
         // The server refuses every fifth stream. A request that is sent again soon gets a stream
         // that the server accepts.
-        let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok(stream) });
+        let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok_response_frame(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "refused");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
         assert!(number(&document, "resent") > 15.0, "{load:?}");
         // Each connection accepts four requests, and announces its end (GOAWAY) at the fifth.
-        let url = peer(|_, stream| if stream > 8 { leaves(7) } else { ok(stream) });
+        let url = peer(|_, stream| if stream > 8 { goaway_frame(7) } else { ok_response_frame(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "left");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
@@ -282,7 +282,7 @@ fn unaccepted_requests_are_resent_and_counted() {
     let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
     assert_eq!(number(&document, "ledger.failed.stream_reset"), 4.0, "{:#}", document["ledger"]);
     assert_eq!(number(&document, "stream_resets.refused_stream"), 4.0);
-    let url = peer(|_, _| leaves(0));
+    let url = peer(|_, _| goaway_frame(0));
     let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
     assert_eq!(number(&document, "ledger.failed.goaway"), 4.0, "{:#}", document["ledger"]);
 }
@@ -291,7 +291,7 @@ fn unaccepted_requests_are_resent_and_counted() {
 fn stream_failures_are_distinguished_and_isolated() {
     // Four streams have different ends: a response, a reset, a malformed response, and no response.
     let url = peer(|_, stream| match stream % 8 {
-        1 => ok(stream),
+        1 => ok_response_frame(stream),
         3 => reset(stream, 2),
         5 => frame(1, 5, stream, &[0x85]),
         _ => frame(6, 0, 0, &[0; 8]),
@@ -313,7 +313,7 @@ fn stream_failures_are_distinguished_and_isolated() {
 #[test]
 fn waits_for_scarce_streams_are_reported() {
     // The server allows two streams at a time, and announces this limit with its first response.
-    let url = peer(|_, stream| [frame(4, 0, 0, &[0, 3, 0, 0, 0, 2]), ok(stream)].concat());
+    let url = peer(|_, stream| [frame(4, 0, 0, &[0, 3, 0, 0, 0, 2]), ok_response_frame(stream)].concat());
     let document = json(&["run", &url, "--http", "2", "-c", "8", "--streams", "8", "-n", "400"]);
     assert_ledger_closes(&document, "few streams");
     assert_eq!(number(&document, "ledger.succeeded"), 400.0, "{:#}", document["ledger"]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Creates a repository with one commit on `main`.
-fn repository(name: &str) -> std::path::PathBuf {
+fn create_git_repository(name: &str) -> std::path::PathBuf {
     let folder = folder(name);
     let git = |words: &[&str]| {
         let mut command = Command::new("git");
@@ -25,7 +25,7 @@ fn repository(name: &str) -> std::path::PathBuf {
 fn a_run_records_its_source_revision() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url.trim_end_matches('/'));
-    let (repository, store) = (repository("history-origin"), folder("history-origin-store"));
+    let (repository, store) = (create_git_repository("history-origin"), folder("history-origin-store"));
     let store_text = store.to_str().expect("text");
     let run = |more: &[&str]| {
         let store = format!("--store={store_text}");
@@ -67,7 +67,7 @@ fn run_files(store: &Path) -> Vec<std::path::PathBuf> {
 
 /// Creates a store of searches, each with its load line and branch. The files are copies of a
 /// recorded search with another header and end.
-fn store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
+fn create_history_store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
     let folder = folder(name);
     let recorded = std::fs::read(crate::test_support::recorded("find")).expect("a recording");
     let head = codec::read_head(&recorded).expect("a head");
@@ -99,13 +99,13 @@ fn a_gate_gives_each_verdict() {
         [(1800.0, 1, "worse"), (2200.0, 0, "better"), (2001.0, 0, "same"), (1962.0, 3, "not known")]
     {
         let all = [&main[..], &[(line, "feature")]].concat();
-        let store = store(&format!("gate-{code}-{line}"), &all);
+        let store = create_history_store(&format!("gate-{code}-{line}"), &all);
         let store = store.to_str().expect("text");
         let done = plimsoll(&["gate", "--against", "main", "--json", "--store", store]);
         let document = done.json();
         assert_eq!((done.code, &document["verdict"]), (code, &verdict.into()), "{document}");
     }
-    let few = store("gate-few", &[(2000.0, "main"), (1000.0, "feature")]);
+    let few = create_history_store("gate-few", &[(2000.0, "main"), (1000.0, "feature")]);
     let done = plimsoll(&["gate", "--against", "main", "--store", few.to_str().expect("text")]);
     assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
     assert!(
@@ -129,7 +129,7 @@ fn a_planted_change_is_named_with_its_commit() {
     let lines: Vec<(f64, &str)> = (0..30)
         .map(|number| (if number < 18 { 2000.0 } else { 1880.0 } + f64::from(number % 5) * 4.0, "main"))
         .collect();
-    let store = store("history-change", &lines);
+    let store = create_history_store("history-change", &lines);
     let store = store.to_str().expect("text");
     let document = plimsoll(&["history", "--by", "commit", "--json", "--store", store]).json();
     let changes = document["lanes"][0]["changes"].as_array().expect("changes").clone();
@@ -139,7 +139,7 @@ fn a_planted_change_is_named_with_its_commit() {
     let text = plimsoll(&["history", "--by=commit", "--last=3", "--store", store]).stdout;
     assert!(text.contains("-5.9 %") && text.contains("\u{2586}\u{2583}"), "{text}");
     // The small chart (sparkline) of a long series of runs still fits on a line.
-    let long = self::store("history-long", &[(2000.0, "main"); 90]);
+    let long = self::create_history_store("history-long", &[(2000.0, "main"); 90]);
     let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
     let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
     assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");

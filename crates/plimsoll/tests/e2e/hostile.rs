@@ -33,23 +33,23 @@ const FIELDS: [&str; 17] = [
 /// Fields of a run file that contain lists of text from outside.
 const LISTS: [&str; 5] = ["unseen", "warnings", "sides", "command", "headers"];
 
-fn poison(value: &mut Value, inside: bool) {
+fn insert_hostile_text(value: &mut Value, inside: bool) {
     match value {
         Value::String(text) if inside => text.push_str(HOSTILE),
-        Value::Array(items) => items.iter_mut().for_each(|item| poison(item, inside)),
+        Value::Array(items) => items.iter_mut().for_each(|item| insert_hostile_text(item, inside)),
         Value::Object(fields) => {
             for (name, field) in fields {
                 let text = (FIELDS.contains(&name.as_str()) && field.is_string()) || LISTS.contains(&name.as_str());
-                poison(field, inside || text);
+                insert_hostile_text(field, inside || text);
             }
         }
         _ => {}
     }
 }
 
-fn poisoned(json: &[u8]) -> Vec<u8> {
+fn json_with_hostile_text(json: &[u8]) -> Vec<u8> {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
-    poison(&mut value, false);
+    insert_hostile_text(&mut value, false);
     serde_json::to_vec(&value).expect("JSON")
 }
 
@@ -62,7 +62,7 @@ fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
             6 => {
                 let head = packed(payload)[1];
                 let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
-                let json = poisoned(&payload[head..head + length]);
+                let json = json_with_hostile_text(&payload[head..head + length]);
                 let rest = payload.split_off(head + length);
                 payload.clear();
                 let mut left = json.len();
@@ -74,7 +74,7 @@ fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
                 payload.extend(json);
                 payload.extend(rest);
             }
-            _ => *payload = poisoned(payload),
+            _ => *payload = json_with_hostile_text(payload),
         }
     }
     file_of(&frames)

@@ -4,7 +4,7 @@
 use crate::test_support::{baseline, folder, json, number, plimsoll};
 use std::path::Path;
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
@@ -19,11 +19,11 @@ fn requests_of_an_imported_api_description_are_sent() {
     let (server, folder) = (baseline(1), folder("import"));
     let (api, mix) = (folder.join("api.json"), folder.join("api.toml"));
     std::fs::write(&api, API.replace("URL", server.url.trim_end_matches('/'))).expect("written");
-    let done = plimsoll(&["import", "openapi", text(&api), "-o", text(&mix)]);
+    let done = plimsoll(&["import", "openapi", path_text(&api), "-o", path_text(&mix)]);
     assert_eq!((done.code, done.stdout.as_str()), (0, ""), "{}", done.stderr);
     assert!(done.stderr.contains("2 requests") && done.stderr.contains("api.json:3:"), "{}", done.stderr);
-    assert_eq!(plimsoll(&["check", "-f", text(&mix)]).code, 0);
-    let document = json(&["run", "-f", text(&mix), "-n", "40", "-c", "2"]);
+    assert_eq!(plimsoll(&["check", "-f", path_text(&mix)]).code, 0);
+    let document = json(&["run", "-f", path_text(&mix), "-n", "40", "-c", "2"]);
     assert_eq!(number(&document, "ledger.scheduled"), 40.0);
     let routes = document["routes"].as_array().expect("routes");
     assert_eq!(routes[0]["name"], "bytes");
@@ -37,14 +37,14 @@ fn unimportable_documents_are_refused() {
     std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");
     std::fs::write(&latin, b"{\n\"\xe9\"}").expect("written");
     for (words, said) in [
-        (vec!["har", text(&cut)], "cut.har:2:15: this is not JSON"),
-        (vec!["jmx", text(&cut)], "cut.har:1:1: this is not complete XML"),
-        (vec!["har", text(&latin)], "latin.har:2: this is not UTF-8"),
+        (vec!["har", path_text(&cut)], "cut.har:2:15: this is not JSON"),
+        (vec!["jmx", path_text(&cut)], "cut.har:1:1: this is not complete XML"),
+        (vec!["har", path_text(&latin)], "latin.har:2: this is not UTF-8"),
         (vec!["har", "/nowhere/a.har"], "/nowhere/a.har"),
         (vec!["har", "http://127.0.0.1:9/a.har"], "only an API description"),
         (vec!["openapi", "http://127.0.0.1:9/a.json"], "is the server running?"),
-        (vec!["openapi", text(&cut), "--host", "h"], "--host"),
-        (vec!["hat", text(&cut)], "har"),
+        (vec!["openapi", path_text(&cut), "--host", "h"], "--host"),
+        (vec!["hat", path_text(&cut)], "har"),
     ] {
         let done = plimsoll(&[&["import"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);

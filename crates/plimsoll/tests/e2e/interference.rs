@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
 /// Starts a process that uses a core as much as it can.
-fn burn() -> Child {
+fn start_cpu_burner() -> Child {
     let loop_ = "import time\nend = time.time() + 60\nwhile time.time() < end: pass";
     Command::new("python3").args(["-c", loop_]).stdin(Stdio::null()).spawn().expect("python3")
 }
@@ -21,7 +21,7 @@ struct Burners(Vec<Child>);
 impl Burners {
     /// Starts two CPU-bound processes for each core.
     fn start() -> Burners {
-        Burners((0..2 * plimsoll_sys::process::cores()).map(|_| burn()).collect())
+        Burners((0..2 * plimsoll_sys::process::cores()).map(|_| start_cpu_burner()).collect())
     }
 }
 
@@ -40,7 +40,7 @@ fn machine_s() -> f64 {
     (stat.user + stat.nice + stat.system + stat.irq + stat.softirq) as f64 / ticks_per_second() as f64
 }
 
-fn warnings(document: &Value) -> Vec<&str> {
+fn warning_texts(document: &Value) -> Vec<&str> {
     document["warnings"].as_array().expect("warnings").iter().filter_map(Value::as_str).collect()
 }
 
@@ -54,7 +54,7 @@ fn cpu_burners_are_named_above_the_figures() {
     assert_eq!(document["disturbed"], true, "{:#}", document["others"]);
     assert!(number(&document, "others.cores") > 0.5, "{:#}", document["others"]);
     assert!(document["others"]["reason"].as_str().is_some_and(|reason| reason.starts_with("other processes used ")));
-    let first = warnings(&document)[0];
+    let first = warning_texts(&document)[0];
     assert!(first.contains("the machine was disturbed: other processes used "), "{first}");
     // The run file gives the same result in every format.
     let shown: Value = plimsoll(&["show", "--json", file]).json();

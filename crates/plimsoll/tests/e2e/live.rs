@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Simulates a terminal of 80 columns. Returns the terminal's lines after `text`, and all lines
 /// that the terminal ever showed.
-fn screen(text: &str) -> (Vec<String>, Vec<String>) {
+fn simulate_terminal(text: &str) -> (Vec<String>, Vec<String>) {
     let mut rows: Vec<Vec<char>> = vec![Vec::new()];
     let mut ever: Vec<String> = Vec::new();
     let (mut row, mut column) = (0usize, 0usize);
@@ -82,7 +82,7 @@ fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
 }
 
 fn assert_whole_report(done: &Done) -> Vec<String> {
-    let (rows, ever) = screen(&done.stdout);
+    let (rows, ever) = simulate_terminal(&done.stdout);
     let text = rows.join("\n");
     assert_eq!(text.matches("requests/s succeeded").count(), 1, "{text}");
     assert!(rows.iter().any(|r| r.starts_with("  response time ")) && rows.iter().any(|r| r.starts_with("  ledger ")));
@@ -118,7 +118,7 @@ fn a_search_explains_its_progress() {
     let done = run_on_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
     // On a busy machine, the search may find no load line.
     assert!(done.code < 2, "{}", done.stdout);
-    let (rows, ever) = screen(&done.stdout);
+    let (rows, ever) = simulate_terminal(&done.stdout);
     assert!(ever.iter().any(|line| line.starts_with("finding the peak: 1 user")), "{rows:?}");
     assert!(ever.iter().any(|line| line.contains("shows where to search for the load line")), "{rows:?}");
     assert!(!rows.join("\n").contains("s left"), "{rows:?}");

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Writes a traffic file into a new folder.
-fn file(name: &str, text: &str) -> PathBuf {
+fn write_traffic_file(name: &str, text: &str) -> PathBuf {
     let path = folder("mix").join(name);
     std::fs::write(&path, text).expect("written");
     path
 }
 
-fn text(path: &std::path::Path) -> &str {
+fn path_text(path: &std::path::Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
@@ -41,8 +41,8 @@ json = { ok = true }
 #[test]
 fn every_command_requests_a_mix_by_weight() {
     let server = baseline(1);
-    let path = file("mix.toml", MIX);
-    let mix = ["-f", text(&path), "--target", &server.url];
+    let path = write_traffic_file("mix.toml", MIX);
+    let mix = ["-f", path_text(&path), "--target", &server.url];
     let document = json(&[&["run", "-n", "800", "-c", "4", "--seed", "3"], &mix[..]].concat());
     assert_ledger_closes(&document, "a mix");
     assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
@@ -72,7 +72,7 @@ fn every_command_requests_a_mix_by_weight() {
     let found = json(&[&["find", "--budget", "3s", "--slo", "success>=99%, p99<=1s"], &mix[..]].concat());
     assert!(number(&found, "peak.rps") > 0.0, "{found:#}");
     let dir = folder("mix-sweep");
-    let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
+    let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", path_text(&dir)], &mix[..]].concat());
     assert_eq!(swept.code, 0, "{}", swept.stderr);
     // There is a table for the whole load, and a table for each route.
     assert!(swept.stderr.contains("sweep_1-list.dat to "), "{}", swept.stderr);
@@ -89,40 +89,43 @@ fn every_command_requests_a_mix_by_weight() {
     }
     // Requests without CPU cost would make plimsoll's worker the limit, and the blocks of the
     // comparison void. The requests of the comparison therefore cost the server CPU time.
-    let path = file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
-    let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
+    let path = write_traffic_file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
+    let proved = plimsoll(&["prove", "--budget", "3s", "-f", path_text(&path), &server.url, &server.url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
 }
 
 #[test]
 fn a_run_of_a_mix_is_repeated_from_its_record() {
     let server = baseline(1);
-    let path = file("again.toml", MIX);
+    let path = write_traffic_file("again.toml", MIX);
     let record = folder("mix-again").join("run.plimsoll");
-    let run = ["run", "-n", "50", "-c", "2", "-f", text(&path), "--target", &server.url, "-o", text(&record), "-q"];
+    let run =
+        ["run", "-n", "50", "-c", "2", "-f", path_text(&path), "--target", &server.url, "-o", path_text(&record), "-q"];
     assert_eq!(plimsoll(&run).code, 0);
     let (again, other) = (record.with_file_name("again.plimsoll"), record.with_file_name("other.plimsoll"));
-    let unasked = plimsoll(&["rerun", text(&record)]);
+    let unasked = plimsoll(&["rerun", path_text(&record)]);
     assert!(unasked.code == 2 && unasked.stderr.contains("--yes"), "{}", unasked.stderr);
-    let again = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&again)]);
+    let again = plimsoll(&["rerun", path_text(&record), "--yes", "-o", path_text(&again)]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     // A changed traffic file is a different load, which `rerun` refuses.
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
-    let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
+    let other = plimsoll(&["rerun", path_text(&record), "--yes", "-o", path_text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
     assert!(other.stderr.contains("--file: the value differs from the record"), "{}", other.stderr);
 }
 
 #[test]
 fn check_shows_the_first_requests() {
-    let path =
-        file("check.yaml", "base: http://h:1/api\nrequest:\n  - {post: /orders, name: order, json: {ok: true}}\n");
-    let done = plimsoll(&["check", "-f", text(&path)]);
+    let path = write_traffic_file(
+        "check.yaml",
+        "base: http://h:1/api\nrequest:\n  - {post: /orders, name: order, json: {ok: true}}\n",
+    );
+    let done = plimsoll(&["check", "-f", path_text(&path)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for part in ["1 request at http://h:1", "5. order", "POST /api/orders HTTP/1.1", "Host: h:1", "{\"ok\":true}"] {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
     }
-    let done = plimsoll(&["check", "-f", text(&path), "--http", "2"]);
+    let done = plimsoll(&["check", "-f", path_text(&path), "--http", "2"]);
     for part in [
         ":method: POST",
         ":scheme: http",
@@ -134,33 +137,36 @@ fn check_shows_the_first_requests() {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
     }
     assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("user-agent"), "{}", done.stdout);
-    let secure = plimsoll(&["check", "-f", text(&path), "--target", "https://h:1/api"]).stdout;
+    let secure = plimsoll(&["check", "-f", path_text(&path), "--target", "https://h:1/api"]).stdout;
     assert!(secure.contains("the requests use HTTP/2 if the server offers HTTP/2"), "{secure}");
 }
 
 #[test]
 fn file_errors_are_one_sentence_with_a_position() {
-    let misspelt = file("misspelt.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nwieght = 1\nget = \"/\"\n");
-    let nowhere = file("nowhere.toml", "[[request]]\nget = \"/\"\n");
-    let header =
-        file("header.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\nheaders = { \"a b\" = \"x\" }\n");
-    let steers = file("steers.json", "{\"\\u001b[31mx\": 1}");
+    let misspelt =
+        write_traffic_file("misspelt.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nwieght = 1\nget = \"/\"\n");
+    let nowhere = write_traffic_file("nowhere.toml", "[[request]]\nget = \"/\"\n");
+    let header = write_traffic_file(
+        "header.toml",
+        "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\nheaders = { \"a b\" = \"x\" }\n",
+    );
+    let steers = write_traffic_file("steers.json", "{\"\\u001b[31mx\": 1}");
     let bytes = folder("mix").join("bytes.toml");
     std::fs::write(&bytes, b"a = 1\n\xff").expect("written");
     for (arguments, part) in [
         (
-            vec!["run", "-f", text(&misspelt)],
+            vec!["run", "-f", path_text(&misspelt)],
             "misspelt.toml:3:1: there is no key 'wieght' in a request: did you mean 'weight'?",
         ),
-        (vec!["check", "-f", text(&misspelt)], "misspelt.toml:3:1: "),
-        (vec!["run", "-f", text(&nowhere)], "--target URL"),
-        (vec!["check", "-f", text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
-        (vec!["find", "-f", text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
-        (vec!["check", "-f", text(&steers)], "there is no key '?[31mx'"),
-        (vec!["check", "-f", text(&bytes)], "bytes.toml:2: this is not UTF-8"),
+        (vec!["check", "-f", path_text(&misspelt)], "misspelt.toml:3:1: "),
+        (vec!["run", "-f", path_text(&nowhere)], "--target URL"),
+        (vec!["check", "-f", path_text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
+        (vec!["find", "-f", path_text(&header)], "header.toml:4:13: \"a b\" is not the name of a header"),
+        (vec!["check", "-f", path_text(&steers)], "there is no key '?[31mx'"),
+        (vec!["check", "-f", path_text(&bytes)], "bytes.toml:2: this is not UTF-8"),
         (vec!["check", "-f", "/no/such/file.toml"], "cannot be read"),
         (vec!["check", "-f", "/dev/zero"], "the limit for a file of traffic"),
-        (vec!["run", "-f", text(&nowhere), "-X", "POST"], "exclude each other"),
+        (vec!["run", "-f", path_text(&nowhere), "-X", "POST"], "exclude each other"),
         (vec!["run", "--target", "http://127.0.0.1:1/"], "--file"),
     ] {
         let done = plimsoll(&arguments);
@@ -206,10 +212,10 @@ get = "/"
 expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = "regex:.tok", within = "5s" }
 "#;
     let with_other = |checked: &str| format!("{checked}[[request]]\nname = \"any\"\nget = \"/any\"\n");
-    let path = file("expect.toml", &with_other(checked));
-    let mix = ["-f", text(&path), "--target", &url, "--no-preflight"];
+    let path = write_traffic_file("expect.toml", &with_other(checked));
+    let mix = ["-f", path_text(&path), "--target", &url, "--no-preflight"];
     let record = folder("expect").join("run.plimsoll");
-    let run = [&["run", "-n", "300", "-c", "2", "-o", text(&record)], &mix[..]].concat();
+    let run = [&["run", "-n", "300", "-c", "2", "-o", path_text(&record)], &mix[..]].concat();
     let document = json(&run);
     assert_ledger_closes(&document, "expectations");
     let missed = number(&document, "ledger.failed.expectation");
@@ -220,7 +226,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     assert_eq!((kept["missed"].as_str(), kept["route"].as_str()), (Some("expectation"), Some("checked")), "{kept:#}");
     assert_eq!((kept["status"].as_u64(), number(kept, "requests")), (Some(200), missed), "{kept:#}");
     assert_eq!(kept["reason"].as_str(), Some("$.ok is not true"), "{kept:#}");
-    let shown = plimsoll(&["show", text(&record)]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = plimsoll(&["show", path_text(&record)]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["expectation", "checked: HTTP/1.1 200 OK", "$.ok is not true"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -229,15 +235,15 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     }
     // A changed expectation in the traffic file makes a different load, which `rerun` refuses.
     std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
-    let again = plimsoll(&["rerun", text(&record), "--yes"]);
+    let again = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert!(again.code == 2 && again.stderr.contains("the value differs from the record"), "{}", again.stderr);
 }
 
 #[test]
 fn post_only_loads_have_no_preflight_request() {
     let server = baseline(1);
-    let path = file("post.toml", "[[request]]\npost = \"/bytes/1\"\n");
-    let run = ["run", "-n", "3", "-c", "1", "-f", text(&path), "--target"];
+    let path = write_traffic_file("post.toml", "[[request]]\npost = \"/bytes/1\"\n");
+    let run = ["run", "-n", "3", "-c", "1", "-f", path_text(&path), "--target"];
     let document = json(&[&run[..], &[&server.url]].concat());
     assert_eq!(number(&document, "ledger.succeeded"), 3.0);
     let closed = plimsoll(&[&run[..], &["http://127.0.0.1:1"]].concat());
@@ -262,17 +268,17 @@ file = "rows.csv"
 #[test]
 fn requests_use_data_rows_and_random_values() {
     let server = baseline(1);
-    let path = file("filled.toml", FILLED);
+    let path = write_traffic_file("filled.toml", FILLED);
     std::fs::write(path.with_file_name("rows.csv"), "status,who\n200,\"a \"\"b\"\"\"\n404,c\n200,d\n")
         .expect("written");
     let record = folder("mix-filled").join("run.plimsoll");
     let run = |arguments: &[&str]| {
         let mut command =
-            command(&[&["run", "--json", "-q", "-f", text(&path), "--target", &server.url], arguments].concat());
+            command(&[&["run", "--json", "-q", "-f", path_text(&path), "--target", &server.url], arguments].concat());
         command.env("PLIMSOLL_TEST_TOKEN", "Zq7xK2mW9vLp4TnR8sYd").stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("starts"))
     };
-    let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", text(&record), "-t"];
+    let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", path_text(&record), "-t"];
     let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
     assert_ledger_closes(&one, "filled in");
     // Rows of the data file are chosen by request number. One row in three has status 404, which
@@ -285,7 +291,7 @@ fn requests_use_data_rows_and_random_values() {
     assert!(!bytes.windows(8).any(|window| window == b"Zq7xK2mW"), "no value of the environment is recorded");
 
     let check = |arguments: &[&str]| {
-        let mut command = command(&[&["check", "-f", text(&path)], arguments].concat());
+        let mut command = command(&[&["check", "-f", path_text(&path)], arguments].concat());
         command.env("PLIMSOLL_TEST_TOKEN", "s3cret").stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("starts"))
     };
@@ -299,7 +305,7 @@ fn requests_use_data_rows_and_random_values() {
     assert_eq!(shown.stdout, check(&["--seed", "1"]).stdout);
     assert_ne!(shown.stdout, check(&["--seed", "2"]).stdout);
     // Without its environment variable, the traffic file is refused, and nothing is sent.
-    let unset = plimsoll(&["check", "-f", text(&path)]);
+    let unset = plimsoll(&["check", "-f", path_text(&path)]);
     assert_eq!(unset.code, 2);
     assert!(unset.stderr.contains("filled.toml:6:"), "{}", unset.stderr);
 }
@@ -307,12 +313,12 @@ fn requests_use_data_rows_and_random_values() {
 #[test]
 fn single_use_rows_must_suffice() {
     let server = baseline(1);
-    let path = file(
+    let path = write_traffic_file(
         "once.toml",
         "[[request]]\nget = \"/status/{{ row.status }}\"\n[data.row]\nfile = \"once.csv\"\npick = \"unique\"\n",
     );
     std::fs::write(path.with_file_name("once.csv"), "status\n200\n201\n202\n203\n204\n").expect("written");
-    let arguments = ["-f", text(&path), "--target", &server.url];
+    let arguments = ["-f", path_text(&path), "--target", &server.url];
     let exact = json(&[&["run", "-n", "5", "-c", "2"], &arguments[..]].concat());
     for status in ["200", "201", "202", "203", "204"] {
         assert_eq!(number(&exact, &format!("statuses.{status}")), 1.0, "{:#}", exact["statuses"]);
@@ -363,7 +369,7 @@ fn slow_orders(ms: u64) -> String {
 #[test]
 fn builds_are_compared_for_each_request() {
     let (a, b) = (slow_orders(1), slow_orders(12));
-    let path = file(
+    let path = write_traffic_file(
         "compared.toml",
         "[[request]]\nname = \"list\"\nget = \"/list\"\n[[request]]\nname = \"order\"\npost = \"/order\"\n",
     );
@@ -371,7 +377,7 @@ fn builds_are_compared_for_each_request() {
     let document = json(&[
         "prove",
         "-f",
-        text(&path),
+        path_text(&path),
         &a,
         &b,
         "-c",
@@ -383,7 +389,7 @@ fn builds_are_compared_for_each_request() {
         "--budget",
         "40s",
         "-o",
-        text(&record),
+        path_text(&record),
     ]);
     assert_eq!(document["verdict"], "worse", "{document:#}");
     let routes = document["routes"].as_array().expect("routes");
@@ -405,7 +411,7 @@ fn builds_are_compared_for_each_request() {
         "{routes:#?}"
     );
     // The run file gives the same results in every format.
-    let shown = plimsoll(&["show", "--json", text(&record)]).json();
+    let shown = plimsoll(&["show", "--json", path_text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
     // The cores of a slow build go idle between rare requests. The list requests may then really be
     // slower, and be listed first.
@@ -414,7 +420,9 @@ fn builds_are_compared_for_each_request() {
         true => "worse: list (p",
         false => "worse: order (p50 +",
     };
-    for show in [plimsoll(&["show", "-v", text(&record)]), plimsoll(&["report", "--format", "md", text(&record)])] {
+    for show in
+        [plimsoll(&["show", "-v", path_text(&record)]), plimsoll(&["report", "--format", "md", path_text(&record)])]
+    {
         let told = show.stdout.lines().any(|line| line.contains(first) && line.contains("order (p50 +"));
         assert!(told, "{first}: {}{}", show.stdout, show.stderr);
     }

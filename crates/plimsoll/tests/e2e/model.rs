@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
 /// Writes a log of visitors who arrive at random and view some items, mostly popular items.
-fn log() -> PathBuf {
+fn write_visitor_log() -> PathBuf {
     let mut state = 9u64;
     let mut draw = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -46,7 +46,7 @@ fn log() -> PathBuf {
 
 /// Runs `plimsoll model --json`. The exit code may be 1, if the model differs too much from the
 /// log.
-fn modelled(arguments: &[&str]) -> Value {
+fn run_model_command(arguments: &[&str]) -> Value {
     let done = plimsoll(&[&["model"], arguments, &["--json"]].concat());
     assert!(done.code < 2, "{arguments:?}: {} {}", done.code, done.stderr);
     done.json()
@@ -87,7 +87,7 @@ fn path_keys_are_withheld_by_default() {
     // Returns all text that `plimsoll model` writes to files or prints.
     let written = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(file.with_extension("paths"));
-        let done = plimsoll(&[&["model", text(&log), "-o", text(&file)], more].concat());
+        let done = plimsoll(&[&["model", path_text(&log), "-o", path_text(&file)], more].concat());
         assert!(done.code == 0, "{}", done.stdout + &done.stderr);
         let mut all = done.stdout + &done.stderr + &std::fs::read_to_string(&file).expect("read");
         for entry in std::fs::read_dir(file.with_extension("paths")).expect("a folder") {
@@ -102,15 +102,15 @@ fn path_keys_are_withheld_by_default() {
     for part in ["withheld-1", "/items/", "q=tea", "6 parts of paths look like secret keys, and the model replaces"] {
         assert!(withheld.contains(part), "{part}: {withheld}");
     }
-    assert_eq!(plimsoll(&["check", "-f", text(&file)]).code, 0);
+    assert_eq!(plimsoll(&["check", "-f", path_text(&file)]).code, 0);
     // A request whose path has a placeholder in place of a key still counts as a request of the
     // same endpoint.
-    let document = modelled(&[text(&log), "-o", text(&file), "--verify"]);
+    let document = run_model_command(&[path_text(&log), "-o", path_text(&file), "--verify"]);
     assert!(document["keys_withheld"] == 6 && number(&document, "verify.mix_tv") < 0.1, "{document:#}");
     let kept = written(&["--keep-keys"]);
     assert!(KEYS.iter().all(|key| kept.contains(key)) && !kept.contains("withheld"), "{kept}");
-    let shown = plimsoll(&["traffic", text(&log)]);
-    let document = plimsoll(&["traffic", text(&log), "--json"]).stdout;
+    let shown = plimsoll(&["traffic", path_text(&log)]);
+    let document = plimsoll(&["traffic", path_text(&log), "--json"]).stdout;
     for key in KEYS {
         assert!(!shown.stdout.contains(key) && !document.contains(key), "{key}: {}", shown.stdout);
     }
@@ -118,19 +118,19 @@ fn path_keys_are_withheld_by_default() {
 
 #[test]
 fn a_model_sends_requests_like_its_log() {
-    let (server, log) = (baseline(1), log());
+    let (server, log) = (baseline(1), write_visitor_log());
     let file = folder("modelled").join("scenario.toml");
-    let model = [text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", text(&file)];
-    let document = modelled(&[&model[..], &["--verify"]].concat());
+    let model = [path_text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", path_text(&file)];
+    let document = run_model_command(&[&model[..], &["--verify"]].concat());
     assert_eq!(document["schema"], "plimsoll.model/1");
     let verify = &document["verify"];
     assert_eq!(verify["holds"], true, "{verify:#}");
     assert!(number(verify, "mix_tv") < 0.02 && number(verify, "sessions.requests.p50.log") >= 2.0, "{verify:#}");
     assert!(verify["dispersion"][3]["ratio"].is_null(), "{verify:#}");
     assert!((1..=200).contains(&document["scenarios"].as_u64().expect("a number")), "{document:#}");
-    let checked = plimsoll(&["check", "-f", text(&file)]);
+    let checked = plimsoll(&["check", "-f", path_text(&file)]);
     assert_eq!(checked.code, 0, "{}", checked.stderr);
-    let run = json(&["run", "-f", text(&file), "--rate", "50", "-d", "1s"]);
+    let run = json(&["run", "-f", path_text(&file), "--rate", "50", "-d", "1s"]);
     assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
     // The model is replayed with the recorded rate, and with half of the visitors.
     let text_of_file = std::fs::read_to_string(&file).expect("text");
@@ -139,7 +139,7 @@ fn a_model_sends_requests_like_its_log() {
     }
     let carried_rps = 3000.0 / 300.0;
     for (scale, rate) in [("1x", carried_rps), ("0.5x", carried_rps / 2.0)] {
-        let replayed = json(&["replay", text(&file), "--scale", scale, "-d", "2s", "--seed", "3"]);
+        let replayed = json(&["replay", path_text(&file), "--scale", scale, "-d", "2s", "--seed", "3"]);
         assert_eq!(number(&replayed, "success_rate"), 1.0, "{replayed:#}");
         let load = replayed["load"].as_str().expect("a load");
         assert!(load.contains("sessions/s, Poisson arrivals"), "{load}");
@@ -150,19 +150,19 @@ fn a_model_sends_requests_like_its_log() {
     let mix = folder("modelled").join("mix.toml");
     let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /healthz", "\"POST /healthz");
     std::fs::write(&log, alone.replace("10.0.", "10.1.")).expect("written");
-    let skipped = ["--skip", "/bytes", "--allow-unsafe", "-o", text(&mix)];
-    let document = modelled(&[&[text(&log), "--log-format", FORMAT][..], &skipped].concat());
+    let skipped = ["--skip", "/bytes", "--allow-unsafe", "-o", path_text(&mix)];
+    let document = run_model_command(&[&[path_text(&log), "--log-format", FORMAT][..], &skipped].concat());
     assert_eq!((document["scenarios"].as_u64(), document["endpoints"].as_u64()), (Some(0), Some(1)), "{document:#}");
 }
 
 #[test]
 fn invalid_models_are_refused() {
-    let log = log();
+    let log = write_visitor_log();
     for (words, said) in [
-        (vec![text(&log)], "--output"),
-        (vec![text(&log), "-o", "a.txt"], ".toml"),
+        (vec![path_text(&log)], "--output"),
+        (vec![path_text(&log), "-o", "a.txt"], ".toml"),
         (vec!["/nowhere/a.log", "-o", "a.toml"], "/nowhere/a.log"),
-        (vec![text(&log), "--log-format", FORMAT, "-o", "a.toml", "--only", "^PUT"], "--only"),
+        (vec![path_text(&log), "--log-format", FORMAT, "-o", "a.toml", "--only", "^PUT"], "--only"),
     ] {
         let done = plimsoll(&[&["model"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
@@ -184,22 +184,22 @@ fn a_traffic_file_is_replayed_with_its_load_or_refused() {
     let post = at("post.toml", "[load]\nrate = 10\nduration = \"500ms\"\n", "post");
     let bare = at("bare.toml", "", "get");
     for (words, scheduled) in [
-        (vec![text(&mix)], 80.0),
-        (vec![text(&mix), "--scale", "2x", "-d", "1500ms"], 100.0),
-        (vec![text(&users), "--scale", "2"], 60.0),
-        (vec![text(&post), "--allow-unsafe"], 5.0),
+        (vec![path_text(&mix)], 80.0),
+        (vec![path_text(&mix), "--scale", "2x", "-d", "1500ms"], 100.0),
+        (vec![path_text(&users), "--scale", "2"], 60.0),
+        (vec![path_text(&post), "--allow-unsafe"], 5.0),
     ] {
         let document = json(&[&["replay"][..], &words].concat());
         assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{words:?}");
     }
     for (words, said) in [
-        (vec![text(&bare)], "has no [load]"),
-        (vec![text(&post)], "--allow-unsafe"),
-        (vec![text(&mix), text(&bare)], "alone"),
-        (vec![text(&mix), "--speed", "2"], "--speed"),
-        (vec![text(&mix), "--only", "a"], "--only"),
-        (vec![text(&mix), "--strict"], "--strict"),
-        (vec![text(&users), "--scale", "0.01"], "--scale"),
+        (vec![path_text(&bare)], "has no [load]"),
+        (vec![path_text(&post)], "--allow-unsafe"),
+        (vec![path_text(&mix), path_text(&bare)], "alone"),
+        (vec![path_text(&mix), "--speed", "2"], "--speed"),
+        (vec![path_text(&mix), "--only", "a"], "--only"),
+        (vec![path_text(&mix), "--strict"], "--strict"),
+        (vec![path_text(&users), "--scale", "0.01"], "--scale"),
         (vec!["nowhere.toml"], "nowhere.toml"),
     ] {
         let done = plimsoll(&[&["replay"][..], &words].concat());

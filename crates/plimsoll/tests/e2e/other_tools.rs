@@ -24,23 +24,23 @@ impl Plain {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = Arc::clone(&writing);
-                std::thread::spawn(move || answer(&stream, &log));
+                std::thread::spawn(move || serve_connection(&stream, &log));
             }
         });
         Plain { url, log }
     }
 
-    fn host(&self) -> &str {
+    fn host_and_port(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
     /// Returns the requests since the last call of `taken`, each with its content.
-    fn taken(&self) -> Vec<String> {
+    fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
 }
 
-fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
+fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<String>>) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     loop {
@@ -83,7 +83,7 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
 }
 
 /// Returns the word after a label, as awk scripts extract it from a line.
-fn after(text: &str, label: &str) -> String {
+fn word_after_label(text: &str, label: &str) -> String {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
     line.unwrap_or_else(|| panic!("no '{label}' in {text}")).split_whitespace().next().unwrap_or_default().to_owned()
 }
@@ -97,9 +97,11 @@ fn ab_sends_and_prints_like_the_original() {
     let url = format!("{}/a?b=c", server.url);
     let done = plimsoll(&["ab", "-n", "20", "-c4", "-e", csv, "-g", tsv, &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    let asked = server.taken();
-    let expect =
-        format!("GET /a?b=c HTTP/1.0\r\nHost: {}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n", server.host());
+    let asked = server.take_requests();
+    let expect = format!(
+        "GET /a?b=c HTTP/1.0\r\nHost: {}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n",
+        server.host_and_port()
+    );
     assert_eq!(asked, vec![expect; 20]);
     let labels = [
         "",
@@ -139,9 +141,13 @@ fn ab_sends_and_prints_like_the_original() {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
     // Users' scripts extract the time taken and the request rate from the output.
-    let seconds: f64 = after(&done.stdout, "Time taken for tests:").parse().expect("a number");
-    let rate: f64 = after(&done.stdout, "Requests per second:").parse().expect("a number");
-    assert!(seconds < 5.0 && rate > 0.0 && after(&done.stdout, "50%").parse::<u64>().is_ok(), "{}", done.stdout);
+    let seconds: f64 = word_after_label(&done.stdout, "Time taken for tests:").parse().expect("a number");
+    let rate: f64 = word_after_label(&done.stdout, "Requests per second:").parse().expect("a number");
+    assert!(
+        seconds < 5.0 && rate > 0.0 && word_after_label(&done.stdout, "50%").parse::<u64>().is_ok(),
+        "{}",
+        done.stdout
+    );
     assert!(done.stdout.ends_with(" (longest request)\n"), "{}", done.stdout);
     let written = std::fs::read_to_string(csv).expect("written");
     assert!(written.starts_with("Percentage served,Time in ms\n0,") && written.lines().count() == 101, "{written}");
@@ -167,9 +173,9 @@ fn ab_counts_like_the_original() {
     let expect = format!(
         "POST /missing HTTP/1.0\r\nConnection: Keep-Alive\r\nCookie: c=d\r\nAuthorization: Basic dTpw\r\nContent-length: 7\r\n\
          Content-type: a/b\r\nHost: {}\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\na={{{{b}}}}",
-        server.host()
+        server.host_and_port()
     );
-    let (asked, bytes) = (server.taken(), 200 * expect.len());
+    let (asked, bytes) = (server.take_requests(), 200 * expect.len());
     assert_eq!(asked, vec![expect; 200], "{} {}", done.stdout, done.stderr);
     for line in [
         "Non-2xx responses:      200\n",
@@ -195,7 +201,10 @@ fn ab_counts_like_the_original() {
     assert!(done.stdout.contains("Failed requests:        0\n") && done.stdout.contains("Length:        Variable\n"));
     assert_eq!(done.stdout.matches("LOG: header received:\nHTTP/1.1 200 OK\n").count(), 10, "{}", done.stdout);
     assert!(
-        server.taken().last().is_some_and(|asked| asked.starts_with("GET /grows HTTP/1.1\r\nConnection: close\r\n"))
+        server
+            .take_requests()
+            .last()
+            .is_some_and(|asked| asked.starts_with("GET /grows HTTP/1.1\r\nConnection: close\r\n"))
     );
     // No server listens on port 1.
     let done = plimsoll(&["ab", "-n", "50", "http://127.0.0.1:1/"]);
@@ -218,14 +227,14 @@ fn hey_sends_and_prints_like_the_original() {
     let expect = format!(
         "POST /missing HTTP/1.1\r\nHost: {}\r\nUser-Agent: hey/0.0.1\r\nContent-Length: 5\r\nAuthorization: Basic dTpw\r\n\
          Content-Type: text/html\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n{{{{x}}}}",
-        server.host()
+        server.host_and_port()
     );
     // All requests are sent, even if the workers cannot share them evenly.
-    assert_eq!(server.taken(), vec![expect; 22]);
+    assert_eq!(server.take_requests(), vec![expect; 22]);
     let text = &done.stdout;
     for label in ["Total:", "Slowest:", "Fastest:", "Average:", "Requests/sec:", "DNS+dialup:", "resp wait:", "99% in"]
     {
-        assert!(after(text, label).trim_end_matches(',').parse::<f64>().is_ok(), "{label}: {text}");
+        assert!(word_after_label(text, label).trim_end_matches(',').parse::<f64>().is_ok(), "{label}: {text}");
     }
     for part in [
         "\n  Total data:\t66 bytes\n  Size/request:\t3 bytes\n",
@@ -241,7 +250,12 @@ fn hey_sends_and_prints_like_the_original() {
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset"
     );
     assert!(rows.len() == 10 && rows[1..].iter().all(|row| row.len() == 8 && row[6] == "200"), "{}", done.stdout);
-    assert!(server.taken().iter().all(|asked| asked.ends_with("Accept-Encoding: gzip\r\nConnection: close\r\n\r\n")));
+    assert!(
+        server
+            .take_requests()
+            .iter()
+            .all(|asked| asked.ends_with("Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"))
+    );
     let done = plimsoll(&["hey", "-z", "300ms", "-c", "2", "-q", "20", &server.url]);
     assert!(done.stdout.contains("  [200]\t12 responses\n"), "{}", done.stdout);
     let done = plimsoll(&["hey", "-n", "3", "-c", "1", "http://127.0.0.1:1/"]);
@@ -271,10 +285,10 @@ fn vegeta_sends_like_the_original() {
         format!(
             "GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: Go-http-client/1.1\r\nAccept-Encoding: br\r\nX-Vegeta-Attack: n\r\n\
              X-Vegeta-Seq: 1\r\n\r\n",
-            server.host()
+            server.host_and_port()
         ),
     ];
-    assert_eq!(server.taken(), expect);
+    assert_eq!(server.take_requests(), expect);
     let done = plimsoll(&[
         "vegeta",
         "attack",
@@ -286,7 +300,7 @@ fn vegeta_sends_like_the_original() {
         "-keepalive=false",
     ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(server.taken()[0].contains("X-Z: 2\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\nab"));
+    assert!(server.take_requests()[0].contains("X-Z: 2\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\nab"));
 }
 
 #[test]
@@ -354,11 +368,11 @@ fn a_link_name_selects_the_tool() {
 #[test]
 fn hey_and_vegeta_follow_redirects_like_the_originals() {
     let server = Plain::start();
-    let (url, host) = (&server.url, server.host().to_owned());
+    let (url, host) = (&server.url, server.host_and_port().to_owned());
     let follows = format!("{url}/leads/302/leads/307/end?x=1");
     let done = plimsoll(&["hey", "-n", "2", "-c", "1", "-m", "POST", "-d", "ab", "-H", "x-y: z", &follows]);
     assert!(done.code == 0 && done.stdout.contains("  [200]\t2 responses\n"), "{}{}", done.stdout, done.stderr);
-    let asked = server.taken();
+    let asked = server.take_requests();
     let head = |target: &str, before: &str| {
         format!(
             "GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: hey/0.0.1\r\nReferer: {url}{before}\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -374,12 +388,12 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
         let status = if words.len() == 2 { "307" } else { "302" };
         let done = plimsoll(&[&["hey", "-n", "1", "-c", "1"], words, &[&format!("{url}/leads/{status}/end")]].concat());
         assert!(done.stdout.contains(&format!("  [{status}]\t1 responses\n")), "{words:?}: {}", done.stdout);
-        assert!(done.stderr.is_empty() && server.taken().len() == 1, "{words:?}: {}", done.stderr);
+        assert!(done.stderr.is_empty() && server.take_requests().len() == 1, "{words:?}: {}", done.stderr);
     }
     let round = format!("{url}/leads/302/{}end", "leads/302/".repeat(11));
     let done = plimsoll(&["hey", "-n", "1", "-c", "1", &round]);
     let said = "Error distribution:\n  [1]\tGet \"/leads/302/leads/302/end\": stopped after 10 redirects\n";
-    assert!(done.stdout.contains(said) && server.taken().len() == 10, "{}", done.stdout);
+    assert!(done.stdout.contains(said) && server.take_requests().len() == 10, "{}", done.stdout);
     let targets = folder("redirects").join("targets");
     std::fs::write(&targets, format!("GET {url}/leads/301/leads/308/end\nX-Y: z\n")).expect("written");
     let targets = targets.to_str().expect("UTF-8");
@@ -397,7 +411,7 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
         assert_eq!((&result["code"], &result["error"]), (&code.into(), &error.into()), "{redirects}: {}", done.stderr);
         // As in vegeta, an empty body or header list becomes null.
         assert_eq!((result["body"].is_null(), result["headers"].is_null()), (code == 0, code == 0), "{}", done.stdout);
-        let asked = server.taken();
+        let asked = server.take_requests();
         assert_eq!(asked.len(), count, "{redirects}: {asked:?}");
         if count == 3 {
             let expect = format!(

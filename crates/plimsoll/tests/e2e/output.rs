@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Runs the binary through a shell line with redirections, such as `"$0" "$@" >&-`.
-fn through(line: &str, arguments: &[&str]) -> Done {
+fn run_through_shell(line: &str, arguments: &[&str]) -> Done {
     let mut shell = Command::new("sh");
     shell.args(["-c", line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(folder("work"));
     finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
@@ -46,7 +46,7 @@ fn failing_standard_output_is_an_error_and_files_remain() {
     for (arguments, writes) in commands {
         for line in ["\"$0\" \"$@\" >/dev/full", "\"$0\" \"$@\" >&-"] {
             let _ = std::fs::remove_file(&out);
-            let done = through(line, arguments);
+            let done = run_through_shell(line, arguments);
             assert_eq!(done.code, 2, "{line} {arguments:?}: {}", done.stderr);
             let said: Vec<_> = done.stderr.lines().filter(|line| line.contains("plimsoll: standard output")).collect();
             assert_eq!(said.len(), 1, "{line} {arguments:?}: {}", done.stderr);
@@ -71,7 +71,7 @@ fn a_closed_output_reader_is_an_error() {
     assert!(errors.contains("standard output cannot be written: broken pipe"), "{errors}");
     // It is no error if the shell discards the output.
     for line in ["\"$0\" \"$@\" >/dev/null", "\"$0\" \"$@\" 1<>/dev/null"] {
-        let done = through(line, &["run", &url, "-n", "20", "-q"]);
+        let done = run_through_shell(line, &["run", &url, "-n", "20", "-q"]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");
     }
 }
@@ -88,7 +88,7 @@ fn a_full_disk_ends_every_command_the_same_way() {
         &["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", "."],
         &["prove", &url, &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
     ] {
-        let done = through(line, arguments);
+        let done = run_through_shell(line, arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
         let whole = "is incomplete: file too large";
         assert_eq!(done.stderr.matches(whole).count(), 1, "{arguments:?}: {}", done.stderr);

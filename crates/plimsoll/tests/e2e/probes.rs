@@ -59,11 +59,11 @@ while True:
         threading.Thread(target=pump, args=(a, b), daemon=True).start()
 ";
 
-fn python() -> Server {
+fn start_python_server() -> Server {
     serve(Command::new("python3").args(["-c", PYTHON]), "python3")
 }
 
-fn probe<'a>(document: &'a Value, name: &str) -> &'a Value {
+fn find_probe_series<'a>(document: &'a Value, name: &str) -> &'a Value {
     let probes = document["server"]["probes"].as_array().expect("probes");
     let found = probes.iter().find(|probe| probe["name"] == name);
     found.unwrap_or_else(|| panic!("no series {name} in {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>()))
@@ -88,11 +88,11 @@ fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     assert!(number(document, "server.cores_used") > 0.0, "{what}");
     assert!(number(document, "server.rss_bytes_max") > 1e6, "{what}");
     assert!(number(document, "server.threads_max") >= 1.0, "{what}");
-    let cpu = probe(document, "server.cpu");
+    let cpu = find_probe_series(document, "server.cpu");
     let expected = number(document, "duration_s") * 10.0;
     assert!(cpu["samples"].as_f64().is_some_and(|n| n >= expected * 0.3), "{what}: {cpu}, about {expected} samples");
     for name in ["host.cpu_user", "listen.queue", "tcp.listen_overflows", "net.lo.bytes_in", "server.run_queue_wait"] {
-        probe(document, name);
+        find_probe_series(document, name);
     }
 }
 
@@ -104,7 +104,7 @@ fn cpu_ns(pids: &[u32]) -> u64 {
 fn servers_of_three_runtimes_are_observed() {
     let servers = [
         ("go", go_server()),
-        ("python", python()),
+        ("python", start_python_server()),
         ("node", serve(Command::new("node").args(["-e", NODE]), "Node.js")),
     ];
     for (what, server) in servers {
@@ -133,7 +133,7 @@ fn connections_of_the_server_are_counted_by_peer() {
             break;
         }
     }
-    let peer = probe(&document, &name);
+    let peer = find_probe_series(&document, &name);
     assert_eq!((number(peer, "min"), number(peer, "max")), (3.0, 3.0), "{peer:#}");
     // The load's connections and other processes' connections do not count as the server's own.
     let probes = document["server"]["probes"].as_array().expect("probes");
@@ -147,7 +147,7 @@ fn connections_of_the_server_are_counted_by_peer() {
     assert_eq!(peers, whats.map(|what| format!("peer.{address}.{what}")), "{document:#}");
     // While the connection of the preflight request closes, the server has one more connection than
     // the load. If there is only one reading, the reading may come from before the load.
-    let accepted = probe(&document, "accepted.connections");
+    let accepted = find_probe_series(&document, "accepted.connections");
     let most = number(accepted, "max");
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
 }
@@ -175,13 +175,13 @@ fn a_server_behind_a_proxy_is_observed_at_its_listener() {
             break;
         }
     }
-    assert!(number(probe(&document, "accepted.connections"), "max") >= 4.0, "{document:#}");
-    assert_eq!(number(probe(&document, "accepted.by_others"), "min"), 1.0, "{document:#}");
-    assert!(number(probe(&document, "listen.backlog"), "max") > 0.0, "{document:#}");
+    assert!(number(find_probe_series(&document, "accepted.connections"), "max") >= 4.0, "{document:#}");
+    assert_eq!(number(find_probe_series(&document, "accepted.by_others"), "min"), 1.0, "{document:#}");
+    assert!(number(find_probe_series(&document, "listen.backlog"), "max") > 0.0, "{document:#}");
     let name = document["server"]["name"].as_str().expect("a name");
     assert!(name.starts_with("shop (python3"), "{name}");
     let asked = json(&["run", "-c", "4", "-d", "1s", &server.url]);
-    assert_eq!(number(probe(&asked, "accepted.by_others"), "max"), 0.0, "{asked:#}");
+    assert_eq!(number(find_probe_series(&asked, "accepted.by_others"), "max"), 0.0, "{asked:#}");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn children_of_a_forking_server_are_summed() {
     let document = json(&["run", &format!("{}/", server.url), "-c", "8", "-d", "1500ms"]);
     assert_eq!(document["server"]["pid"], server.pid(), "the parent stands for all");
     assert_agrees("nginx", &document, before_ns, &pids);
-    assert_eq!(probe(&document, "server.processes")["max"], 3.0);
+    assert_eq!(find_probe_series(&document, "server.processes")["max"], 3.0);
     let by_name = json(&["run", &format!("{}/", server.url), "-n", "50", "--pid", &server.pid().to_string()]);
     assert_eq!(by_name["server"]["pid"], server.pid());
 }
@@ -244,7 +244,7 @@ fn a_target_on_another_machine_is_reported() {
         "{}",
         server["reason"]
     );
-    assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
+    assert!(find_probe_series(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
 /// The source of a script that runs a server in its own network namespace, as in a container.
@@ -293,8 +293,8 @@ fn a_server_in_its_own_network_namespace_is_observed() {
     assert!((9_900.0..20_000.0).contains(&cost_us), "{cost_us} us");
     // The server's CPU time counts as the server's own, and not as another process's.
     assert!(number(&document, "others.cores") >= 0.0, "{}", document["others"]);
-    assert!(number(probe(&document, "listen.backlog"), "mean") > 0.0);
-    assert!(number(probe(&document, &format!("net.plim{}.packets_in", server.pid())), "mean") > 0.0);
+    assert!(number(find_probe_series(&document, "listen.backlog"), "mean") > 0.0);
+    assert!(number(find_probe_series(&document, &format!("net.plim{}.packets_in", server.pid())), "mean") > 0.0);
 }
 
 /// Copies the binary to a place where every user can run it.
@@ -333,7 +333,7 @@ fn a_process_of_another_user_is_observed_as_permitted() {
     assert!(reason.contains("(user 0)") && reason.contains("--pid"), "{reason}");
     let named = run(&["--pid", &server.pid().to_string()]);
     assert!(number(&named, "server.cpu_us_per_request") > 0.0, "CPU time is open to everybody");
-    let files = probe(&named, "server.files_open");
+    let files = find_probe_series(&named, "server.files_open");
     // Since Linux 6.2 every user can read the number of open files. On older kernels the series has
     // a gap with a reason.
     let denied = files["gap_reasons"][0].as_str().is_some_and(|r| r.contains("another user"));
@@ -356,7 +356,7 @@ fn a_kernel_without_pressure_data_leaves_a_gap() {
         finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"));
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
-    let pressure = probe(&document, "host.pressure_cpu_some");
+    let pressure = find_probe_series(&document, "host.pressure_cpu_some");
     assert_eq!(
         (&pressure["samples"], &pressure["gap_reasons"][0]),
         (&0.into(), &"/proc/pressure/cpu is not there".into())
@@ -366,14 +366,14 @@ fn a_kernel_without_pressure_data_leaves_a_gap() {
 
 #[test]
 fn server_metrics_are_recorded() {
-    let server = python();
+    let server = start_python_server();
     let path = &place("metrics", "run.plimsoll");
     let url = format!("{}/", server.url);
     let document = json(&["run", &url, "--rate", "20", "-d", "2500ms", "--metrics", &url, "-o", path]);
-    let goroutines = probe(&document, "metrics.go_goroutines");
+    let goroutines = find_probe_series(&document, "metrics.go_goroutines");
     assert_eq!((&goroutines["max"], &goroutines["unit"]), (&7.0.into(), &"".into()));
     assert!(goroutines["samples"].as_u64().is_some_and(|n| (2..=4).contains(&n)), "once a second: {goroutines}");
-    let waits = probe(&document, "metrics.pool_waits_total");
+    let waits = find_probe_series(&document, "metrics.pool_waits_total");
     assert!(waits["mean"].as_f64().is_some_and(|rate| (5.0..15.0).contains(&rate)), "10 a second: {waits}");
     let csv = plimsoll(&["show", "--probes", path]);
     let rows: Vec<&str> = csv.stdout.lines().collect();
@@ -436,7 +436,7 @@ fn a_server_exit_leaves_gaps_and_no_failure() {
     let done = finish(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
-    let cpu = probe(&document, "server.cpu");
+    let cpu = find_probe_series(&document, "server.cpu");
     assert!(cpu["gaps"].as_u64().is_some_and(|n| n >= 1), "{cpu}");
     assert!(cpu["gap_reasons"][0].as_str().is_some_and(|r| r.contains("has ended")), "{cpu}");
 }

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// Returns the path of a real profile, which the tests of the profile parser also use.
-fn kept(name: &str) -> String {
+fn test_profile_path(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-analysis/tests/profiles");
     folder.join(name).to_str().expect("text").to_owned()
 }
@@ -48,7 +48,7 @@ fn check(arguments: &[&str], said: &str) {
 
 #[test]
 fn a_profile_becomes_a_table_and_a_document() {
-    let file = kept("cpu.pb.gz");
+    let file = test_profile_path("cpu.pb.gz");
     let done = plimsoll(&["profile", &file, "--top", "3"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
     assert!(done.stdout.starts_with("cpu: ") && done.stdout.contains("main.serve"), "{}", done.stdout);
@@ -67,7 +67,7 @@ fn images_are_written_completely() {
     let output = folder("flames");
     let path = |name: &str| output.join(name).to_str().expect("text").to_owned();
     let (html, svg, copy) = (path("new/a.html"), path("a.svg"), path("a.pb.gz"));
-    let file = kept("heap.pb.gz");
+    let file = test_profile_path("heap.pb.gz");
     let done = plimsoll(&["profile", &file, "-o", &html, "-o", &svg, "-o", &copy]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
@@ -98,7 +98,7 @@ fn two_profiles_are_compared_per_request() {
     let document = plimsoll(&[&arguments[..], &["--json"]].concat()).json();
     assert_eq!(document["top"][0]["flat"]["delta"], 9.0);
     assert!(plimsoll(&["profile", "--diff", &a, &b]).stdout.starts_with("warning: without --requests-a"));
-    check(&["--diff", &a, &kept("heap.pb.gz")], "count different things");
+    check(&["--diff", &a, &test_profile_path("heap.pb.gz")], "count different things");
     check(&["--diff", &a, &b, "--requests-a", "5"], "both --requests-a and --requests-b");
     check(&["--diff", &a, &b, "-o", "x.pb.gz"], ".html or .svg");
     check(&["--diff", &a, &b, &a], "not both");
@@ -106,7 +106,7 @@ fn two_profiles_are_compared_per_request() {
 
 #[test]
 fn profile_costs_are_split_by_endpoint() {
-    let file = kept("cpu.pb.gz");
+    let file = test_profile_path("cpu.pb.gz");
     let sums = |arguments: &[&str]| -> Vec<(String, i64)> {
         let document = plimsoll(&[&["profile", &file, "--json"], arguments].concat()).json();
         let rows = document["top"].as_array().expect("rows").iter();
@@ -131,7 +131,7 @@ fn profile_costs_are_split_by_endpoint() {
 
 #[test]
 fn profiles_are_fetched_from_pprof_urls() {
-    let cpu = fs::read(kept("cpu.pb.gz")).expect("there");
+    let cpu = fs::read(test_profile_path("cpu.pb.gz")).expect("there");
     // The profile is sent whole, and in chunks like a Go server that does not know the length.
     let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     for chunk in cpu.chunks(1_000) {
@@ -181,14 +181,14 @@ fn refusals_are_one_sentence_with_a_remedy() {
 fn bad_input_is_one_sentence() {
     let output = folder("bad");
     let cut = output.join("cut.pb.gz");
-    let whole = fs::read(kept("cpu.pb.gz")).expect("there");
+    let whole = fs::read(test_profile_path("cpu.pb.gz")).expect("there");
     fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
     check(&[cut.to_str().expect("text")], "cut off");
-    check(&[&kept("regenerate")], "is no profile");
+    check(&[&test_profile_path("regenerate")], "is no profile");
     check(&["/no/such/file.pb.gz"], "/no/such/file.pb.gz");
     check(&["localhost:6060"], "http://");
     check(&[], "give a profile");
-    let file = kept("cpu.pb.gz");
+    let file = test_profile_path("cpu.pb.gz");
     check(&[&file, "--sample-index", "heap"], "samples, cpu");
     check(&[&file, "--focus", "("], "--focus");
     check(&[&file, "--sort", "name"], "flat or cum");

@@ -424,7 +424,7 @@ fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");
 }
 
-fn refused(arguments: &[&str], said: &str) {
+fn assert_prove_refuses(arguments: &[&str], said: &str) {
     let done = plimsoll_without_turn(&[&["prove", "--quiet"], arguments].concat());
     assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
@@ -434,11 +434,14 @@ fn refused(arguments: &[&str], said: &str) {
 #[test]
 fn unmeasurable_builds_are_reported() {
     let Server { url: taken, .. } = &baseline(1);
-    refused(&["--a", "true", "--b", "true", taken], "responds at");
+    assert_prove_refuses(&["--a", "true", "--b", "true", taken], "responds at");
     let free = format!("http://127.0.0.1:{}/", free_port());
-    refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
-    refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
-    refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
+    assert_prove_refuses(
+        &["--a", "echo no luck; exit 3", "--b", "true", &free],
+        "exit code 3; its last output: no luck",
+    );
+    assert_prove_refuses(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
+    assert_prove_refuses(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
     // A server that never responds with success is a result of the comparison, and makes the
     // command fail.
     let done = plimsoll(&["prove", "--quiet", &format!("{taken}/status/500"), taken, "--blocks", "1"]);
@@ -490,6 +493,6 @@ fn a_usage_error_is_one_sentence() {
         (&["--start-timeout", "x", one, two], "--start-timeout"),
         (&[one, two], "accepts no connection"),
     ] {
-        refused(arguments, said);
+        assert_prove_refuses(arguments, said);
     }
 }

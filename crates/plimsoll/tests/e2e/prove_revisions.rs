@@ -30,7 +30,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_
 
 const START: &str = "exec python3 server.py {port}";
 
-fn git(folder: &Path, words: &[&str]) -> String {
+fn run_git(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]).args(words);
     let done = command.current_dir(folder).output().expect("git");
@@ -40,31 +40,34 @@ fn git(folder: &Path, words: &[&str]) -> String {
 
 /// Creates a repository with three commits: a fast server, a slow server, and a server that cannot
 /// be built.
-fn repository() -> PathBuf {
+fn create_repository() -> PathBuf {
     let folder = folder("repository");
-    git(&folder, &["init", "--quiet"]);
+    run_git(&folder, &["init", "--quiet"]);
     std::fs::write(folder.join("server.py"), SERVER).expect("written");
     for (tag, build) in
         [("fast", "echo 0.002 > delay"), ("slow", "echo 0.05 > delay"), ("broken", "echo no luck; exit 3")]
     {
         std::fs::write(folder.join("build"), build).expect("written");
-        git(&folder, &["add", "."]);
-        git(&folder, &["commit", "--quiet", "-m", tag]);
-        git(&folder, &["tag", tag]);
+        run_git(&folder, &["add", "."]);
+        run_git(&folder, &["commit", "--quiet", "-m", tag]);
+        run_git(&folder, &["tag", tag]);
     }
-    git(&folder, &["reset", "--quiet", "--hard", "slow"]);
+    run_git(&folder, &["reset", "--quiet", "--hard", "slow"]);
     folder
 }
 
-fn prove(folder: &Path, arguments: &[&str]) -> Done {
+fn run_prove(folder: &Path, arguments: &[&str]) -> Done {
     let mut command = command(&[&["prove"], arguments].concat());
-    let child =
-        command.current_dir(folder).env("TMPDIR", temporary(folder)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command
+        .current_dir(folder)
+        .env("TMPDIR", worktree_parent_folder(folder))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     finish(child.spawn().expect("the binary starts"))
 }
 
 /// Returns the folder in which the comparison of a repository creates its worktrees.
-fn temporary(repository: &Path) -> PathBuf {
+fn worktree_parent_folder(repository: &Path) -> PathBuf {
     let folder = repository.with_extension("tmp");
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
@@ -72,22 +75,22 @@ fn temporary(repository: &Path) -> PathBuf {
 
 /// Whether no worktree is left, neither as a folder nor in git's list.
 fn is_clean(repository: &Path) -> bool {
-    let folders = std::fs::read_dir(temporary(repository)).expect("a folder").count();
-    folders == 0 && git(repository, &["worktree", "list"]).lines().count() == 1
+    let folders = std::fs::read_dir(worktree_parent_folder(repository)).expect("a folder").count();
+    folders == 0 && run_git(repository, &["worktree", "list"]).lines().count() == 1
 }
 
 #[test]
 fn a_slower_revision_is_worse() {
-    let repository = repository();
+    let repository = create_repository();
     std::fs::write(repository.join("notes"), "not committed").expect("written");
     let sides = ["--a", "git:fast", "--b", "git:HEAD", "--build", "sh build", "--start", START, "/items"];
     // The comparison ends when its verdict is certain, which takes longer on a busy machine.
     let load = ["--budget", "90s", "-c", "4", "--for", "300ms", "--warmup", "100ms", "--fail-if", "worse", "--json"];
-    let done = prove(&repository, &[&sides[..], &load].concat());
+    let done = run_prove(&repository, &[&sides[..], &load].concat());
     assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
     let document = done.json();
     assert_eq!(document["verdict"], "worse", "{document:#}");
-    let short = &git(&repository, &["rev-parse", "slow"])[..10];
+    let short = &run_git(&repository, &["rev-parse", "slow"])[..10];
     assert_eq!(document["sides"][1], format!("git:HEAD ({short})"), "{document:#}");
     assert!(document["warnings"].to_string().contains("without the uncommitted changes: notes"), "{document:#}");
     assert!(is_clean(&repository));
@@ -95,7 +98,7 @@ fn a_slower_revision_is_worse() {
 
 #[test]
 fn a_revision_that_cannot_be_measured_is_one_sentence() {
-    let repository = repository();
+    let repository = create_repository();
     let elsewhere = folder("no-repository");
     // Cargo's folder for tests lies inside a repository, so this file hides that repository from
     // git.
@@ -124,7 +127,7 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
             "A did not respond at http://127.0.0.1:",
         ),
     ] {
-        let done = prove(place, &[&arguments[..], &["--quiet"]].concat());
+        let done = run_prove(place, &[&arguments[..], &["--quiet"]].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
         let is_stated = done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said);
@@ -137,10 +140,10 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
 #[test]
 fn worktrees_are_removed_with_plimsoll() {
     for name in ["INT", "TERM", "KILL"] {
-        let repository = repository();
+        let repository = create_repository();
         let build = "touch building; exec sleep 60";
         let mut command = command(&["prove", "--quiet", "--a", "git:fast", "--b", "git:slow", "--build", build]);
-        command.args(["--start", START]).current_dir(&repository).env("TMPDIR", temporary(&repository));
+        command.args(["--start", START]).current_dir(&repository).env("TMPDIR", worktree_parent_folder(&repository));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         wait_for("no build began", || !is_clean(&repository) && is_building(&repository));
         signal(child.id(), name);
@@ -151,6 +154,6 @@ fn worktrees_are_removed_with_plimsoll() {
 }
 
 fn is_building(repository: &Path) -> bool {
-    let folders = std::fs::read_dir(temporary(repository)).expect("a folder").flatten();
+    let folders = std::fs::read_dir(worktree_parent_folder(repository)).expect("a folder").flatten();
     folders.map(|folder| folder.path().join("a/building")).any(|file| file.exists())
 }

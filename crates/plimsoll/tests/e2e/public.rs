@@ -25,18 +25,18 @@ impl RecordingServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let all = Arc::clone(&all);
-                std::thread::spawn(move || answer(stream, body, &all));
+                std::thread::spawn(move || record_and_answer_requests(stream, body, &all));
             }
         });
         RecordingServer { port, heard }
     }
 
-    fn heard(&self) -> Vec<ReceivedData> {
+    fn take_received_requests(&self) -> Vec<ReceivedData> {
         std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn answer(stream: TcpStream, body: &str, all: &Mutex<Vec<ReceivedData>>) {
+fn record_and_answer_requests(stream: TcpStream, body: &str, all: &Mutex<Vec<ReceivedData>>) {
     let mut lines = BufReader::new(stream);
     while let Ok(Some(heard)) = ReceivedData::next(&mut lines) {
         let content = if heard.head[0].starts_with("HEAD") { "" } else { body };
@@ -49,13 +49,13 @@ fn answer(stream: TcpStream, body: &str, all: &Mutex<Vec<ReceivedData>>) {
     }
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
 /// Copies a file of the folder `public` and inserts a server's port. Returns the path of the copy,
 /// and a path for the imported file.
-fn case(file: &str, port: u16) -> (PathBuf, PathBuf) {
+fn copy_public_case(file: &str, port: u16) -> (PathBuf, PathBuf) {
     let folder = folder("public").join(file.split('.').next().unwrap_or_default());
     std::fs::create_dir_all(&folder).expect("a folder");
     let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/public").join(file);
@@ -72,19 +72,19 @@ const ONCE: [&str; 6] = ["-n1", "-c1", "--no-preflight", "--no-probes", "-q", "-
 
 /// Imports a file and sends its requests once. Returns the received requests, and the messages of
 /// the import.
-fn imported(kind: &str, file: &str, body: &'static str) -> (Vec<ReceivedData>, String) {
+fn import_and_send(kind: &str, file: &str, body: &'static str) -> (Vec<ReceivedData>, String) {
     let echo = RecordingServer::new(body);
-    let (path, toml) = case(file, echo.port);
-    let done = plimsoll(&["import", kind, text(&path), "-o", text(&toml)]);
+    let (path, toml) = copy_public_case(file, echo.port);
+    let done = plimsoll(&["import", kind, path_text(&path), "-o", path_text(&toml)]);
     assert_eq!(done.code, 0, "{file}: {}", done.stderr);
-    let checked = plimsoll(&["check", "-f", text(&toml)]);
+    let checked = plimsoll(&["check", "-f", path_text(&toml)]);
     assert_eq!(checked.code, 0, "{file}: {}", checked.stderr);
-    let run = plimsoll(&[&["run", "-f", text(&toml)][..], &ONCE].concat());
+    let run = plimsoll(&[&["run", "-f", path_text(&toml)][..], &ONCE].concat());
     assert_eq!(run.code, 0, "{file}: {} {}", run.stderr, run.stdout);
-    (echo.heard(), done.stderr)
+    (echo.take_received_requests(), done.stderr)
 }
 
-fn lines(heard: &[ReceivedData]) -> Vec<String> {
+fn request_lines(heard: &[ReceivedData]) -> Vec<String> {
     let line = |heard: &ReceivedData| heard.head[0].trim_end_matches(" HTTP/1.1").to_owned();
     let mut all: Vec<String> = heard.iter().map(line).collect();
     if all.iter().all(|line| line.starts_with("GET /")) && all.len() > 20 {
@@ -93,69 +93,69 @@ fn lines(heard: &[ReceivedData]) -> Vec<String> {
     all
 }
 
-fn body(heard: &ReceivedData) -> String {
+fn body_text(heard: &ReceivedData) -> String {
     String::from_utf8_lossy(&heard.body).into_owned()
 }
 
-fn fields(heard: &ReceivedData, name: &str) -> Vec<String> {
+fn header_values(heard: &ReceivedData, name: &str) -> Vec<String> {
     let fields = heard.head.iter().filter_map(|line| line.split_once(": "));
     fields.filter(|field| field.0.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
 }
 
 #[test]
 fn postman_collections_are_sent_as_newman_sends_them() {
-    let (heard, _) = imported("postman", "form-part-type.json", "{}");
+    let (heard, _) = import_and_send("postman", "form-part-type.json", "{}");
     assert!(
-        body(&heard[0]).contains("name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{}\r\n"),
+        body_text(&heard[0]).contains("name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{}\r\n"),
         "{}",
-        body(&heard[0])
+        body_text(&heard[0])
     );
-    let (heard, _) = imported("postman", "postman-duplicate-header.json", "{}");
-    assert_eq!(fields(&heard[0], "x-forwarded-for"), ["192.0.2.1", "192.0.2.2"]);
-    let (heard, _) = imported("postman", "postman-empty-form.json", "{}");
-    assert_eq!((body(&heard[0]).as_str(), fields(&heard[0], "content-type").len()), ("", 0));
-    let (heard, _) = imported("postman", "postman-file-list.json", "{}");
+    let (heard, _) = import_and_send("postman", "postman-duplicate-header.json", "{}");
+    assert_eq!(header_values(&heard[0], "x-forwarded-for"), ["192.0.2.1", "192.0.2.2"]);
+    let (heard, _) = import_and_send("postman", "postman-empty-form.json", "{}");
+    assert_eq!((body_text(&heard[0]).as_str(), header_values(&heard[0], "content-type").len()), ("", 0));
+    let (heard, _) = import_and_send("postman", "postman-file-list.json", "{}");
     for part in ["name=\"f\"; filename=\"a.txt\"", "\r\n\r\nA\r\n", "name=\"f\"; filename=\"b.txt\"", "\r\n\r\nB\r\n"] {
-        assert!(body(&heard[0]).contains(part), "{part}: {}", body(&heard[0]));
+        assert!(body_text(&heard[0]).contains(part), "{part}: {}", body_text(&heard[0]));
     }
-    let (heard, said) = imported("postman", "postman-get-body.json", "{}");
-    assert_eq!((body(&heard[0]).as_str(), heard[0].field("content-length")), ("", ""));
+    let (heard, said) = import_and_send("postman", "postman-get-body.json", "{}");
+    assert_eq!((body_text(&heard[0]).as_str(), heard[0].field("content-length")), ("", ""));
     assert!(said.contains("its body is not sent, because Postman sends no body with GET"), "{said}");
 }
 
 #[test]
 fn test_plans_are_sent_as_jmeter_sends_them() {
-    let (heard, _) = imported("jmx", "jmx-auth-scope.jmx", "{}");
-    assert_eq!(lines(&heard), ["GET /", "GET /admin/x"]);
+    let (heard, _) = import_and_send("jmx", "jmx-auth-scope.jmx", "{}");
+    assert_eq!(request_lines(&heard), ["GET /", "GET /admin/x"]);
     assert_eq!([heard[0].field("authorization"), heard[1].field("authorization")], ["", "Basic cm9vdDpwdw=="]);
-    let (heard, said) = imported("jmx", "jmx-cookie-scope.jmx", "{}");
-    assert_eq!(fields(&heard[0], "cookie"), ["a=1"]);
+    let (heard, said) = import_and_send("jmx", "jmx-cookie-scope.jmx", "{}");
+    assert_eq!(header_values(&heard[0], "cookie"), ["a=1"]);
     assert!(said.contains("the cookie 'secure'"), "{said}");
-    let (heard, _) = imported("jmx", "jmx-delete-params.jmx", "{}");
-    assert_eq!((lines(&heard), body(&heard[0])), (vec!["DELETE /thing?id=7".to_owned()], String::new()));
-    let (heard, _) = imported("jmx", "jmx-extractor-default.jmx", "{}");
-    assert_eq!(lines(&heard), ["GET /a", "GET /b?t=NF"]);
-    let (heard, _) = imported("jmx", "jmx-file-on-get.jmx", "{}");
-    assert_eq!((lines(&heard), heard[0].field("content-length")), (vec!["GET /t?x=1".to_owned()], ""));
-    let (heard, _) = imported("jmx", "jmx-file-type.jmx", "{}");
-    assert_eq!((heard[0].field("content-type"), body(&heard[0]).as_str()), ("text/csv", "a,b"));
+    let (heard, _) = import_and_send("jmx", "jmx-delete-params.jmx", "{}");
+    assert_eq!((request_lines(&heard), body_text(&heard[0])), (vec!["DELETE /thing?id=7".to_owned()], String::new()));
+    let (heard, _) = import_and_send("jmx", "jmx-extractor-default.jmx", "{}");
+    assert_eq!(request_lines(&heard), ["GET /a", "GET /b?t=NF"]);
+    let (heard, _) = import_and_send("jmx", "jmx-file-on-get.jmx", "{}");
+    assert_eq!((request_lines(&heard), heard[0].field("content-length")), (vec!["GET /t?x=1".to_owned()], ""));
+    let (heard, _) = import_and_send("jmx", "jmx-file-type.jmx", "{}");
+    assert_eq!((heard[0].field("content-type"), body_text(&heard[0]).as_str()), ("text/csv", "a,b"));
     assert!(
-        body(&heard[1]).contains("filename=\"up.dat\"\r\nContent-Type: text/csv\r\n\r\na,b"),
+        body_text(&heard[1]).contains("filename=\"up.dat\"\r\nContent-Type: text/csv\r\n\r\na,b"),
         "{}",
-        body(&heard[1])
+        body_text(&heard[1])
     );
-    let (heard, _) = imported("jmx", "jmx-path-variable.jmx", "<a href=\"/item/7\">");
-    assert_eq!(lines(&heard), ["GET /list", "GET /item/7"]);
+    let (heard, _) = import_and_send("jmx", "jmx-path-variable.jmx", "<a href=\"/item/7\">");
+    assert_eq!(request_lines(&heard), ["GET /list", "GET /item/7"]);
 }
 
 #[test]
 fn recordings_and_descriptions_are_sent_as_their_formats_define() {
-    let (heard, said) = imported("har", "har-order.har", "{}");
-    assert_eq!(lines(&heard), ["GET /first", "GET /second"]);
+    let (heard, said) = import_and_send("har", "har-order.har", "{}");
+    assert_eq!(request_lines(&heard), ["GET /first", "GET /second"]);
     assert!(said.contains("not in order of time"), "{said}");
     let made = |file: &str| {
-        let (path, _) = case(file, 8001);
-        let done = plimsoll(&["import", "openapi", text(&path)]);
+        let (path, _) = copy_public_case(file, 8001);
+        let done = plimsoll(&["import", "openapi", path_text(&path)]);
         assert_eq!(done.code, 0, "{file}: {}", done.stderr);
         done.stdout
     };
@@ -176,12 +176,12 @@ fn recordings_and_descriptions_are_sent_as_their_formats_define() {
 }
 
 /// Runs a command line. Returns the received requests and the outcome.
-fn asked(words: &[&str], echo: &RecordingServer) -> (Vec<ReceivedData>, Done) {
+fn run_against_server(words: &[&str], echo: &RecordingServer) -> (Vec<ReceivedData>, Done) {
     let port = echo.port.to_string();
     let words: Vec<String> = words.iter().map(|word| word.replace("PORT", &port)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = plimsoll(&words);
-    (echo.heard(), done)
+    (echo.take_received_requests(), done)
 }
 
 #[test]
@@ -191,24 +191,27 @@ fn curl_lines_are_sent_as_curl_sends_them() {
     std::fs::write(&file, "x\n").expect("written");
     let form = format!(
         "curl --location 'http://127.0.0.1:PORT/' --form 'f=@\"{}\"' --form 'j=\"{{\\\"a\\\":1}}\"'",
-        text(&file)
+        path_text(&file)
     );
-    let (heard, done) = asked(&[&["run", "--curl", &form][..], &ONCE].concat(), &echo);
+    let (heard, done) = run_against_server(&[&["run", "--curl", &form][..], &ONCE].concat(), &echo);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for part in
         ["filename=\"quoted.txt\"\r\nContent-Type: text/plain\r\n\r\nx\n\r\n", "name=\"j\"\r\n\r\n{\"a\":1}\r\n"]
     {
-        assert!(body(&heard[0]).contains(part), "{part}: {}", body(&heard[0]));
+        assert!(body_text(&heard[0]).contains(part), "{part}: {}", body_text(&heard[0]));
     }
     let line = "curl 'http://127.0.0.1:PORT/' -H 'Accept:' -H 'Cookie: a=1' -b 'b=2'";
-    let (heard, _) = asked(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
-    assert_eq!((fields(&heard[0], "accept").len(), fields(&heard[0], "cookie")), (0, vec!["a=1".to_owned()]));
+    let (heard, _) = run_against_server(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
+    assert_eq!(
+        (header_values(&heard[0], "accept").len(), header_values(&heard[0], "cookie")),
+        (0, vec!["a=1".to_owned()])
+    );
     let line = "curl 'http://127.0.0.1:PORT/' --compressed -H 'Accept-Encoding: gzip, br'";
-    let (heard, _) = asked(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
-    assert_eq!(fields(&heard[0], "accept-encoding"), ["gzip, br"]);
+    let (heard, _) = run_against_server(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
+    assert_eq!(header_values(&heard[0], "accept-encoding"), ["gzip, br"]);
     let line = "curl 'http://127.0.0.1:PORT/' -H 'Content-Type: multipart/form-data' -F a=1";
-    let (heard, _) = asked(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
-    assert!(fields(&heard[0], "content-type")[0].starts_with("multipart/form-data; boundary="));
+    let (heard, _) = run_against_server(&[&["run", "--curl", line][..], &ONCE].concat(), &echo);
+    assert!(header_values(&heard[0], "content-type")[0].starts_with("multipart/form-data; boundary="));
 }
 
 #[test]
@@ -222,30 +225,30 @@ fn non_ascii_urls_are_encoded() {
         "vegeta",
         "attack",
         "-targets",
-        text(&targets),
+        path_text(&targets),
         "-rate",
         "20",
         "-duration",
         "100ms",
         "-output",
-        text(&results),
+        path_text(&results),
     ];
-    let (heard, done) = asked(&attack, &echo);
+    let (heard, done) = run_against_server(&attack, &echo);
     assert_eq!(
-        (done.code, lines(&heard)),
+        (done.code, request_lines(&heard)),
         (0, vec!["GET /%C3%BC".to_owned(), "GET /a%20b".to_owned()]),
         "{}",
         done.stderr
     );
-    let (heard, done) = asked(&["hey", "-n", "1", "-c", "1", "http://127.0.0.1:PORT/\u{fc}"], &echo);
-    assert_eq!(lines(&heard), ["GET /%C3%BC"], "{}", done.stderr);
+    let (heard, done) = run_against_server(&["hey", "-n", "1", "-c", "1", "http://127.0.0.1:PORT/\u{fc}"], &echo);
+    assert_eq!(request_lines(&heard), ["GET /%C3%BC"], "{}", done.stderr);
     let (heard, done) =
-        asked(&[&["run", "--curl", "curl 'http://127.0.0.1:PORT/s?q=\u{fc}'"][..], &ONCE].concat(), &echo);
-    assert_eq!(lines(&heard), ["GET /s?q=%C3%BC"], "{}", done.stderr);
+        run_against_server(&[&["run", "--curl", "curl 'http://127.0.0.1:PORT/s?q=\u{fc}'"][..], &ONCE].concat(), &echo);
+    assert_eq!(request_lines(&heard), ["GET /s?q=%C3%BC"], "{}", done.stderr);
     let words = ["run", "http://b\u{fc}cher.example:PORT/", "--connect-to", "127.0.0.1:PORT"];
-    let (heard, done) = asked(&[&words[..], &ONCE].concat(), &echo);
+    let (heard, done) = run_against_server(&[&words[..], &ONCE].concat(), &echo);
     assert_eq!(heard[0].field("host"), format!("xn--bcher-kva.example:{}", echo.port), "{}", done.stderr);
-    let (heard, done) = asked(&[&["run", "http://key7@127.0.0.1:PORT/"][..], &ONCE].concat(), &echo);
+    let (heard, done) = run_against_server(&[&["run", "http://key7@127.0.0.1:PORT/"][..], &ONCE].concat(), &echo);
     assert_eq!(heard[0].field("authorization"), "Basic a2V5Nzo=", "{}", done.stderr);
 }
 
@@ -261,16 +264,21 @@ fn targets_are_read_on_demand_until_the_end() {
         "attack",
         "-lazy",
         "-targets",
-        text(&targets),
+        path_text(&targets),
         "-rate",
         "20",
         "-duration",
         "1s",
         "-output",
-        text(&results),
+        path_text(&results),
     ];
-    let (heard, done) = asked(&attack, &echo);
-    assert_eq!((done.code, lines(&heard)), (0, vec!["GET /a".to_owned(), "GET /b".to_owned()]), "{}", done.stderr);
+    let (heard, done) = run_against_server(&attack, &echo);
+    assert_eq!(
+        (done.code, request_lines(&heard)),
+        (0, vec!["GET /a".to_owned(), "GET /b".to_owned()]),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]
@@ -325,7 +333,7 @@ const FOUR: [&str; 4] = ["203.0.113.0", "203.0.113.1", "203.0.113.2", "203.0.113
 
 /// Returns four lines in the combined log format, each of another visitor, with `before` and
 /// `after` around each line.
-fn four(before: &str, after: &str) -> String {
+fn four_visitor_log(before: &str, after: &str) -> String {
     let line = |(number, client): (usize, &&str)| {
         format!("{before}{client} - - [10/Oct/2025:13:55:3{number} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"x\"{after}")
     };
@@ -337,7 +345,7 @@ fn logs_are_parsed_correctly_or_refused() {
     let read = |name: &str, content: &str, words: &[&str]| {
         let path = folder("public").join(name);
         std::fs::write(&path, content).expect("written");
-        plimsoll(&[&["traffic", text(&path), "--json"], words].concat())
+        plimsoll(&[&["traffic", path_text(&path), "--json"], words].concat())
     };
     for (name, before, after) in [
         ("syslog.log", "Oct 10 13:55:30 web nginx[123]: ", "\n"),
@@ -345,7 +353,7 @@ fn logs_are_parsed_correctly_or_refused() {
         ("vhost.log", "default ", "\n"),
         ("cr.log", "", "\r"),
     ] {
-        let document = read(name, &four(before, after), &[]).json();
+        let document = read(name, &four_visitor_log(before, after), &[]).json();
         assert_eq!(document["requests"].as_u64(), Some(4), "{name}: {document:#}");
         let clients = document["clients"].to_string();
         assert!(FOUR.iter().all(|client| clients.contains(client)), "{name}: {clients}");
@@ -386,7 +394,7 @@ fn a_verification_does_not_fail_at_random() {
         let folder = folder("public");
         let (path, model) = (folder.join("mix.log"), folder.join("mix.toml"));
         std::fs::write(&path, log).expect("written");
-        let done = plimsoll(&["model", text(&path), "-o", text(&model), "--verify"]);
+        let done = plimsoll(&["model", path_text(&path), "-o", path_text(&model), "--verify"]);
         assert_eq!(done.code, 0, "{endpoints}: {} {}", done.stdout, done.stderr);
     }
 }
@@ -395,7 +403,7 @@ fn a_verification_does_not_fail_at_random() {
 fn a_file_is_named_as_typed() {
     let path = folder("public").join("www.shop.example_Archive [25-11-20 10-12-13].har");
     std::fs::write(&path, "{\"log\":{}}").expect("written");
-    let done = plimsoll(&["import", "har", text(&path)]);
+    let done = plimsoll(&["import", "har", path_text(&path)]);
     assert!(done.stderr.contains("www.shop.example_Archive [25-11-20 10-12-13].har:1:8"), "{}", done.stderr);
 }
 
@@ -409,7 +417,7 @@ fn an_empty_any_message_is_accepted() {
     std::fs::write(&proto, described).expect("written");
     let asks = "base = \"grpc://127.0.0.1:1\"\n[[request]]\npost = \"/p.S/Call\"\njson = { detail = {} }\n";
     std::fs::write(&toml, asks).expect("written");
-    let done = plimsoll(&["check", "-f", text(&toml), "--proto", text(&proto)]);
+    let done = plimsoll(&["check", "-f", path_text(&toml), "--proto", path_text(&proto)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
 }
 
@@ -441,8 +449,17 @@ fn a_tls_1_2_server_that_requires_a_certificate_is_reported() {
         std::thread::yield_now();
     }
     let url = format!("https://localhost:{free}/");
-    let done =
-        plimsoll(&["run", &url, "--connect-to", &accept, "--cacert", text(&certificate), "-n", "1", "--no-probes"]);
+    let done = plimsoll(&[
+        "run",
+        &url,
+        "--connect-to",
+        &accept,
+        "--cacert",
+        path_text(&certificate),
+        "-n",
+        "1",
+        "--no-probes",
+    ]);
     let _ = server.kill();
     let _ = server.wait();
     assert!(done.code == 2 && done.stderr.contains("requires a client certificate"), "{}", done.stderr);

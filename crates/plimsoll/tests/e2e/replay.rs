@@ -10,7 +10,7 @@ const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $st
 
 /// Writes a log of two seconds with a hundred requests a second from twenty visitors. Every tenth
 /// request was unsuccessful, and every twentieth request is not a GET.
-fn log() -> PathBuf {
+fn write_access_log() -> PathBuf {
     let mut text = String::new();
     for n in 0..200u64 {
         let (second, milli) = (n / 100, n % 100 * 10);
@@ -31,18 +31,18 @@ fn log() -> PathBuf {
     path
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-fn replay(log: &Path, url: &str, more: &[&str]) -> Value {
-    json(&[&["replay", text(log), "--log-format", FORMAT, "--target", url, "--seed", "3"][..], more].concat())
+fn run_replay(log: &Path, url: &str, more: &[&str]) -> Value {
+    json(&[&["replay", path_text(log), "--log-format", FORMAT, "--target", url, "--seed", "3"][..], more].concat())
 }
 
 #[test]
 fn a_log_is_replayed_unchanged() {
-    let (server, log) = (baseline(1), log());
-    let document = replay(&log, &server.url, &[]);
+    let (server, log) = (baseline(1), write_access_log());
+    let document = run_replay(&log, &server.url, &[]);
     assert_ledger_closes(&document, "a replay");
     for (path, expect) in [
         ("ledger.scheduled", 190.0),
@@ -70,7 +70,7 @@ fn a_log_is_replayed_unchanged() {
 
 #[test]
 fn speed_scale_and_duration_change_the_replay() {
-    let (server, log) = (baseline(1), log());
+    let (server, log) = (baseline(1), write_access_log());
     for (more, scheduled, length_s) in [
         (&["--speed", "2x"][..], 190.0, 1.0),
         (&["--scale", "2x"], 380.0, 2.0),
@@ -78,7 +78,7 @@ fn speed_scale_and_duration_change_the_replay() {
         (&["--only", "^GET /status", "--speed", "4"], 20.0, 0.5),
         (&["--skip", "/bytes/1[0-3]", "--speed", "4"], 60.0, 0.5),
     ] {
-        let document = replay(&log, &server.url, more);
+        let document = run_replay(&log, &server.url, more);
         assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{more:?}");
         let got_s = number(&document, "duration_s");
         assert!((got_s - length_s).abs() < 0.1 * length_s, "{more:?}: {got_s}");
@@ -88,12 +88,13 @@ fn speed_scale_and_duration_change_the_replay() {
 
 #[test]
 fn responses_with_a_status_unlike_the_log_are_counted() {
-    let (server, log) = (baseline(1), log());
+    let (server, log) = (baseline(1), write_access_log());
     let changed = std::fs::read_to_string(&log).expect("text").replace("/status/404", "/bytes/1");
     std::fs::write(&log, changed).expect("written");
-    let document = replay(&log, &server.url, &["--speed", "4"]);
+    let document = run_replay(&log, &server.url, &["--speed", "4"]);
     assert_eq!(number(&document, "replay.status_changed"), 20.0);
-    let said = plimsoll(&["replay", text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4", "-v"]);
+    let said =
+        plimsoll(&["replay", path_text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4", "-v"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     for part in ["20 responses", "have another status than in the log", "POST 10"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
@@ -103,17 +104,17 @@ fn responses_with_a_status_unlike_the_log_are_counted() {
 
 #[test]
 fn a_replay_is_repeated_from_its_record() {
-    let (server, log) = (baseline(1), log());
+    let (server, log) = (baseline(1), write_access_log());
     let file = folder("replayed").join("a.plimsoll");
-    replay(&log, &server.url, &["--speed", "4", "-o", text(&file)]);
-    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    run_replay(&log, &server.url, &["--speed", "4", "-o", path_text(&file)]);
+    let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     assert_eq!(number(&shown, "replay.speed"), 4.0);
-    let again = plimsoll(&["rerun", text(&file), "--yes"]);
+    let again = plimsoll(&["rerun", path_text(&file), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     // A changed log is a different load, which `rerun` refuses.
     let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
     std::fs::write(&log, other).expect("written");
-    let refused = plimsoll(&["rerun", text(&file), "--yes"]);
+    let refused = plimsoll(&["rerun", path_text(&file), "--yes"]);
     assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
 }
 
@@ -121,12 +122,12 @@ fn a_replay_is_repeated_from_its_record() {
 /// known capacity and the log's rate (190 requests in about 2 s).
 #[test]
 fn the_sustained_multiple_of_a_log_is_found() {
-    let (server, log) = (slots(4, 10.0).expect("starts"), log());
+    let (server, log) = (slots(4, 10.0).expect("starts"), write_access_log());
     let file = folder("drawn").join("a.plimsoll");
     let words = [
         "find",
         "--replay",
-        text(&log),
+        path_text(&log),
         "--log-format",
         FORMAT,
         "--ok-status",
@@ -136,7 +137,7 @@ fn the_sustained_multiple_of_a_log_is_found() {
         "--seed",
         "3",
     ];
-    let document = json(&[&words[..], &["-o", text(&file), "--fail-if", "scale<1", &server.url("/")]].concat());
+    let document = json(&[&words[..], &["-o", path_text(&file), "--fail-if", "scale<1", &server.url("/")]].concat());
     assert_eq!(document["schema"], "plimsoll.find/1");
     let mean = number(&document, "replay.rate_rps.mean");
     assert!((94.0..=96.0).contains(&mean), "{mean}");
@@ -147,39 +148,39 @@ fn the_sustained_multiple_of_a_log_is_found() {
     assert!((0.85..1.1).contains(&(lower / 400.0)), "{lower}: {document:#}");
     assert!((scale / (lower / mean) - 1.0).abs() < 0.01, "{scale} of {lower}");
     // The record gives the same result in each format, and a rerun sends the same requests.
-    let shown = plimsoll(&["show", "--json", text(&file)]).json();
+    let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     assert_eq!(shown["replay"], document["replay"]);
-    let said = plimsoll(&["show", text(&file)]);
+    let said = plimsoll(&["show", path_text(&file)]);
     for part in ["times the log", "190 requests of 19 sessions", "its busiest second"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     let page = file.with_extension("html");
-    let reported = plimsoll(&["report", text(&file), "-o", text(&page)]);
+    let reported = plimsoll(&["report", path_text(&file), "-o", path_text(&page)]);
     assert_eq!(reported.code, 0, "{}", reported.stderr);
     assert!(std::fs::read_to_string(&page).expect("a page").contains("times the log"));
-    let printed = plimsoll(&["rerun", "--print", text(&file)]);
+    let printed = plimsoll(&["rerun", "--print", path_text(&file)]);
     assert!(printed.stdout.contains("--replay=") && printed.stdout.contains("--budget=15s"), "{}", printed.stdout);
     let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
     std::fs::write(&log, other).expect("written");
-    let refused = plimsoll(&["rerun", text(&file), "--yes"]);
+    let refused = plimsoll(&["rerun", path_text(&file), "--yes"]);
     assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
 }
 
 #[test]
 fn unusable_replay_flags_of_a_search_are_refused() {
-    let (log, url) = (log(), "http://127.0.0.1:9/");
+    let (log, url) = (write_access_log(), "http://127.0.0.1:9/");
     let empty = folder("replay").join("nothing.log");
     std::fs::write(&empty, "").expect("written");
     for (words, said) in [
         (vec!["--replay", "/nowhere/a.log", url], "/nowhere/a.log"),
-        (vec!["--replay", text(&empty), url], "nothing.log"),
-        (vec!["--replay", text(&log), "--log-format", FORMAT, "--only", "^PUT", url], "--only"),
-        (vec!["--replay", text(&log)], "URL"),
-        (vec!["--replay", text(&log), "-b", "x", url], "--body"),
-        (vec!["--replay", text(&log), "-f", "a.toml"], "--file"),
-        (vec!["--replay", text(&log), "--arrivals", "poisson", url], "--arrivals"),
-        (vec!["--replay", text(&log), "grpc://127.0.0.1:9/a.B/C"], "gRPC"),
-        (vec!["--replay", text(&log), "--log-format", FORMAT, "--slo", "order.p99<=5ms", url], "--slo"),
+        (vec!["--replay", path_text(&empty), url], "nothing.log"),
+        (vec!["--replay", path_text(&log), "--log-format", FORMAT, "--only", "^PUT", url], "--only"),
+        (vec!["--replay", path_text(&log)], "URL"),
+        (vec!["--replay", path_text(&log), "-b", "x", url], "--body"),
+        (vec!["--replay", path_text(&log), "-f", "a.toml"], "--file"),
+        (vec!["--replay", path_text(&log), "--arrivals", "poisson", url], "--arrivals"),
+        (vec!["--replay", path_text(&log), "grpc://127.0.0.1:9/a.B/C"], "gRPC"),
+        (vec!["--replay", path_text(&log), "--log-format", FORMAT, "--slo", "order.p99<=5ms", url], "--slo"),
         (vec!["--only", "^PUT", url], "--replay"),
         (vec!["--fold", "x", url], "--replay"),
         (vec!["--fail-if", "scale<2", url], "--replay"),
@@ -192,7 +193,7 @@ fn unusable_replay_flags_of_a_search_are_refused() {
 
 #[test]
 fn unreplayable_logs_are_refused() {
-    let log = log();
+    let log = write_access_log();
     let empty = folder("replay").join("empty.log");
     std::fs::write(&empty, "").expect("written");
     let junk = folder("replay").join("junk.log");
@@ -200,15 +201,15 @@ fn unreplayable_logs_are_refused() {
     let url = "http://127.0.0.1:9/";
     for (words, said) in [
         (vec!["/nowhere/a.log", "--target", url], "/nowhere/a.log"),
-        (vec![text(&empty), "--target", url], "empty.log"),
-        (vec![text(&junk), "--target", url], "--log-format"),
-        (vec![text(&log)], "--target"),
-        (vec![text(&log), "--target", url, "--log-format", FORMAT, "--only", "^PUT"], "--only"),
-        (vec![text(&log), "--target", url, "--log-format", FORMAT, "--only", "("], "--only"),
-        (vec![text(&log), "--target", url, "--speed", "0"], "--speed"),
-        (vec![text(&log), "--target", url, "--speed", "2", "--scale", "2"], "--scale"),
-        (vec![text(&log), "--target", url, "--arrivals", "poisson"], "--arrivals"),
-        (vec![text(&log), "--target", "http://h h/"], "is not a URL"),
+        (vec![path_text(&empty), "--target", url], "empty.log"),
+        (vec![path_text(&junk), "--target", url], "--log-format"),
+        (vec![path_text(&log)], "--target"),
+        (vec![path_text(&log), "--target", url, "--log-format", FORMAT, "--only", "^PUT"], "--only"),
+        (vec![path_text(&log), "--target", url, "--log-format", FORMAT, "--only", "("], "--only"),
+        (vec![path_text(&log), "--target", url, "--speed", "0"], "--speed"),
+        (vec![path_text(&log), "--target", url, "--speed", "2", "--scale", "2"], "--scale"),
+        (vec![path_text(&log), "--target", url, "--arrivals", "poisson"], "--arrivals"),
+        (vec![path_text(&log), "--target", "http://h h/"], "is not a URL"),
     ] {
         let done = plimsoll(&[&["replay"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);

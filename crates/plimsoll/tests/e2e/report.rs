@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// Loads a page in headless Chromium. Standard output is the document after its scripts have run;
 /// standard error contains the console's messages.
-fn browse(page: &Path) -> Done {
+fn load_page_in_chromium(page: &Path) -> Done {
     let profile = folder("browser");
     let child = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
@@ -65,11 +65,11 @@ document.body.append(out);
 </script></body>"#;
 
 /// Adds the script `PROBE` to a copy of a page and returns a line for each chart.
-fn probe(page: &Path) -> Vec<String> {
+fn probe_page_charts(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");
     std::fs::write(&copy, text.replace("</body>", PROBE)).expect("written");
-    let done = browse(&copy);
+    let done = load_page_in_chromium(&copy);
     let dom = done.stdout;
     let from = dom.find("<pre id=\"seen\">").unwrap_or_else(|| panic!("the probe left nothing: {}", done.stderr)) + 15;
     let to = from + dom[from..].find("</pre>").expect("an end");
@@ -79,11 +79,11 @@ fn probe(page: &Path) -> Vec<String> {
 pub fn assert_works_in_a_browser(page: &Path, charts: usize) {
     let text = std::fs::read_to_string(page).expect("a page");
     assert!(text.len() < 1_000_000, "{} bytes", text.len());
-    let quiet = browse(page);
+    let quiet = load_page_in_chromium(page);
     let console: Vec<&str> = quiet.stderr.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(console.is_empty(), "{console:?}");
     assert!(quiet.stdout.contains("class=\"tools on\""), "the script ran: {}", quiet.stderr);
-    let seen = probe(page);
+    let seen = probe_page_charts(page);
     assert_eq!(seen.len(), charts, "{seen:?}");
     for line in seen {
         assert!(

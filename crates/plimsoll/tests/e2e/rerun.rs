@@ -26,7 +26,7 @@ fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
 
 /// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns the
 /// documents of the first run and of the rerun.
-fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
+fn record_and_rerun(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let folder = folder("again");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
     let (first, second) = (first.to_str().expect("text"), second.to_str().expect("text"));
@@ -86,7 +86,7 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("ladder", [&["prove", "--ladder", &delay, &delay][..], &short].concat(), vec![]),
         ("secret sides", [&["prove", &secret, &other][..], &short].concat(), vec!["--url", &secret, "--url", &other]),
     ] {
-        let (first, second) = repeat(name, &words, &again);
+        let (first, second) = record_and_rerun(name, &words, &again);
         assert_eq!(number(&first, "seed"), number(&second, "seed"), "{name}");
         for same in ["url", "method", "load", "slo", "sides", "measure"] {
             // A load that a measurement found may differ between record and rerun.
@@ -98,7 +98,7 @@ fn rerun_repeats_every_command_with_its_seed() {
     }
 }
 
-fn recorded(server: &Server, words: &[&str]) -> String {
+fn record_run(server: &Server, words: &[&str]) -> String {
     let file = folder("record").join("record.plimsoll");
     let file = file.to_str().expect("text").to_owned();
     let url = format!("{}/healthz", server.url);
@@ -115,21 +115,21 @@ fn rerun_refuses_changed_inputs() {
     let plain = format!("{}/healthz", server.url);
     let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
     let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
-    let run = recorded(&server, &["run", "-n5", "-HAuthorization:x", "-bxyz", &a]);
-    let bare = recorded(&server, &["run", "-n5"]);
-    let public = recorded(&server, &["run", "-n5", "--allow-public"]);
-    let sides = recorded(&server, &[&["prove", &a, &b][..], &short].concat());
+    let run = record_run(&server, &["run", "-n5", "-HAuthorization:x", "-bxyz", &a]);
+    let bare = record_run(&server, &["run", "-n5"]);
+    let public = record_run(&server, &["run", "-n5", "--allow-public"]);
+    let sides = record_run(&server, &[&["prove", &a, &b][..], &short].concat());
     let marker = folder("marker").join("ran");
     let touch = format!("touch {}; exec sleep 60", marker.display());
     let start = ["--start-timeout", "200ms", "http://127.0.0.1:9/"];
-    let builds = recorded(&server, &[&["prove", "--a", &touch, "--b", &touch][..], &start].concat());
+    let builds = record_run(&server, &[&["prove", "--a", &touch, "--b", &touch][..], &start].concat());
     let whole =
-        recorded(&server, &[&["prove", "--record-commands", "--a", &touch, "--b", &touch][..], &start].concat());
+        record_run(&server, &[&["prove", "--record-commands", "--a", &touch, "--b", &touch][..], &start].concat());
     let _ = std::fs::remove_file(&marker);
     let body = folder("body").join("body");
     std::fs::write(&body, "four").expect("written");
     let at = format!("@{}", body.display());
-    let sent = recorded(&server, &["run", "-n5", "-b", &at, &plain]);
+    let sent = record_run(&server, &["run", "-n5", "-b", &at, &plain]);
     std::fs::write(&body, "five5").expect("written");
     let link = folder("link").join("link.plimsoll");
     std::os::unix::fs::symlink(&bare, &link).expect("a link");

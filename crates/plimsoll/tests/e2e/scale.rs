@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-fn limited(script: &str) -> Command {
+fn command_with_file_limit(script: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", &format!("ulimit -n 64; exec {} {script}", env!("CARGO_BIN_EXE_plimsoll"))]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -15,15 +15,15 @@ fn limited(script: &str) -> Command {
 
 #[test]
 fn three_hundred_connections_work_with_64_open_files() {
-    let mut server = limited("baseline --listen 127.0.0.1:0 --connections 1000").spawn().expect("bash");
+    let mut server = command_with_file_limit("baseline --listen 127.0.0.1:0 --connections 1000").spawn().expect("bash");
     let mut url = String::new();
     BufReader::new(server.stdout.take().expect("piped")).read_line(&mut url).expect("an address");
     let url = format!("{}/healthz", url.trim());
-    let output = limited(&format!("run {url} -c 300 -d 1s --json")).output().expect("bash");
+    let output = command_with_file_limit(&format!("run {url} -c 300 -d 1s --json")).output().expect("bash");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // The flag -t fixes a number of threads that is too small for the connections. The error about
     // the threads names the number of threads that is needed.
-    let fixed = limited(&format!("run {url} -c 300 -t 2 -n 300")).output().expect("bash");
+    let fixed = command_with_file_limit(&format!("run {url} -c 300 -t 2 -n 300")).output().expect("bash");
     let _ = server.kill();
     let _ = server.wait();
     assert_eq!(output.status.code(), Some(0), "{said}");

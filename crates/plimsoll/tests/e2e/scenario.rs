@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 /// Writes a traffic file into a new folder.
-fn file(name: &str, text: &str) -> PathBuf {
+fn write_traffic_file(name: &str, text: &str) -> PathBuf {
     let folder = folder("scenario");
     std::fs::write(folder.join("users.csv"), "name,password\nann,a\"1\nbob,b2\ncid,c3\n").expect("written");
     let path = folder.join(name);
@@ -15,7 +15,7 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
@@ -47,7 +47,7 @@ file = "users.csv"
 "#;
 
 /// Starts a shop that requires a login: token and cookie must belong to the same user.
-fn shop() -> String {
+fn start_login_shop() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     // The threads end with the test's process.
@@ -94,10 +94,10 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
 
 #[test]
 fn a_user_logs_in_and_sends_captured_values() {
-    let url = shop();
-    let path = file("buyer.toml", BUYER);
+    let url = start_login_shop();
+    let path = write_traffic_file("buyer.toml", BUYER);
     let record = folder("scenario-run").join("run.plimsoll");
-    let run = ["run", "-n", "30", "-c", "3", "-f", text(&path), "--target", &url, "-o", text(&record)];
+    let run = ["run", "-n", "30", "-c", "3", "-f", path_text(&path), "--target", &url, "-o", path_text(&record)];
     let document = json(&run);
     assert_ledger_closes(&document, "a scenario");
     assert_eq!(number(&document, "success_rate"), 1.0, "{:#} {:#}", document["ledger"], document["failed_answers"]);
@@ -114,10 +114,10 @@ fn a_user_logs_in_and_sends_captured_values() {
         .map(|route| (route["name"].as_str().expect("a name"), number(route, "requests")))
         .collect();
     assert_eq!(requests, [("login", 3.0), ("me", 60.0), ("order", 30.0)], "each user logs in once");
-    let shown = plimsoll(&["show", "-v", text(&record)]).stdout;
+    let shown = plimsoll(&["show", "-v", path_text(&record)]).stdout;
     assert!(shown.contains("30 started = 30 completed"), "{shown}");
     // In an open loop, each arrival is a new user. The same seed gives the same requests.
-    let open = ["run", "-n", "20", "--rate", "200", "-f", text(&path), "--target", &url];
+    let open = ["run", "-n", "20", "--rate", "200", "-f", path_text(&path), "--target", &url];
     let opened = json(&open);
     assert_eq!(number(&opened, "sessions.completed"), 20.0, "{opened:#}");
     assert_eq!(number(&opened["routes"][0], "requests"), 20.0);
@@ -127,31 +127,31 @@ fn a_user_logs_in_and_sends_captured_values() {
     for secret in [&b"t0k-"[..], b"c0okie-"] {
         assert!(!bytes.windows(secret.len()).any(|part| part == secret));
     }
-    let again = plimsoll(&["rerun", text(&record), "--yes"]);
+    let again = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     std::fs::write(&path, BUYER.replace("repeat = 2", "repeat = 3")).expect("written");
-    let other = plimsoll(&["rerun", text(&record), "--yes"]);
+    let other = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert!(other.code == 2 && other.stderr.contains("the value differs from the record"), "{}", other.stderr);
 }
 
 #[test]
 fn searches_and_comparisons_report_sessions() {
-    let url = shop();
-    let path = file("search.toml", BUYER);
+    let url = start_login_shop();
+    let path = write_traffic_file("search.toml", BUYER);
     let found =
-        json(&["find", "--budget", "4s", "--slo", "success>=99%, p99<=1s", "-f", text(&path), "--target", &url]);
+        json(&["find", "--budget", "4s", "--slo", "success>=99%, p99<=1s", "-f", path_text(&path), "--target", &url]);
     assert!(number(&found, "peak.rps") > 0.0, "{found:#}");
-    let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &url, &url]);
+    let proved = plimsoll(&["prove", "--budget", "3s", "-f", path_text(&path), &url, &url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
 }
 
 #[test]
 fn a_failing_session_is_abandoned_with_an_example() {
-    let url = shop();
+    let url = start_login_shop();
     // The users of this scenario send their requests without a login.
     let broken = BUYER.replace("Bearer {{ token }}", "Bearer none").replace("\"$.token\"", "\"$.other\"");
-    let path = file("broken.toml", &broken);
-    let document = json(&["run", "-n", "10", "-c", "2", "-f", text(&path), "--target", &url, "--no-preflight"]);
+    let path = write_traffic_file("broken.toml", &broken);
+    let document = json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url, "--no-preflight"]);
     assert_ledger_closes(&document, "captures that find nothing");
     assert_eq!(number(&document, "ledger.failed.capture"), number(&document["routes"][0], "requests"));
     assert_eq!(number(&document, "sessions.abandoned"), 10.0, "{:#}", document["sessions"]);
@@ -163,8 +163,8 @@ fn a_failing_session_is_abandoned_with_an_example() {
 
 #[test]
 fn check_shows_a_session_and_its_captures() {
-    let path = file("check.toml", BUYER);
-    let done = plimsoll(&["check", "-f", text(&path), "--seed", "3"]);
+    let path = write_traffic_file("check.toml", BUYER);
+    let done = plimsoll(&["check", "-f", path_text(&path), "--seed", "3"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for part in [
         "1 scenario of 3 requests at http://localhost:80",
@@ -186,8 +186,8 @@ fn check_shows_a_session_and_its_captures() {
         ("[[scenario]]\nname = \"idle\"\n".to_owned(), "this scenario has no steps"),
         (BUYER.replace("name = \"buyer\"", "name = \"buyer\"\nweight = 0"), "'weight' must be a whole number from 1"),
     ] {
-        let path = file("scenario.toml", &text_of);
-        let done = plimsoll(&["run", "-f", text(&path), "--target", "http://127.0.0.1:1"]);
+        let path = write_traffic_file("scenario.toml", &text_of);
+        let done = plimsoll(&["run", "-f", path_text(&path), "--target", "http://127.0.0.1:1"]);
         assert!(done.code == 2 && done.stderr.contains(part), "{part}: {}", done.stderr);
     }
 }
@@ -199,7 +199,7 @@ const BROTLI: &[u8] = b"\x1b\x54\x00\xb8\x2d\x0b\x6c\x67\x37\x38\x54\x34\xc8\x34
 
 /// Starts a server that compresses its response with the coding in the path, if the client accepts
 /// it.
-fn coding() -> String {
+fn start_compressing_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let answer = |socket: TcpStream| -> std::io::Result<()> {
@@ -236,7 +236,7 @@ fn coding() -> String {
 
 #[test]
 fn encoded_responses_are_decoded_for_checks() {
-    let url = coding();
+    let url = start_compressing_server();
     let step =
         |path: &str, more: &str| format!("[[scenario.step]]\nget = \"{path}\"\non_fail = \"continue\"\n{more}\n");
     let ask =
@@ -252,8 +252,8 @@ fn encoded_responses_are_decoded_for_checks() {
             step("/broken", "name = \"not looked into\""),
         ])
         .collect::<String>();
-    let path = file("coded.toml", &text_of);
-    let document = json(&["run", "-n", "5", "-c", "1", "-f", text(&path), "--target", &url]);
+    let path = write_traffic_file("coded.toml", &text_of);
+    let document = json(&["run", "-n", "5", "-c", "1", "-f", path_text(&path), "--target", &url]);
     assert_ledger_closes(&document, "coded answers");
     assert_eq!(
         number(&document, "ledger.succeeded"),

@@ -45,7 +45,7 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-fn words(text: &str) -> BTreeSet<String> {
+fn distinct_words(text: &str) -> BTreeSet<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -70,7 +70,8 @@ fn check(folder: &Path, arguments: &str, whole: bool) {
             assert!(!line.contains('\u{2026}') && !line.contains("..."), "{arguments} at {columns} was cut: {line}");
         }
         if whole {
-            let other: Vec<String> = words(&shown.join("\n")).difference(&words(&wide)).cloned().collect();
+            let other: Vec<String> =
+                distinct_words(&shown.join("\n")).difference(&distinct_words(&wide)).cloned().collect();
             assert!(
                 other.is_empty(),
                 "{arguments} at {columns}: {other:?} in\n{}\nbut not in\n{wide}",

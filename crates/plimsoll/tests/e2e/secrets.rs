@@ -14,7 +14,7 @@ const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Starts a server that sends one response to every request, and counts the requests. The server
 /// ends with the test's process.
-fn answering(answer: String) -> (String, Arc<AtomicU32>) {
+fn start_fixed_response_server(answer: String) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let asked = Arc::new(AtomicU32::new(0));
@@ -56,7 +56,7 @@ fn assert_clean(folder: &Path) -> usize {
 fn no_secret_reaches_any_output() {
     let server = baseline(1);
     let metrics = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\ngo_goroutines 7\ngo_memstats_alloc_bytes 5\n";
-    let (metrics, asked) = answering(metrics.to_owned());
+    let (metrics, asked) = start_fixed_response_server(metrics.to_owned());
     let folder = folder("canary");
     let with_secrets = server.url.replace("http://", &format!("http://me:{CANARY}@"));
     let url = format!("{with_secrets}/delay/2?token={CANARY}&q={CANARY}&id=5");
@@ -142,9 +142,9 @@ fn no_secret_reaches_any_output() {
 fn server_metrics_are_fetched_only_with_permission() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
-    let (elsewhere, asked) = answering("HTTP/1.0 200 OK\r\n\r\ngo_goroutines 7\n".to_owned());
+    let (elsewhere, asked) = start_fixed_response_server("HTTP/1.0 200 OK\r\n\r\ngo_goroutines 7\n".to_owned());
     let moved = format!("HTTP/1.0 302 Found\r\nLocation: http://{elsewhere}/metrics\r\n\r\n");
-    let (moved, _) = answering(moved);
+    let (moved, _) = start_fixed_response_server(moved);
     for (flag, place, said) in [
         ("--metrics", "http://192.0.2.1/metrics", "--allow-public"),
         ("--metrics", "http://169.254.169.254/latest/", "--allow-public"),

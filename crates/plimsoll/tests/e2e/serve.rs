@@ -59,25 +59,25 @@ impl Pages {
         Page { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
     }
 
-    fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Page {
+    fn send_request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Page {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
         self.send(format!("{head}\r\n{body}").as_bytes())
     }
 
     pub fn get(&self, path: &str) -> Page {
-        self.ask("GET", path, &[&format!("Host: {}", self.address)], "")
+        self.send_request("GET", path, &[&format!("Host: {}", self.address)], "")
     }
 
     /// Sends a POST request like a browser that has opened the link with the token.
-    fn post(&self, path: &str, body: &str) -> Page {
+    fn send_post_request(&self, path: &str, body: &str) -> Page {
         let port = self.address.rsplit(':').next().expect("a port");
         let headers = [
             format!("Host: {}", self.address),
             format!("Origin: http://{}", self.address),
             format!("Cookie: plimsoll_{port}={}", self.token),
         ];
-        self.ask("POST", path, &headers.each_ref().map(String::as_str), body)
+        self.send_request("POST", path, &headers.each_ref().map(String::as_str), body)
     }
 
     fn json(&self, path: &str) -> Value {
@@ -87,7 +87,7 @@ impl Pages {
 }
 
 /// Creates a store with recorded runs of several kinds.
-fn store(name: &str) -> std::path::PathBuf {
+fn create_store_with_runs(name: &str) -> std::path::PathBuf {
     let folder = folder(name);
     for (number, kept) in ["find-a", "find-b", "run", "prove", "overload"].iter().enumerate() {
         let path =
@@ -99,7 +99,7 @@ fn store(name: &str) -> std::path::PathBuf {
 
 #[test]
 fn every_page_is_served_complete_and_protected() {
-    let store = store("serve-pages");
+    let store = create_store_with_runs("serve-pages");
     let pages = Pages::start(&store);
     let runs = pages.json("/api/v1/runs");
     let files: Vec<String> = runs["runs"]
@@ -160,7 +160,7 @@ fn every_page_is_served_complete_and_protected() {
 
 #[test]
 fn actions_require_host_origin_and_token() {
-    let store = store("serve-guard");
+    let store = create_store_with_runs("serve-guard");
     let pages = Pages::start(&store);
     let (own, origin) = (format!("Host: {}", pages.address), format!("Origin: http://{}", pages.address));
     let port = pages.address.rsplit(':').next().expect("a port");
@@ -177,10 +177,10 @@ fn actions_require_host_origin_and_token() {
         (vec!["Host: evil.test", &origin, &cookie], 421),
     ] {
         for path in ["/start", "/api/v1/studies", "/studies/find-1-1/stop", "/api/v1/studies/find-1-1/stop"] {
-            assert_eq!(pages.ask("POST", path, &headers, form).status, expect, "{path} {headers:?}");
+            assert_eq!(pages.send_request("POST", path, &headers, form).status, expect, "{path} {headers:?}");
         }
     }
-    assert_eq!(pages.ask("GET", "/", &["Host: evil.test"], "").status, 421);
+    assert_eq!(pages.send_request("GET", "/", &["Host: evil.test"], "").status, 421);
     assert_eq!(pages.get("/login?token=wrong").status, 401);
     let login = pages.get(&format!("/login?token={}", pages.token));
     assert_eq!(login.status, 303);
@@ -191,17 +191,17 @@ fn actions_require_host_origin_and_token() {
         ("study=clean&url=http://h/", "must be find"),
         ("study=find", "give the address"),
     ] {
-        let page = pages.post("/start", form);
+        let page = pages.send_post_request("/start", form);
         assert!(page.status == 400 && page.body.contains(part), "{form}: {} {}", page.status, page.body);
     }
     let long = format!("study=find&url=http://h/{}", "a".repeat(300_000));
-    assert_eq!(pages.post("/start", &long).status, 413);
+    assert_eq!(pages.send_post_request("/start", &long).status, 413);
     assert!(pages.json("/api/v1/studies")["studies"].as_array().expect("a list").is_empty());
 }
 
 #[test]
 fn malformed_requests_do_no_damage() {
-    let store = store("serve-malformed");
+    let store = create_store_with_runs("serve-malformed");
     let pages = Pages::start(&store);
     let memory = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
@@ -250,7 +250,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn location(page: &Page) -> String {
+fn location_header(page: &Page) -> String {
     let line = page.headers.lines().find(|line| line.starts_with("location: ")).unwrap_or_default();
     line.trim_start_matches("location: ").to_owned()
 }
@@ -265,9 +265,10 @@ fn a_web_study_starts_reports_progress_and_stops() {
     let url: String =
         url::form_urlencoded::byte_serialize(format!("{}/healthz", server.url.trim_end_matches('/')).as_bytes())
             .collect();
-    let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=1s&tag=from%3Dpage"));
+    let started =
+        pages.send_post_request("/start", &format!("study=run&url={url}&concurrency=2&duration=1s&tag=from%3Dpage"));
     assert_eq!(started.status, 303, "{}", started.body);
-    let study = location(&started);
+    let study = location_header(&started);
     let name = study.trim_start_matches("/studies/").to_owned();
     assert!(pages.get(&study).body.contains("plimsoll run"), "its command line is shown");
     let done = wait_for("the run", || {
@@ -282,19 +283,19 @@ fn a_web_study_starts_reports_progress_and_stops() {
 
     // During a long study, a second study is refused. A restarted server sees the study and can
     // stop it.
-    let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
-    let name = location(&started).trim_start_matches("/studies/").to_owned();
+    let started = pages.send_post_request("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
+    let name = location_header(&started).trim_start_matches("/studies/").to_owned();
     wait_for("its ticks", || {
         Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null())
     });
-    let second = pages.post("/start", &format!("study=run&url={url}&duration=1s"));
+    let second = pages.send_post_request("/start", &format!("study=run&url={url}&duration=1s"));
     assert!(second.status == 400 && second.body.contains("two studies would disturb each other"), "{}", second.body);
     drop(pages);
     let pages = Pages::start(&store);
     let job = pages.json(&format!("/api/v1/studies/{name}"));
     assert_eq!(job["running"], true, "{job}");
     assert!(pages.get("/").body.contains("Running now"));
-    assert_eq!(pages.post(&format!("/studies/{name}/stop"), "").status, 303);
+    assert_eq!(pages.send_post_request(&format!("/studies/{name}/stop"), "").status, 303);
     let done = wait_for("its end", || {
         Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false)
     });
@@ -303,14 +304,14 @@ fn a_web_study_starts_reports_progress_and_stops() {
     assert!(shown["requests"].as_u64().is_some_and(|requests| requests > 0), "{shown}");
 }
 
-fn encoded(text: &str) -> String {
+fn encode_form_value(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// Waits for the end of a study that a form started, and returns its document.
-fn ended(pages: &Pages, started: &Page) -> Value {
+fn wait_for_study_end(pages: &Pages, started: &Page) -> Value {
     assert_eq!(started.status, 303, "{}", started.body);
-    let name = location(started).trim_start_matches("/studies/").to_owned();
+    let name = location_header(started).trim_start_matches("/studies/").to_owned();
     wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
 }
 
@@ -322,42 +323,50 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
     let pages = Pages::start(&store);
     let base = server.url.trim_end_matches('/');
     let short = "study=run&concurrency=1&duration=300ms";
-    let curl = encoded(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/healthz"));
-    let done = ended(&pages, &pages.post("/start", &format!("{short}&curl={curl}")));
+    let curl = encode_form_value(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/healthz"));
+    let done = wait_for_study_end(&pages, &pages.send_post_request("/start", &format!("{short}&curl={curl}")));
     let file = done["run_file"].as_str().unwrap_or_else(|| panic!("{done}")).to_owned();
     let document = pages.json(&format!("/api/v1/runs/{file}"));
     assert!(document["requests"].as_u64().is_some_and(|requests| requests > 0), "{document}");
 
     let traffic = format!("base = \"{base}\"\n[[request]]\nname = \"list\"\nget = \"/bytes/10\"\n");
-    let form = format!("{short}&traffic={}", encoded(&traffic));
-    let shown = pages.post("/start", &format!("{form}&show=line"));
+    let form = format!("{short}&traffic={}", encode_form_value(&traffic));
+    let shown = pages.send_post_request("/start", &format!("{form}&show=line"));
     assert!(shown.status == 200 && shown.body.contains("--file=traffic.toml"), "{}", shown.body);
-    let done = ended(&pages, &pages.post("/start", &form));
+    let done = wait_for_study_end(&pages, &pages.send_post_request("/start", &form));
     assert!(done["command"].as_str().is_some_and(|line| line.contains("--file=traffic.toml")), "{done}");
     assert!(done["run_file"].is_string(), "{done}");
     for (form, part) in [
-        (format!("{short}&curl={}", encoded(&format!("curl -d @/etc/passwd {base}/"))), "names files"),
-        (format!("{short}&traffic={}", encoded(&format!("{traffic}body = \"@/etc/passwd\"\n"))), "may not name"),
-        (format!("study=prove&url={}&a=touch+made&b=touch+made", encoded(base)), "--allow-commands"),
+        (format!("{short}&curl={}", encode_form_value(&format!("curl -d @/etc/passwd {base}/"))), "names files"),
+        (
+            format!("{short}&traffic={}", encode_form_value(&format!("{traffic}body = \"@/etc/passwd\"\n"))),
+            "may not name",
+        ),
+        (format!("study=prove&url={}&a=touch+made&b=touch+made", encode_form_value(base)), "--allow-commands"),
     ] {
-        let refused = pages.post("/start", &form);
+        let refused = pages.send_post_request("/start", &form);
         assert!(refused.status == 400 && refused.body.contains(part), "{form}: {}", refused.body);
     }
 
     // A plain run can be repeated as recorded; a run that uses a file of this machine cannot.
-    let done =
-        ended(&pages, &pages.post("/start", &format!("{short}&url={}&rate=", encoded(&format!("{base}/healthz")))));
+    let done = wait_for_study_end(
+        &pages,
+        &pages.send_post_request(
+            "/start",
+            &format!("{short}&url={}&rate=", encode_form_value(&format!("{base}/healthz"))),
+        ),
+    );
     let plain = done["run_file"].as_str().expect("a file").to_owned();
     let page = pages.get(&format!("/start?again={plain}"));
     assert!(page.body.contains("Again, as recorded") && page.body.contains("--concurrency=1"), "{}", page.body);
-    let again = ended(&pages, &pages.post("/start", &format!("again={plain}")));
+    let again = wait_for_study_end(&pages, &pages.send_post_request("/start", &format!("again={plain}")));
     assert!(again["run_file"].is_string() && again["run_file"] != plain.as_str(), "{again}");
     let seed = |file: &Value| {
         let file = file.as_str().expect("a file");
         pages.json(&format!("/api/v1/runs/{file}"))["seed"].clone()
     };
     assert_eq!(seed(&again["run_file"]), seed(&done["run_file"]));
-    let refused = pages.post("/start", "again=../../etc/passwd");
+    let refused = pages.send_post_request("/start", "again=../../etc/passwd");
     assert_eq!(refused.status, 404, "{}", refused.body);
 }
 
@@ -367,29 +376,29 @@ fn commands_run_only_where_the_server_allows_them() {
     let made = store.join("made");
     let form = format!(
         "study=prove&url={}&a={}&b={}&budget=3s",
-        encoded("http://127.0.0.1:9/"),
-        encoded(&format!("touch {}", made.display())),
-        encoded("true")
+        encode_form_value("http://127.0.0.1:9/"),
+        encode_form_value(&format!("touch {}", made.display())),
+        encode_form_value("true")
     );
     let pages = Pages::start(&store);
-    assert_eq!(pages.post("/start", &form).status, 400);
+    assert_eq!(pages.send_post_request("/start", &form).status, 400);
     assert!(!pages.get("/start").body.contains("name=\"before_block\""));
     drop(pages);
     assert!(!made.exists());
     let pages = Pages::start_with(&store, &["--allow-commands"]);
     assert!(pages.get("/start").body.contains("name=\"before_block\""));
-    ended(&pages, &pages.post("/start", &form));
+    wait_for_study_end(&pages, &pages.send_post_request("/start", &form));
     assert!(made.exists(), "A was started");
 }
 
 #[test]
 fn pages_set_marks_that_keep_a_run() {
-    let store = store("serve-marks");
+    let store = create_store_with_runs("serve-marks");
     let pages = Pages::start(&store);
     let file = "find-100-4194999.plimsoll";
     let bytes = std::fs::read(store.join(file)).expect("a run file");
     let runs = |path: &str, form: &str| {
-        let page = pages.post(path, form);
+        let page = pages.send_post_request(path, form);
         (page.status, serde_json::from_str::<Value>(&page.body).unwrap_or_default())
     };
     let address = format!("/api/v1/runs/{file}/marks");
@@ -410,8 +419,12 @@ fn pages_set_marks_that_keep_a_run() {
     assert_eq!(left["runs"].as_array().map(Vec::len), Some(1), "{left}");
     assert_eq!(runs(&address, "untag=release&pin=no").0, 200);
     let origin = format!("Origin: http://{}", pages.address);
-    let without =
-        pages.ask("POST", &format!("/runs/{file}/delete"), &[&format!("Host: {}", pages.address), &origin], "");
+    let without = pages.send_request(
+        "POST",
+        &format!("/runs/{file}/delete"),
+        &[&format!("Host: {}", pages.address), &origin],
+        "",
+    );
     assert_eq!(without.status, 401);
     assert_eq!(runs(&format!("/api/v1/runs/{file}/delete"), "").0, 200);
     assert!(!store.join(file).exists());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Takes a picture of a page at each width and colour scheme, and checks that nothing lies outside
 /// the screen.
-fn look(browser: &mut Browser, name: &str) {
+fn check_page_appearance(browser: &mut Browser, name: &str) {
     for (width, is_dark) in [(390, false), (1400, false), (390, true), (1400, true)] {
         browser.show(width, is_dark);
         let wide = browser.value(
@@ -71,7 +71,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     let mut browser = Browser::start(&origin);
     browser.open(&format!("{origin}/login?token={}", pages.token));
     browser.wait("services", "document.querySelector('h1').textContent === 'Services'");
-    look(&mut browser, "services");
+    check_page_appearance(&mut browser, "services");
 
     // The browser starts a study. Only the fields of the chosen study are visible.
     browser.click("nav a[href='/start']");
@@ -86,7 +86,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
     browser.fill("#concurrency", "2");
     browser.fill("#duration", "120s");
-    look(&mut browser, "start");
+    check_page_appearance(&mut browser, "start");
     browser.click("button[name=show]");
     browser.wait("its command line", "!!document.querySelector('#line')");
     let line = browser.value("document.querySelector('#line').textContent");
@@ -94,19 +94,19 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
         line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=120s")),
         "{line}"
     );
-    look(&mut browser, "start-line");
+    check_page_appearance(&mut browser, "start-line");
 
     // The browser follows the study: figures appear without a reload. The browser then stops the
     // study.
     browser.click("button.first");
     browser.wait("live figures", "!!document.querySelector('[data-follow] .meter span')");
     browser.wait("progress", "parseInt(document.querySelector('.meter span').style.width) > 0");
-    look(&mut browser, "live");
+    check_page_appearance(&mut browser, "live");
     browser.click("form[action$='/stop'] button");
     browser.wait("its end", "document.querySelector('h1')?.textContent === 'The study has ended'");
     // The page may replace the link during the click, so the click is repeated.
     browser.wait("the run", "location.pathname.startsWith('/runs/') || document.querySelector('p.answer a')?.click()");
-    look(&mut browser, "run");
+    check_page_appearance(&mut browser, "run");
 
     // The browser marks the run with a tag and a pin.
     browser.fill("#tag", "release=<b>1.4</b>");
@@ -114,7 +114,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.wait("the tag", "document.body.innerText.includes('release=<b>1.4</b>')");
     browser.click("button[name=pin]");
     browser.wait("the pin", "document.querySelector('button[name=pin]')?.textContent === 'Unpin'");
-    look(&mut browser, "marks");
+    check_page_appearance(&mut browser, "marks");
 
     // The browser shares the run.
     for (part, kind) in
@@ -130,22 +130,22 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.click("a[href^='/start?again']");
     browser.wait("again", "document.body.innerText.includes('Again, as recorded')");
     assert_eq!(browser.value("document.querySelector('#concurrency').value"), "2");
-    look(&mut browser, "again");
+    check_page_appearance(&mut browser, "again");
 
     // The browser compares runs and deletes a run.
     browser.open(&format!("{origin}/runs"));
-    look(&mut browser, "runs");
+    check_page_appearance(&mut browser, "runs");
     browser.click("input[value='find-100-4194999.plimsoll']");
     browser.click("input[value='find-101-4194999.plimsoll']");
     browser.click("form[action='/compare'] button");
     browser.wait("the comparison", "location.pathname === '/compare' && !!document.querySelector('h1')");
-    look(&mut browser, "compare");
+    check_page_appearance(&mut browser, "compare");
     let three = ["find-100", "find-101", "overload-102"].map(|run| format!("run={run}-4194999.plimsoll")).join("&");
     browser.open(&format!("{origin}/compare?{three}"));
     assert_eq!(browser.value("document.body.innerText.includes('not comparable with run A')"), true);
-    look(&mut browser, "compare-three");
+    check_page_appearance(&mut browser, "compare-three");
     browser.open(&format!("{origin}/runs/overload-102-4194999.plimsoll"));
-    look(&mut browser, "overload");
+    check_page_appearance(&mut browser, "overload");
     browser.click(".actions details summary");
     browser.click("form[action$='/delete'] button");
     browser
@@ -156,7 +156,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.open(&origin);
     browser.click("a[href^='/history']");
     browser.wait("the history", "location.pathname === '/history'");
-    look(&mut browser, "history");
+    check_page_appearance(&mut browser, "history");
     assert_eq!(browser.complaints, Vec::<String>::new());
     assert_eq!(browser.foreign, Vec::<String>::new());
 }

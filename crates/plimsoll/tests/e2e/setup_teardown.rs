@@ -80,13 +80,13 @@ delete = "/seed"
 headers = { authorization = "Bearer {{ token }}" }
 "#;
 
-fn file(name: &str, text: &str) -> PathBuf {
+fn write_test_file(name: &str, text: &str) -> PathBuf {
     let path = folder("around").join(name);
     std::fs::write(&path, text).expect("written");
     path
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
@@ -95,9 +95,9 @@ const ONE_LOAD: [&str; 4] = ["POST /login", "POST /seed/1", "POST /seed/2", "DEL
 #[test]
 fn setup_and_cleanup_do_not_count_in_figures() {
     let store = Store::start();
-    let path = file("items.toml", ITEMS);
+    let path = write_test_file("items.toml", ITEMS);
     let record = folder("around-run").join("run.plimsoll");
-    let document = json(&["run", "-f", text(&path), "--target", &store.url, "-o", text(&record)]);
+    let document = json(&["run", "-f", path_text(&path), "--target", &store.url, "-o", path_text(&record)]);
     assert_eq!(store.take_recorded_requests(), ONE_LOAD);
     assert_eq!(number(&document, "ledger.scheduled"), 40.0, "the file says how many: {:#}", document["ledger"]);
     assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
@@ -106,14 +106,14 @@ fn setup_and_cleanup_do_not_count_in_figures() {
     assert!(!bytes.windows(3).any(|part| part == b"t-1"), "what was captured is not kept");
     // Flags override the load that the traffic file contains. A rerun sends the setup and cleanup
     // requests again.
-    let by_rate = json(&["run", "-f", text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
+    let by_rate = json(&["run", "-f", path_text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
     assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
     store.take_recorded_requests();
-    let again = plimsoll(&["rerun", text(&record), "--yes"]);
+    let again = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert_eq!(store.take_recorded_requests(), ONE_LOAD);
     std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
-    let other = plimsoll(&["rerun", text(&record), "--yes"]);
+    let other = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert!(other.code == 2 && other.stderr.contains("the value differs from the record"), "{}", other.stderr);
     assert_eq!(store.take_recorded_requests(), [""; 0]);
 }
@@ -121,7 +121,7 @@ fn setup_and_cleanup_do_not_count_in_figures() {
 #[test]
 fn each_load_of_a_search_has_its_own_setup() {
     let store = Store::start();
-    let path = file("search.toml", ITEMS);
+    let path = write_test_file("search.toml", ITEMS);
     let done = plimsoll(&[
         "sweep",
         "-c",
@@ -131,7 +131,7 @@ fn each_load_of_a_search_has_its_own_setup() {
         "--warmup",
         "0s",
         "-f",
-        text(&path),
+        path_text(&path),
         "--target",
         &store.url,
     ]);
@@ -154,28 +154,28 @@ fn a_setup_that_fails_refuses_the_load() {
         ),
         (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
     ] {
-        let path = file("fails.toml", &changed);
-        let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
+        let path = write_test_file("fails.toml", &changed);
+        let done = plimsoll(&["run", "-n", "4", "-f", path_text(&path), "--target", &store.url]);
         let expect = if parts.is_empty() { 0 } else { 2 };
         assert_eq!(done.code, expect, "{}{}", done.stdout, done.stderr);
         assert!(parts.iter().all(|part| done.stderr.contains(part)), "{parts:?}: {}", done.stderr);
         let asked = store.take_recorded_requests();
         assert_eq!(asked.last().map(String::as_str), Some("DELETE /seed"), "what was made is taken away: {asked:?}");
     }
-    let path = file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
-    let done = plimsoll(&["run", "-n", "4", "-f", text(&path), "--target", &store.url]);
+    let path = write_test_file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
+    let done = plimsoll(&["run", "-n", "4", "-f", path_text(&path), "--target", &store.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"), "{}", done.stderr);
-    let path = file("nobody.toml", ITEMS);
-    let done = plimsoll(&["run", "--no-preflight", "-f", text(&path), "--target", "http://127.0.0.1:1"]);
+    let path = write_test_file("nobody.toml", ITEMS);
+    let done = plimsoll(&["run", "--no-preflight", "-f", path_text(&path), "--target", "http://127.0.0.1:1"]);
     assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no response"), "{}", done.stderr);
 }
 
 #[test]
 fn cleanup_runs_after_an_interrupt() {
     let store = Store::start();
-    let path = file("long.toml", ITEMS);
-    let run = command(&["run", "-c", "1", "-d", "20s", "-f", text(&path), "--target", &store.url])
+    let path = write_test_file("long.toml", ITEMS);
+    let run = command(&["run", "-c", "1", "-d", "20s", "-f", path_text(&path), "--target", &store.url])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -193,8 +193,8 @@ fn cleanup_runs_after_an_interrupt() {
 
 #[test]
 fn check_reports_setup_and_teardown() {
-    let path = file("check.toml", ITEMS);
-    let done = plimsoll(&["check", "-f", text(&path)]);
+    let path = write_test_file("check.toml", ITEMS);
+    let done = plimsoll(&["check", "-f", path_text(&path)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for part in ["before each load: POST /login, seed (2 times)\nafter it: DELETE /seed\n", "Bearer {{ token }}"] {
         assert!(done.stdout.contains(part), "{part}: {}", done.stdout);

@@ -108,7 +108,7 @@ pub fn finish(mut child: Child) -> Done {
         let mut text = String::new();
         stderr.read_to_string(&mut text).map(|_| text)
     });
-    let watchdog = Watchdog::on(child.id());
+    let watchdog = Watchdog::watch_process(child.id());
     let mut out = String::new();
     stdout.read_to_string(&mut out).expect("text");
     let status = child.wait().expect("ends");
@@ -124,7 +124,7 @@ struct Watchdog {
 }
 
 impl Watchdog {
-    fn on(pid: u32) -> Watchdog {
+    fn watch_process(pid: u32) -> Watchdog {
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             if wait.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {

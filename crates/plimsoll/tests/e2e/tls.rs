@@ -33,12 +33,12 @@ impl Authority {
         Authority { folder, issuer: Issuer::new(parameters, key) }
     }
 
-    fn file(&self) -> String {
+    fn authority_certificate_path(&self) -> String {
         self.folder.join("ca.pem").display().to_string()
     }
 
     /// Issues a certificate for `names`, valid between two years.
-    fn issue(&self, name: &str, names: &[&str], years: (i32, i32)) -> Pair {
+    fn issue_certificate(&self, name: &str, names: &[&str], years: (i32, i32)) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
         (parameters.not_before, parameters.not_after) = (date_time_ymd(years.0, 1, 1), date_time_ymd(years.1, 1, 1));
@@ -55,18 +55,18 @@ impl Authority {
         pair
     }
 
-    fn good(&self) -> Pair {
-        self.issue("good", &["localhost", "127.0.0.1"], (2020, 2090))
+    fn issue_localhost_certificate(&self) -> Pair {
+        self.issue_certificate("good", &["localhost", "127.0.0.1"], (2020, 2090))
     }
 }
 
 /// Creates a certificate for 127.0.0.1 and its key, from an authority that nobody trusts.
 pub fn self_signed() -> (PathBuf, PathBuf) {
-    let pair = Authority::new().good();
+    let pair = Authority::new().issue_localhost_certificate();
     (pair.certificate, pair.key)
 }
 
-fn text(path: &Path) -> &str {
+fn path_as_text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
@@ -120,9 +120,11 @@ fn serve(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
 #[test]
 fn common_servers_are_loaded_over_https() {
     let authority = Authority::new();
-    let pair = authority.good();
-    let (ca, servers) =
-        (authority.file(), [nginx_tls(&pair.certificate, &pair.key), go_server_tls(&pair.certificate, &pair.key)]);
+    let pair = authority.issue_localhost_certificate();
+    let (ca, servers) = (
+        authority.authority_certificate_path(),
+        [nginx_tls(&pair.certificate, &pair.key), go_server_tls(&pair.certificate, &pair.key)],
+    );
     for server in &servers {
         let url = format!("{}/", server.url);
         for (load, requests) in [
@@ -165,7 +167,7 @@ fn common_servers_are_loaded_over_https() {
 
 /// Runs a load without a preflight request, and returns its document, in which all requests failed
 /// with TLS errors.
-fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
+fn run_expecting_tls_failures(url: &str, flags: &[&str]) -> serde_json::Value {
     let document = json(&[&["run", url, "--no-preflight", "-c", "2", "-n", "4"], flags].concat());
     assert_ledger_closes(&document, url);
     assert_eq!(number(&document, "ledger.failed.tls"), 4.0, "{url} {flags:?}: {document:#}");
@@ -175,7 +177,7 @@ fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
 #[test]
 fn bad_certificates_are_distinguished() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let ca = authority.file();
+    let ca = authority.authority_certificate_path();
     // A self-signed certificate as `openssl req -x509` makes it may also issue other certificates.
     let self_signed = |name: &str, is_ca: IsCa| {
         let key = KeyPair::generate().expect("a key");
@@ -184,15 +186,15 @@ fn bad_certificates_are_distinguished() {
         authority.write(name, &parameters.self_signed(&key).expect("signed").pem(), &key)
     };
     for (pair, reason, said) in [
-        (authority.issue("expired", &["127.0.0.1"], (2001, 2002)), "expired", "has expired"),
-        (authority.issue("early", &["127.0.0.1"], (2089, 2090)), "not_yet_valid", "not valid yet"),
-        (authority.issue("name", &["other.test"], (2020, 2090)), "wrong_name", "another host name"),
-        (other.good(), "unknown_issuer", "unknown issuer"),
+        (authority.issue_certificate("expired", &["127.0.0.1"], (2001, 2002)), "expired", "has expired"),
+        (authority.issue_certificate("early", &["127.0.0.1"], (2089, 2090)), "not_yet_valid", "not valid yet"),
+        (authority.issue_certificate("name", &["other.test"], (2020, 2090)), "wrong_name", "another host name"),
+        (other.issue_localhost_certificate(), "unknown_issuer", "unknown issuer"),
         (self_signed("self", IsCa::NoCa), "unknown_issuer", "--cacert"),
         (self_signed("own", IsCa::Ca(BasicConstraints::Unconstrained)), "unknown_issuer", "--cacert"),
     ] {
         let url = format!("https://{}/", rustls_server(&pair, None));
-        let document = failures(&url, &["--cacert", &ca]);
+        let document = run_expecting_tls_failures(&url, &["--cacert", &ca]);
         assert!(number(&document, &format!("tls_errors.{reason}")) >= 4.0, "{reason}: {document:#}");
         let done = plimsoll(&["run", &url, "--cacert", &ca]);
         assert_eq!(done.code, 2, "{}", done.stdout);
@@ -202,7 +204,7 @@ fn bad_certificates_are_distinguished() {
         assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
         // A self-signed certificate itself can be named as trusted with `--cacert`. For any other
         // certificate, `--cacert` must name the certificate's issuer.
-        let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
+        let own = plimsoll(&["run", &url, "--cacert", path_as_text(&pair.certificate), "-n", "2", "--quiet"]);
         let expect = if said == "--cacert" { 0 } else { 2 };
         assert_eq!(own.code, expect, "{reason}: {}", own.stderr);
     }
@@ -211,10 +213,10 @@ fn bad_certificates_are_distinguished() {
 #[test]
 fn a_required_client_certificate_is_sent_or_reported_missing() {
     let authority = Authority::new();
-    let (ca, pair) = (authority.file(), authority.good());
-    let client = authority.issue("client", &["client.test"], (2020, 2090));
+    let (ca, pair) = (authority.authority_certificate_path(), authority.issue_localhost_certificate());
+    let client = authority.issue_certificate("client", &["client.test"], (2020, 2090));
     let url = format!("https://{}/", rustls_server(&pair, Some(Path::new(&ca))));
-    let flags = ["--cacert", &ca, "--cert", text(&client.certificate), "--key", text(&client.key)];
+    let flags = ["--cacert", &ca, "--cert", path_as_text(&client.certificate), "--key", path_as_text(&client.key)];
     let document = json(&[&["run", url.as_str(), "-n", "10"], &flags[..]].concat());
     assert_eq!(number(&document, "ledger.succeeded"), 10.0);
     let document = json(&["run", &url, "--no-preflight", "-c", "2", "-n", "4", "--cacert", &ca]);
@@ -229,11 +231,12 @@ fn a_required_client_certificate_is_sent_or_reported_missing() {
         (&client.key, &client.key, "--cert"),
         (&client.certificate, &client.certificate, "--key"),
     ] {
-        let done = plimsoll(&["run", &url, "--cacert", &ca, "--cert", text(certificate), "--key", text(key)]);
+        let done =
+            plimsoll(&["run", &url, "--cacert", &ca, "--cert", path_as_text(certificate), "--key", path_as_text(key)]);
         assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{}", done.stderr);
         assert!(done.stderr.contains(said), "{}", done.stderr);
     }
-    let done = plimsoll(&["run", &url, "--cacert", text(&client.key)]);
+    let done = plimsoll(&["run", &url, "--cacert", path_as_text(&client.key)]);
     assert!(done.code == 2 && done.stderr.contains("--cacert"), "{}", done.stderr);
 }
 
@@ -262,7 +265,7 @@ fn servers_that_drop_the_handshake_are_counted() {
         (format!("https://{closes}/"), &["closed", "reset"]),
         (format!("https://{garbage}/"), &["not_tls", "other"]),
     ] {
-        let document = failures(&url, &["--insecure"]);
+        let document = run_expecting_tls_failures(&url, &["--insecure"]);
         let counted: f64 = reasons.iter().filter_map(|reason| document["tls_errors"][reason].as_f64()).sum();
         assert!(counted >= 4.0, "{url}: {document:#}");
         let done = plimsoll(&["run", &url, "--insecure"]);

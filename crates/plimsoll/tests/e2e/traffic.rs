@@ -30,17 +30,17 @@ fn lines(from_s: u64, seconds: u64) -> String {
 
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
-fn file(name: &str, bytes: &[u8]) -> PathBuf {
+fn write_log_file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder("logs").join(name);
     fs::write(&path, bytes).expect("written");
     path
 }
 
-fn text(path: &std::path::Path) -> &str {
+fn path_as_text(path: &std::path::Path) -> &str {
     path.to_str().expect("text")
 }
 
-fn document(arguments: &[&str]) -> Value {
+fn traffic_json_document(arguments: &[&str]) -> Value {
     let done = plimsoll(&[&["traffic", "--json"], arguments].concat());
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{arguments:?}");
     done.json()
@@ -48,8 +48,8 @@ fn document(arguments: &[&str]) -> Value {
 
 #[test]
 fn traffic_of_a_log_is_described() {
-    let log = file("access.log", lines(0, 120).as_bytes());
-    let document = document(&[text(&log), "--log-format", FORMAT]);
+    let log = write_log_file("access.log", lines(0, 120).as_bytes());
+    let document = traffic_json_document(&[path_as_text(&log), "--log-format", FORMAT]);
     assert_eq!(document["schema"], "plimsoll.traffic/1");
     for (path, expect) in [
         ("lines.read", 1200.0),
@@ -91,21 +91,21 @@ fn compressed_piped_and_split_logs_give_equal_reports() {
     let (first, second) = whole.split_at(lines(0, 40).len());
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(first.as_bytes()).expect("packed");
-    let gz = file("access.log.1.gz", &packed.finish().expect("packed"));
-    let zst = file(
+    let gz = write_log_file("access.log.1.gz", &packed.finish().expect("packed"));
+    let zst = write_log_file(
         "access.log.zst",
         &ruzstd::encoding::compress_to_vec(second.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest),
     );
     // Two compressed frames in a row are one log.
     let both = [fs::read(&zst).expect("read"), fs::read(&zst).expect("read")].concat();
-    let plain = file("whole.log", whole.as_bytes());
-    let expect = document(&[text(&plain), "--log-format", FORMAT]);
+    let plain = write_log_file("whole.log", whole.as_bytes());
+    let expect = traffic_json_document(&[path_as_text(&plain), "--log-format", FORMAT]);
     // The newest log comes first, as a shell lists the files.
-    let parted = document(&[text(&zst), text(&gz), "--log-format", FORMAT]);
+    let parted = traffic_json_document(&[path_as_text(&zst), path_as_text(&gz), "--log-format", FORMAT]);
     for key in ["requests", "rate_rps", "endpoints", "sessions", "dispersion", "concurrency", "sizes", "lines"] {
         assert_eq!(parted[key], expect[key], "{key}");
     }
-    let twice = document(&[text(&file("twice.log", &both)), "--log-format", FORMAT]);
+    let twice = traffic_json_document(&[path_as_text(&write_log_file("twice.log", &both)), "--log-format", FORMAT]);
     assert_eq!(twice["requests"], 1200);
     let mut child = command(&["traffic", "-", "--json", "--log-format", FORMAT])
         .stdin(Stdio::piped())
@@ -119,30 +119,30 @@ fn compressed_piped_and_split_logs_give_equal_reports() {
 
 #[test]
 fn known_figures_are_reported_and_unknown_ones_are_null() {
-    let log = file("found.log", lines(0, 30).as_bytes());
-    let found = document(&[text(&log)]);
+    let log = write_log_file("found.log", lines(0, 30).as_bytes());
+    let found = traffic_json_document(&[path_as_text(&log)]);
     assert_eq!(found["logs"][0]["format"], "combined log format");
     assert_eq!(found["resolution_ns"], 1_000_000_000u64);
     assert!(found["dispersion"]["0.1"].is_null() && found["concurrency"].is_null(), "{found:#}");
     assert!(found["duration_ns"].is_null() && found["sizes"]["count"] == 300, "{found:#}");
     assert_eq!(found["notes"].as_array().map(Vec::len), Some(2), "{found:#}");
-    let done = plimsoll(&["traffic", text(&log), "--fold", "^/se[a-z]+", "--top", "1"]);
+    let done = plimsoll(&["traffic", path_as_text(&log), "--fold", "^/se[a-z]+", "--top", "1"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
     for part in ["300 requests in 30.0 s: 10.0/s", "GET /items/{id}", "1 of 2 endpoints", "combined log format"] {
         assert!(done.stdout.contains(part), "{part} is missing in {}", done.stdout);
     }
-    let folded = document(&[text(&log), "--fold", "^/se[a-z]+"]);
+    let folded = traffic_json_document(&[path_as_text(&log), "--fold", "^/se[a-z]+"]);
     assert_eq!(folded["endpoints"][1]["template"], "{}");
-    let json = file("app.log", b"{\"at\":1795341600.5,\"q\":{\"url\":\"/a/1\"},\"took\":20}\n{\"at\":1795341601.5,\"q\":{\"url\":\"/a/2\"},\"took\":20}\n");
-    let mapped = document(&[text(&json), "--field", "time=.at,path=.q.url,duration_ms=.took"]);
+    let json = write_log_file("app.log", b"{\"at\":1795341600.5,\"q\":{\"url\":\"/a/1\"},\"took\":20}\n{\"at\":1795341601.5,\"q\":{\"url\":\"/a/2\"},\"took\":20}\n");
+    let mapped = traffic_json_document(&[path_as_text(&json), "--field", "time=.at,path=.q.url,duration_ms=.took"]);
     assert_eq!((&mapped["endpoints"][0]["template"], &mapped["requests"]), (&"/a/{id}".into(), &2.into()));
 }
 
 #[test]
 fn the_page_has_charts() {
-    let log = file("page.log", lines(0, 60).as_bytes());
+    let log = write_log_file("page.log", lines(0, 60).as_bytes());
     let page = folder("logs").join("new/traffic.html");
-    let done = plimsoll(&["traffic", text(&log), "--log-format", FORMAT, "-o", text(&page)]);
+    let done = plimsoll(&["traffic", path_as_text(&log), "--log-format", FORMAT, "-o", path_as_text(&page)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.starts_with("wrote "), "{}", done.stderr);
     let html = fs::read_to_string(&page).expect("written");
@@ -153,27 +153,27 @@ fn the_page_has_charts() {
 
 #[test]
 fn bad_input_is_one_sentence() {
-    let log = file("bad.log", format!("{}what is this\n", lines(0, 3)).as_bytes());
+    let log = write_log_file("bad.log", format!("{}what is this\n", lines(0, 3)).as_bytes());
     let backwards: String = lines(0, 3000).lines().rev().map(|line| format!("{line}\n")).collect();
     for (arguments, said) in [
         (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
-        (vec![text(&file("empty.log", b"\n\n"))], "holds no line"),
-        (vec![text(&file("other.log", b"hello\nworld\n"))], "the first line begins with \"hello\""),
-        (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
-        (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
-        (vec![text(&folder("logs"))], "is a folder"),
-        (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
-        (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
-        (vec![text(&log), "--log-format", "$nothing"], "--log-format '$nothing' has no time field"),
-        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 log lines can be parsed"),
-        (vec![text(&log), "--field", "time=.t"], "--field 'time=.t' has no path"),
+        (vec![path_as_text(&write_log_file("empty.log", b"\n\n"))], "holds no line"),
+        (vec![path_as_text(&write_log_file("other.log", b"hello\nworld\n"))], "the first line begins with \"hello\""),
+        (vec![path_as_text(&write_log_file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
+        (vec![path_as_text(&write_log_file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
+        (vec![path_as_text(&folder("logs"))], "is a folder"),
+        (vec![path_as_text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
+        (vec![path_as_text(&write_log_file("back.log", backwards.as_bytes()))], "the log is not in order"),
+        (vec![path_as_text(&log), "--log-format", "$nothing"], "--log-format '$nothing' has no time field"),
+        (vec![path_as_text(&log), "--log-format", "$msec $request"], "none of the 31 log lines can be parsed"),
+        (vec![path_as_text(&log), "--field", "time=.t"], "--field 'time=.t' has no path"),
         (
-            vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
+            vec![path_as_text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
             "--log-format (for text logs) and --field (for JSON logs) exclude each other",
         ),
-        (vec![text(&log), "--session", ".user"], "--session '.user' is not a field of the detected format"),
-        (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
-        (vec![text(&log), "-o", "a.pdf"], "the name must end with .html"),
+        (vec![path_as_text(&log), "--session", ".user"], "--session '.user' is not a field of the detected format"),
+        (vec![path_as_text(&log), "--fold", "("], "--fold '(' is no regular expression"),
+        (vec![path_as_text(&log), "-o", "a.pdf"], "the name must end with .html"),
         (vec!["-", "-"], "only once"),
     ] {
         let done = plimsoll(&[&["traffic"], arguments.as_slice()].concat());
@@ -183,8 +183,8 @@ fn bad_input_is_one_sentence() {
     }
     // Without --strict, invalid lines of a log are counted. The first invalid line is shown without
     // control characters.
-    let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
-    let done = plimsoll(&["traffic", text(&odd)]);
+    let odd = write_log_file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
+    let done = plimsoll(&["traffic", path_as_text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 log lines could not be parsed"), "{}", done.stdout);
     assert!(!done.stdout.contains('\x1b'));
 }

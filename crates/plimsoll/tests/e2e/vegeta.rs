@@ -6,14 +6,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-fn fixture(name: &str) -> String {
+fn fixture_path(name: &str) -> String {
     let path: PathBuf =
         [env!("CARGO_MANIFEST_DIR"), "..", "plimsoll-traffic", "tests", "vegeta", name].iter().collect();
     path.to_str().expect("a name in UTF-8").to_owned()
 }
 
 fn text_of(name: &str) -> String {
-    std::fs::read_to_string(fixture(name)).expect("a fixture")
+    std::fs::read_to_string(fixture_path(name)).expect("a fixture")
 }
 
 /// Runs a command with this standard input, and returns its standard output as text.
@@ -36,7 +36,7 @@ fn reports_of_vegeta_results_match_vegeta() {
         [("text", "report.txt"), ("json", "report.json"), (hist, "report-hist.txt"), ("hdrplot", "report-hdrplot.txt")]
     {
         for results in ["results.json", "results.csv", "results.gob"] {
-            let done = plimsoll(&["vegeta", "report", "-type", shape, &fixture(results)]);
+            let done = plimsoll(&["vegeta", "report", "-type", shape, &fixture_path(results)]);
             assert_eq!(done.code, 0, "{}", done.stderr);
             assert_eq!(done.stdout.trim_end(), text_of(report).trim_end(), "{shape} of {results}");
         }
@@ -45,7 +45,7 @@ fn reports_of_vegeta_results_match_vegeta() {
 
 #[test]
 fn results_convert_through_pipes_and_encodings() {
-    let gob = std::fs::read(fixture("results.gob")).expect("a fixture");
+    let gob = std::fs::read(fixture_path("results.gob")).expect("a fixture");
     let csv = piped(&["vegeta", "encode", "-to", "csv"], gob);
     assert_eq!(csv, text_of("results.csv"));
     let json = piped(&["vegeta", "encode"], csv.into_bytes());
@@ -55,8 +55,8 @@ fn results_convert_through_pipes_and_encodings() {
     let dir = folder("vegeta-encodings");
     let again = dir.join("again.gob");
     let again = again.to_str().expect("a name in UTF-8");
-    piped(&["vegeta", "encode", "-to", "gob", "-output", again, &fixture("results.gob")], Vec::new());
-    assert!(std::fs::read(again).expect("written") == std::fs::read(fixture("results.gob")).expect("a fixture"));
+    piped(&["vegeta", "encode", "-to", "gob", "-output", again, &fixture_path("results.gob")], Vec::new());
+    assert!(std::fs::read(again).expect("written") == std::fs::read(fixture_path("results.gob")).expect("a fixture"));
     let place = folder("vegeta").join("report.json");
     let place = place.to_str().expect("a name in UTF-8");
     let twice = plimsoll(&[
@@ -65,8 +65,8 @@ fn results_convert_through_pipes_and_encodings() {
         "-type=json",
         "-output",
         place,
-        &fixture("results.csv"),
-        &fixture("results.json"),
+        &fixture_path("results.csv"),
+        &fixture_path("results.json"),
     ]);
     let written = std::fs::read_to_string(place).expect("written");
     assert!(twice.stdout.is_empty() && written.contains("\"requests\":240,"), "{} {written}", twice.stdout);
@@ -100,7 +100,7 @@ fn results_without_an_output_are_an_error() {
     for line in
         ["attack -rate=10 -duration=100ms -targets /dev/stdin", "encode RESULTS", "report RESULTS", "plot RESULTS"]
     {
-        let line = line.replace("RESULTS", &fixture("results.json"));
+        let line = line.replace("RESULTS", &fixture_path("results.json"));
         for place in [">&-", ">/dev/full"] {
             let mut shell = std::process::Command::new("sh");
             let text =
@@ -117,14 +117,14 @@ fn a_plot_page_accepts_any_results() {
     let dir = folder("vegeta-plot");
     let path = dir.join("plot.html");
     let path = path.to_str().expect("a name in UTF-8");
-    let page = piped(&["vegeta", "plot"], std::fs::read(fixture("results.gob")).expect("a fixture"));
+    let page = piped(&["vegeta", "plot"], std::fs::read(fixture_path("results.gob")).expect("a fixture"));
     let parts = [
         "<!doctype html>",
         "<h1>Fixture: 120 requests at 40.3/s for 2.98 s; 66.7 % succeeded; half within ",
         "503 Service Unavailable",
     ];
     parts.iter().for_each(|part| assert!(page.contains(part), "{part} is not in the page"));
-    let both = [&fixture("results.csv")[..], &fixture("results.json")];
+    let both = [&fixture_path("results.csv")[..], &fixture_path("results.json")];
     let words = [&["vegeta", "plot", "-title", "Before & <after>", "--output", path][..], &both].concat();
     assert_eq!(piped(&words, Vec::new()), "");
     let page = std::fs::read_to_string(path).expect("written");

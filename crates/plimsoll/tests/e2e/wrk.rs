@@ -23,7 +23,7 @@ impl Logging {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = Arc::clone(&writing);
-                std::thread::spawn(move || answer(&stream, &log));
+                std::thread::spawn(move || serve_connection(&stream, &log));
             }
         });
         Logging { url, log }
@@ -31,12 +31,12 @@ impl Logging {
 
     /// Returns the messages since the last call of `taken`: for each message its lines with sorted
     /// header fields, and its content.
-    fn taken(&self) -> Vec<Vec<String>> {
+    fn take_messages(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
 }
 
-fn answer(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
+fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     let mut count = 0u32;
@@ -81,7 +81,7 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
 }
 
 /// Writes a script into a new folder.
-fn script(name: &str, text: &str) -> String {
+fn write_script_file(name: &str, text: &str) -> String {
     let path = folder("wrk").join(name);
     std::fs::write(&path, text).expect("written");
     path.to_str().expect("a name in UTF-8").to_owned()
@@ -117,7 +117,7 @@ fn the_output_matches_wrk() {
     let rate: f64 = lines[11].split_whitespace().nth(1).expect("a number").parse().expect("a number");
     assert!(requests > 0.0 && (rate / requests - 1.0).abs() < 0.1, "{requests} in a second are {rate} a second");
     // There is no preflight request, and a static request is always the same.
-    let asked = server.taken();
+    let asked = server.take_messages();
     assert!(asked.iter().all(|lines| lines == &asked[0]) && asked[0][0] == "GET / HTTP/1.1", "{:?}", asked[0]);
 }
 
@@ -174,11 +174,11 @@ fn scripts_send_the_intended_requests() {
         ),
     ];
     for (name, text, expect) in rows {
-        let path = script(name, text);
+        let path = write_script_file(name, text);
         let url = format!("{}/p", server.url);
         let done = plimsoll(&["wrk", "-t1", "-c1", "-d300ms", "-s", &path, &url, "--", "-c", "two words"]);
         assert_eq!(done.code, 0, "{name}: {}{}", done.stdout, done.stderr);
-        let asked = server.taken();
+        let asked = server.take_messages();
         for (number, lines) in expect.iter().enumerate() {
             let lines: Vec<String> = lines.iter().map(|line| line.replace("HOST", &format!("Host: {host}"))).collect();
             assert_eq!(asked.get(number), Some(&lines), "{name}");
@@ -208,9 +208,9 @@ fn scripts_can_load_a_module_in_c() {
          function request() n = n + 1; return wrk.format(nil, '/' .. twice(n)) end",
         module.display()
     );
-    let done = plimsoll(&["wrk", "-t1", "-c1", "-d200ms", "-s", &script("in_c.lua", &text), &server.url]);
+    let done = plimsoll(&["wrk", "-t1", "-c1", "-d200ms", "-s", &write_script_file("in_c.lua", &text), &server.url]);
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
-    let asked = server.taken();
+    let asked = server.take_messages();
     assert_eq!((asked[0][0].as_str(), asked[1][0].as_str()), ("GET /4 HTTP/1.1", "GET /6 HTTP/1.1"));
 }
 
@@ -229,10 +229,10 @@ fn script_threads_are_set_up_stopped_and_summed() {
            end
            io.write(('%d %s %s\\n'):format(summary.requests, summary.duration < 5e6, latency:percentile(100) == latency.max))
         end";
-    let done = plimsoll(&["wrk", "-t2", "-c2", "-d8s", "-s", &script("threads.lua", text), &server.url]);
+    let done = plimsoll(&["wrk", "-t2", "-c2", "-d8s", "-s", &write_script_file("threads.lua", text), &server.url]);
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.ends_with("thread 1 made 10\nthread 2 made 20\n30 true true\n"), "{}", done.stdout);
-    assert_eq!(server.taken().len(), 30);
+    assert_eq!(server.take_messages().len(), 30);
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn wrk_errors_are_reported() {
         ),
         ("function done() error('late') end", 1, "9wrong.lua:1: late"),
     ] {
-        let path = script("9wrong.lua", text);
+        let path = write_script_file("9wrong.lua", text);
         let done = plimsoll(&["wrk", "-t1", "-c1", "-d300ms", "-s", &path, &server.url]);
         assert_eq!(done.code, code, "{text}: {}{}", done.stdout, done.stderr);
         assert!(done.stderr.contains(expect), "{text}: {}", done.stderr);
@@ -264,7 +264,7 @@ fn wrk_errors_are_reported() {
 
 /// Returns the output of a program with each number and unit replaced by `#`, and repeated blanks
 /// joined.
-fn shape(text: &str) -> String {
+fn mask_numbers(text: &str) -> String {
     // wrk prints nan for a mean without samples, if a run ends at once.
     let text = text.replace("-nan", "0.00").replace("nan", "0.00");
     let mut shape = String::new();
@@ -305,15 +305,15 @@ fn compare_with_wrk(name: &str, path: &str, words: &[&str]) {
     let theirs = theirs.wait_with_output().expect("wrk ends");
     assert_eq!(theirs.status.code(), Some(ours.code), "{name}: {}", ours.stderr);
     let place = |url: &str| url.trim_start_matches("http://").to_owned();
-    let (by_wrk, by_us) = (server.taken(), other.taken());
+    let (by_wrk, by_us) = (server.take_messages(), other.take_messages());
     let count = by_wrk.len().min(by_us.len()).min(200);
     assert!(count > 10, "{name}: {count} {}", ours.stdout);
     for (number, (theirs, ours)) in by_wrk.iter().zip(&by_us).take(count).enumerate() {
         let ours: Vec<String> = ours.iter().map(|line| line.replace(&place(&other.url), &place(&server.url))).collect();
         assert_eq!(*theirs, ours, "{name}: request {number}");
     }
-    let theirs = shape(&String::from_utf8_lossy(&theirs.stdout));
-    assert_eq!(theirs, shape(&ours.stdout), "{name}: {}", ours.stdout);
+    let theirs = mask_numbers(&String::from_utf8_lossy(&theirs.stdout));
+    assert_eq!(theirs, mask_numbers(&ours.stdout), "{name}: {}", ours.stdout);
 }
 
 /// Checks that the nine scripts of wrk's package behave as under wrk.
@@ -392,7 +392,11 @@ fn scripts_of_the_whole_contract_behave_as_under_wrk() {
     std::thread::scope(|scope| {
         for (name, text) in &rows {
             scope.spawn(move || {
-                compare_with_wrk(name, &script(&format!("{name}.lua"), text), &["--", "one", "-c", "two words"])
+                compare_with_wrk(
+                    name,
+                    &write_script_file(&format!("{name}.lua"), text),
+                    &["--", "one", "-c", "two words"],
+                )
             });
         }
     });
@@ -402,8 +406,18 @@ fn scripts_of_the_whole_contract_behave_as_under_wrk() {
 fn wrk2_keeps_a_rate_and_prints_its_percentiles() {
     let server = Logging::start();
     let text = "function done(summary, latency, requests) print(latency[1] > 0, latency(1) > 0, #latency, wrk.time_us() > 1e15) end";
-    let done =
-        plimsoll(&["wrk2", "-t1", "-c4", "-d1s", "-R", "200", "-U", "-s", &script("done.lua", text), &server.url]);
+    let done = plimsoll(&[
+        "wrk2",
+        "-t1",
+        "-c4",
+        "-d1s",
+        "-R",
+        "200",
+        "-U",
+        "-s",
+        &write_script_file("done.lua", text),
+        &server.url,
+    ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for wanted in [
         "  Latency Distribution (HdrHistogram - Recorded Latency)\n",
@@ -416,7 +430,7 @@ fn wrk2_keeps_a_rate_and_prints_its_percentiles() {
     // The last few of 200 messages may be in flight at the end, or too late on a busy machine.
     let counted = (195..=200).find(|count| done.stdout.contains(&format!("true\ttrue\t{count}\ttrue\n")));
     assert!(counted.is_some_and(|it| done.stdout.contains(&format!("\n  {it} requests in "))), "{}", done.stdout);
-    assert!((195..=200).contains(&server.taken().len()), "{}", server.taken().len());
+    assert!((195..=200).contains(&server.take_messages().len()), "{}", server.take_messages().len());
 }
 
 #[test]
@@ -424,7 +438,7 @@ fn batches_are_timed_as_a_whole_on_request() {
     let server = Logging::start();
     let text = "function request() return wrk.format(nil, '/a') .. wrk.format(nil, '/b') .. wrk.format(nil, '/c') end
         function done(summary, latency) print(summary.requests, #latency) end";
-    let script = script("batch.lua", text);
+    let script = write_script_file("batch.lua", text);
     // On a busy machine, the last few batches may be late or in flight at the end.
     let batches = 80..=100;
     for (flag, messages) in [("-L", 3), ("-B", 1), ("--batch_latency", 1)] {
@@ -433,7 +447,7 @@ fn batches_are_timed_as_a_whole_on_request() {
         let counted = batches.clone().any(|count| done.stdout.ends_with(&values(count)));
         assert!(done.code == 0 && counted, "{flag}: {}{}", done.stdout, done.stderr);
     }
-    assert!((720..=900).contains(&server.taken().len()), "{}", server.taken().len());
+    assert!((720..=900).contains(&server.take_messages().len()), "{}", server.take_messages().len());
     // A static request is a batch of one message. A batch without a response counts as a batch,
     // too.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
@@ -455,7 +469,7 @@ fn a_connection_broken_while_sending_is_detected_on_read() {
     });
     let text = "wrk.method = 'POST'; wrk.body = ('x'):rep(16000000)
         function done(summary) local e = summary.errors; print(e.read > 0, e.write, e.connect, summary.requests) end";
-    let path = script("breaks.lua", text);
+    let path = write_script_file("breaks.lua", text);
     let line = ["-t1", "-c1", "-d1s", "-s", &path, &url];
     let ours = plimsoll(&[&["wrk"][..], &line].concat());
     let theirs = Command::new("wrk").args(line).output().expect("wrk is there: make needs");
@@ -477,7 +491,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         function request() n = n + 1; return wrk.format('GET', '/' .. first) .. wrk.format('POST', '/b', nil, 'x') end
         function delay() return 5 end
         function done(summary) print('told', summary.requests) end";
-    let path = &script("like.lua", text);
+    let path = &write_script_file("like.lua", text);
     // The rate of `--rate` counts single messages, even if the script sends two messages at once.
     let file = &place("scripts", "run.plimsoll");
     let done =
@@ -489,7 +503,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         done.stdout,
         done.stderr
     );
-    let asked = server.taken();
+    let asked = server.take_messages();
     let messages = asked.iter().filter(|lines| ["GET /word HTTP/1.1", "POST /b HTTP/1.1"].contains(&lines[0].as_str()));
     assert_eq!((asked.len(), messages.count()), (100, 100));
     // The record contains the script's digest: a rerun executes the same script, and refuses
@@ -497,7 +511,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
     let refused = plimsoll(&["rerun", file]);
     assert!(refused.code == 2 && refused.stderr.contains("run a script"), "{}", refused.stderr);
     let again = plimsoll(&["rerun", file, "--yes"]);
-    assert_eq!((again.code, server.taken().len()), (0, 100), "{}{}", again.stdout, again.stderr);
+    assert_eq!((again.code, server.take_messages().len()), (0, 100), "{}{}", again.stdout, again.stderr);
     assert!(again.stderr.contains("like.lua") && again.stderr.contains("-- word"), "{}", again.stderr);
     std::fs::write(path, "-- another").expect("written");
     let differs = plimsoll(&["rerun", file, "--yes"]);
@@ -511,7 +525,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         let done = plimsoll(&[words, &["--lua", path, "-q"], &urls, &["--", "searched"]].concat());
         assert!([0, 1, 3].contains(&done.code), "{words:?}: {}{}", done.stdout, done.stderr);
         assert!(!done.stdout.contains("told"), "{words:?}: {}", done.stdout);
-        let asked = server.taken();
+        let asked = server.take_messages();
         assert!(asked.len() > 20, "{words:?}: {}{}", done.stdout, done.stderr);
         // At the end, a search checks whether the server has metrics.
         let known = ["GET /searched ", "POST /b ", "GET /metrics ", "GET /debug/"];
@@ -519,7 +533,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
             assert!(known.iter().any(|known| lines[0].starts_with(known)), "{words:?}: {}", lines[0]);
         }
     }
-    let failing = &script(
+    let failing = &write_script_file(
         "failing.lua",
         "local n = 0 function request() n = n + 1; if n > 5 then error('oh') end return wrk.format() end",
     );
@@ -542,7 +556,7 @@ fn an_endless_script_function_ends_the_run() {
     let text = "local began, n = os.time(), 0
         function response() if os.time() - began > 1 then while true do n = n + 0 end end end
         function done(summary) print('done', summary.requests) end";
-    let done = plimsoll(&["wrk", "-t1", "-c1", "-d60s", "-s", &script("endless.lua", text), &server.url]);
+    let done = plimsoll(&["wrk", "-t1", "-c1", "-d60s", "-s", &write_script_file("endless.lua", text), &server.url]);
     assert!(done.code == 1 && done.stderr.contains("response() has not ended after 10 s"), "{}", done.stderr);
     let told = done.stdout.lines().find_map(|line| line.strip_prefix("done\t"));
     let told: u64 = told.expect("it is called").parse().expect("a number");

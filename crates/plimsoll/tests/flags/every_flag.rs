@@ -66,7 +66,7 @@ fn redacted_inputs_can_be_supplied_again() {
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Returns values of a class that contain the secret.
-fn values(class: ValueClass) -> Vec<String> {
+fn values_with_secret(class: ValueClass) -> Vec<String> {
     let patterns: &[&str] = match class {
         ValueClass::Url => &[
             "http://u:C@127.0.0.1:1/",
@@ -94,7 +94,7 @@ fn values(class: ValueClass) -> Vec<String> {
 }
 
 /// Writes a temporary file with this text.
-fn file(name: &str, text: &str) -> PathBuf {
+fn write_temporary_file(name: &str, text: &str) -> PathBuf {
     let whose = format!("plimsoll-{}-{:?}-{name}", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(whose);
     std::fs::write(&path, text).expect("written");
@@ -103,18 +103,21 @@ fn file(name: &str, text: &str) -> PathBuf {
 
 /// Writes a file with a request body.
 fn body_file() -> PathBuf {
-    file("body", "a body")
+    write_temporary_file("body", "a body")
 }
 
 /// Writes a traffic file.
 fn traffic_file() -> PathBuf {
     let base = "base = \"http://127.0.0.1:1\"\n";
-    file("mix.toml", &format!("{base}[[request]]\nget = \"/items?token=s3cret\"\n[[request]]\npost = \"/\"\n"))
+    write_temporary_file(
+        "mix.toml",
+        &format!("{base}[[request]]\nget = \"/items?token=s3cret\"\n[[request]]\npost = \"/\"\n"),
+    )
 }
 
 /// Writes a script.
 fn script_file() -> PathBuf {
-    file("script.lua", "wrk.path = '/'")
+    write_temporary_file("script.lua", "wrk.path = '/'")
 }
 
 /// Writes a text log, a JSON log, and a log whose name is a secret.
@@ -125,18 +128,22 @@ fn log_files() -> [PathBuf; 3] {
     let text: String = (1..7).map(line).collect();
     let json = |n: u32| format!("{{\"at\":\"2026-11-22T10:00:0{n}Z\",\"url\":\"/items/{n}\",\"verb\":\"GET\"}}\n");
     let json: String = (1..7).map(json).collect();
-    [file("access.log", &text), file("access.json", &json), file(&format!("{CANARY}.log"), &text)]
+    [
+        write_temporary_file("access.log", &text),
+        write_temporary_file("access.json", &json),
+        write_temporary_file(&format!("{CANARY}.log"), &text),
+    ]
 }
 
 fn remove_files() {
-    [body_file(), traffic_file(), script_file(), file(CANARY, "")]
+    [body_file(), traffic_file(), script_file(), write_temporary_file(CANARY, "")]
         .iter()
         .chain(&log_files())
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
 
 /// Returns a valid value for a flag that differs from the flag's default.
-fn sample(command: &str, arg: &clap::Arg) -> String {
+fn non_default_value(command: &str, arg: &clap::Arg) -> String {
     let kind = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
     let text = match (command, arg.get_id().as_str()) {
         (_, "soak") => "30m",
@@ -216,7 +223,7 @@ fn of_kind(kind: &str) -> &'static str {
 }
 
 /// Returns all spellings of a flag with its value that clap accepts.
-fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> {
+fn flag_spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let mut all = Vec::new();
     if arg.is_last_set() {
@@ -247,7 +254,7 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
 }
 
 /// Returns the further arguments that a command needs for the flag to make sense.
-fn besides(command: &str, id: &str) -> Vec<String> {
+fn companion_arguments(command: &str, id: &str) -> Vec<String> {
     const URL: &str = "http://127.0.0.1:1/";
     const GRPC: &str = "grpc://target.test:1/pkg.Service/Method";
     const TLS: &str = "https://127.0.0.1:1/";
@@ -279,13 +286,13 @@ fn besides(command: &str, id: &str) -> Vec<String> {
     }
     let words: &[&str] = match (command, id) {
         ("prove", "words") => {
-            return [&[format!("--lua={}", script_file().display())][..], &besides("prove", "")].concat();
+            return [&[format!("--lua={}", script_file().display())][..], &companion_arguments("prove", "")].concat();
         }
         (_, "words") if MEASURING.contains(&command) => {
             return vec![format!("--lua={}", script_file().display()), URL.to_owned()];
         }
         ("prove", "target") => {
-            return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &besides("run", id)].concat();
+            return [&["--a=./a".to_owned(), "--b=./b".to_owned()][..], &companion_arguments("run", id)].concat();
         }
         (_, "target") if MEASURING.contains(&command) => return vec![format!("--file={}", traffic_file().display())],
         ("explain", "other_body") => &["--body=four", URL],
@@ -360,7 +367,7 @@ fn besides(command: &str, id: &str) -> Vec<String> {
 }
 
 /// Returns the arguments that come before the flag.
-fn before(command: &str, id: &str) -> Vec<String> {
+fn arguments_before_flag(command: &str, id: &str) -> Vec<String> {
     if (command, id) == ("grpc", "url") { vec!["list".into()] } else { vec![] }
 }
 
@@ -385,14 +392,14 @@ fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<
 }
 
 /// Returns everything that a run file records of an experiment, and the command line shown for it.
-fn recorded((asked, terms): &ExperimentInput) -> String {
+fn experiment_record_text((asked, terms): &ExperimentInput) -> String {
     let (asked, terms) = (asked.record(), terms.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
     let words = spelling::repeat_command_words(&asked, &terms).join(" ");
     format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&terms)))
 }
 
-fn commands() -> Vec<Command> {
+fn commands_except_help() -> Vec<Command> {
     let mut cli = Cli::command();
     cli.build();
     cli.get_subcommands().filter(|command| command.get_name() != "help").cloned().collect()
@@ -401,17 +408,18 @@ fn commands() -> Vec<Command> {
 #[test]
 fn no_spelling_of_a_secret_is_recorded() {
     let mut tried = 0;
-    for command in commands() {
+    for command in commands_except_help() {
         let name = command.get_name();
         let has_quiet = command.get_arguments().any(|arg| arg.get_short() == Some('q'));
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
             let class = argument_class(name, arg).unwrap_or(ValueClass::Secret);
             let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
-            let mut values = values(class);
+            let mut values = values_with_secret(class);
             // The file `present` exists, and its name contains the secret.
-            let present =
-                file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
+            let present = write_temporary_file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n")
+                .display()
+                .to_string();
             match id {
                 "file" | "lua" => values.push(present),
                 "logs" => values.push(log_files()[2].display().to_string()),
@@ -420,10 +428,10 @@ fn no_spelling_of_a_secret_is_recorded() {
                 _ => {}
             }
             for value in values {
-                for words in spellings(arg, &value, has_quiet) {
-                    let words = [before(name, id), words].concat();
+                for words in flag_spellings(arg, &value, has_quiet) {
+                    let words = [arguments_before_flag(name, id), words].concat();
                     tried += 1;
-                    match parse_to_question(name, &words, &besides(name, id)) {
+                    match parse_to_question(name, &words, &companion_arguments(name, id)) {
                         Ok((cli, hidden)) => {
                             let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
@@ -436,7 +444,7 @@ fn no_spelling_of_a_secret_is_recorded() {
                                 Ok(None) => understood = true,
                                 Ok(Some(question)) => {
                                     understood = true;
-                                    let recorded = recorded(&question);
+                                    let recorded = experiment_record_text(&question);
                                     assert!(!recorded.contains(CANARY), "{name} {words:?}: {recorded}");
                                 }
                             }
@@ -476,7 +484,7 @@ fn error_sentences_repeat_no_secret() {
         let line = std::iter::once("plimsoll".to_owned()).chain(words.clone()).map(OsString::from);
         match parse_with_secrets(line) {
             Ok((cli, hidden)) => match experiment::spec_from_command(&cli.command) {
-                Ok(Some(question)) => assert!(!recorded(&question).contains(CANARY), "{words:?}"),
+                Ok(Some(question)) => assert!(!experiment_record_text(&question).contains(CANARY), "{words:?}"),
                 Ok(None) => {}
                 Err(failure) => {
                     assert!(!hidden.replace_secrets(&failure.to_string()).contains(CANARY), "{words:?}: {failure}")
@@ -530,19 +538,20 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
 #[test]
 fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;
-    for command in commands().iter().filter(|command| MEASURING.contains(&command.get_name())) {
+    for command in commands_except_help().iter().filter(|command| MEASURING.contains(&command.get_name())) {
         let name = command.get_name();
         for arg in command.get_arguments().filter(|arg| !["help", "version"].contains(&arg.get_id().as_str())) {
             let id = arg.get_id().as_str();
-            let value = sample(name, arg);
+            let value = non_default_value(name, arg);
             let spelled = match (arg.get_action().takes_values(), arg.get_long()) {
                 (false, Some(long)) => vec![vec![format!("--{long}")]],
-                _ => spellings(arg, &value, false),
+                _ => flag_spellings(arg, &value, false),
             };
-            let without = parse_command(name, &[], &besides(name, id)).map(|without| without.map(|it| recorded(&it)));
+            let without = parse_command(name, &[], &companion_arguments(name, id))
+                .map(|without| without.map(|it| experiment_record_text(&it)));
             let mut understood_any = false;
             for words in spelled {
-                let question = match parse_command(name, &words, &besides(name, id)) {
+                let question = match parse_command(name, &words, &companion_arguments(name, id)) {
                     Some(Ok(question)) => question,
                     // If the flag requires `=`, a value in a separate word would be taken as the
                     // target.
@@ -551,7 +560,7 @@ fn a_recorded_command_parses_to_the_same_plan() {
                     _ => continue,
                 };
                 understood_any = true;
-                let record = recorded(&question);
+                let record = experiment_record_text(&question);
                 let lost = matches!(&without, Some(Ok(without)) if *without == record);
                 assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
@@ -585,7 +594,7 @@ fn a_recorded_command_parses_to_the_same_plan() {
 fn a_missing_body_is_requested() {
     let words = ["-b".to_owned(), "one".to_owned()];
     let (asked, terms) =
-        parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
+        parse_command("run", &words, &companion_arguments("run", "body")).expect("understood").expect("a question");
     let terms = Terms { body: Some(BodySource::Input), ..terms };
     let missing = missing_inputs(&asked.record(), &terms.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);

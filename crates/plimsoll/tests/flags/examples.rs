@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Splits a command line like a shell, up to a comment, pipe or redirection.
-fn words(line: &str) -> Vec<String> {
+fn split_command_line(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut begun, mut quote) = (String::new(), false, None);
     for c in line.chars() {
@@ -68,7 +68,7 @@ fn markdown_command_lines(text: &str) -> Vec<String> {
 
 /// Returns all pages of documentation: README.md, lab/README.md, and every Markdown file below
 /// docs/.
-fn pages() -> Vec<PathBuf> {
+fn documentation_pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec![root.join("README.md"), root.join("lab/README.md")];
     let mut folders = vec![root.join("docs")];
@@ -88,16 +88,16 @@ fn pages() -> Vec<PathBuf> {
 
 /// Returns the targets of links in a Markdown text, without web links and links to its own
 /// headings.
-fn links(text: &str) -> Vec<&str> {
+fn file_link_targets(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
     targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
 }
 
 #[test]
 fn documentation_links_point_to_files() {
-    for page in pages() {
+    for page in documentation_pages() {
         let text = std::fs::read_to_string(&page).expect("a page");
-        for target in links(&text) {
+        for target in file_link_targets(&text) {
             let file = page.parent().expect("a folder").join(target);
             assert!(file.exists(), "{}: no file {target}", page.display());
         }
@@ -107,12 +107,12 @@ fn documentation_links_point_to_files() {
 #[test]
 fn every_documented_command_line_parses() {
     let mut examples = help_examples();
-    for page in pages() {
+    for page in documentation_pages() {
         examples.extend(markdown_command_lines(&std::fs::read_to_string(&page).expect("a page")));
     }
     assert!(examples.len() > 50, "{}", examples.len());
     for example in examples {
-        let words: Vec<std::ffi::OsString> = words(&example).into_iter().map(Into::into).collect();
+        let words: Vec<std::ffi::OsString> = split_command_line(&example).into_iter().map(Into::into).collect();
         let understood = crate::parse(crate::with_default_command(words));
         if let Err(error) = understood
             && error.kind() != ErrorKind::DisplayVersion
@@ -129,7 +129,7 @@ fn a_command_line_is_parsed_as_in_a_shell() {
         ("a 'b c' \"d'e\" > f", &["a", "b c", "d'e"]),
         ("a '' b#c", &["a", "", "b#c"]),
     ] {
-        assert_eq!(words(line), expect, "{line}");
+        assert_eq!(split_command_line(line), expect, "{line}");
     }
 }
 

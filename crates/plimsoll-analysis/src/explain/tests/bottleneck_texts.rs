@@ -185,16 +185,16 @@ fn the_bottleneck_sentence_names_the_resource() {
 #[test]
 fn without_garbage_collection_requests_get_its_cores() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
-    let found = predicted(&usual().with_signals(&full), Cause::Gc).expect("the cores are full");
+    let found = predict_line_without_cause(&usual().with_signals(&full), Cause::Gc).expect("the cores are full");
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
     let stops = usual().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
-    assert_eq!(predicted(&stops, Cause::Gc), None, "it is not cores that are missing");
+    assert_eq!(predict_line_without_cause(&stops, Cause::Gc), None, "it is not cores that are missing");
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
 /// Creates a load of one second with `count` samples of one function. `None`: functions were not
 /// sampled.
-fn sampled(count: Option<u32>) -> plimsoll_model::Run {
+fn run_with_samples(count: Option<u32>) -> plimsoll_model::Run {
     use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
     run.window_ns = (0, 1_000_000_000);
@@ -219,7 +219,7 @@ fn functions_are_compared_with_the_lowest_sampled_load() {
         // No load was sampled.
         (None, None, None, None, Ok(None)),
     ] {
-        let runs = [low, half, line, past].map(sampled);
+        let runs = [low, half, line, past].map(run_with_samples);
         let [low, half, line, past] = &runs;
         let loads = Loads { low: Some(low), half: Some(half), line: Some(line), past: Some(past), ..Loads::default() };
         let names = match FunctionObservation::from_loads(&case, &loads) {
@@ -271,7 +271,7 @@ fn an_interpreter_is_the_next_limit_of_its_server() {
         for load in [&mut case.line, &mut case.past] {
             load.server = Some(format!("service ({server})"));
         }
-        let found = predicted(&case, Cause::Pool).expect("a prediction");
+        let found = predict_line_without_cause(&case, Cause::Pool).expect("a prediction");
         assert_eq!(found.next_cause, cause, "{server}");
         assert!((found.line_rps / expect_rps - 1.0).abs() < 0.01, "{server}: {found:?}");
         // Native code runs without the interpreter, so the upper end of the predicted range uses

@@ -6,7 +6,7 @@ use crate::profile::read;
 use plimsoll_model::profile::ProfileBuilder;
 use plimsoll_model::rng::Rng;
 
-fn compare(a: &str, b: &str, basis: CostDivisor) -> ProfileDiff {
+fn diff_folded_profiles(a: &str, b: &str, basis: CostDivisor) -> ProfileDiff {
     let (a, b) = (read(a.as_bytes()).expect("folded"), read(b.as_bytes()).expect("folded"));
     let view = View::all(0);
     diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable")
@@ -96,7 +96,8 @@ fn repetitions_are_summed() {
 #[test]
 fn profile_costs_are_per_request() {
     let basis = CostDivisor::Requests { before: 100.0, after: 200.0 };
-    let result = compare("main;json 400\nmain;sql 100\n", "main;json 1600\nmain;sql 200\nmain;log 3\n", basis);
+    let result =
+        diff_folded_profiles("main;json 400\nmain;sql 100\n", "main;json 1600\nmain;sql 200\nmain;log 3\n", basis);
     let row = |name: &str| result.rows.iter().find(|r| r.function == name).expect("a row");
     let json = row("json").flat;
     assert_eq!((json.before, json.after, json.delta()), (4.0, 8.0, 4.0));
@@ -115,7 +116,7 @@ fn profile_costs_are_per_request() {
 
 #[test]
 fn shares_show_only_the_mix() {
-    let result = compare("a 100\nb 300\n", "a 200\nb 600\n", CostDivisor::Shares);
+    let result = diff_folded_profiles("a 100\nb 300\n", "a 200\nb 600\n", CostDivisor::Shares);
     assert!(result.rows.iter().all(|r| r.flat.delta() == 0.0 && !r.flat.is_finding()), "{result:?}");
     assert_eq!((result.total.before, result.total.after), (100.0, 100.0));
     let nothing = read(b"a 0\n").expect("folded");
@@ -175,9 +176,9 @@ fn noise_is_not_a_finding() {
     let basis = CostDivisor::Requests { before: 1000.0, after: 1000.0 };
     let (trials, mut alarms, mut found, mut wrong) = (200, 0, 0, 0);
     for _ in 0..trials {
-        let same = compare(&folded(0), &folded(0), basis);
+        let same = diff_folded_profiles(&folded(0), &folded(0), basis);
         alarms += u32::from(same.rows.iter().any(|r| r.flat.is_finding()));
-        let changed = compare(&folded(0), &folded(20), basis);
+        let changed = diff_folded_profiles(&folded(0), &folded(20), basis);
         for row in changed.rows.iter().filter(|r| r.flat.is_finding()) {
             let number: usize = row.function[1..].parse().unwrap_or(usize::MAX);
             *(if number < 20 { &mut found } else { &mut wrong }) += 1;

@@ -8,7 +8,7 @@ use plimsoll_model::Stop;
 use plimsoll_model::rng::Rng;
 
 /// Returns a server with this number of workers, and a service time of 20 ms.
-fn pool(slots: usize) -> SimServer {
+fn worker_pool_server(slots: usize) -> SimServer {
     SimServer { slots: Some(slots), latency_ns: 0, ..SimServer::new(20 * MS) }
 }
 
@@ -41,12 +41,12 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
     for warmup_ns in [0, 100 * MS, 333 * MS, SECOND] {
         for length_ns in lengths {
             for (slots, users) in [(4, 64), (4, 4), (4, 3), (1, 1), (1, 50), (20, 33)] {
-                let plan = with_window(closed(&users.to_string()), warmup_ns, length_ns);
+                let plan = with_window(closed_loop_plan(&users.to_string()), warmup_ns, length_ns);
                 let at_once = slots.min(users);
                 for stop_at in [None, Some((warmup_ns + length_ns) / Plan::TICK_NS / 2 + 3)] {
                     let sim = match stop_at {
-                        None => run(&plan, &pool(slots), first_seed()),
-                        Some(tick) => run_until(&plan, &pool(slots), first_seed(), tick),
+                        None => run(&plan, &worker_pool_server(slots), first_seed()),
+                        Some(tick) => run_until(&plan, &worker_pool_server(slots), first_seed(), tick),
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
@@ -63,10 +63,10 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
 
 #[test]
 fn throughput_above_capacity_equals_capacity() {
-    for load in [constant("300"), poisson("300"), constant("1000")] {
+    for load in [constant_rate_plan("300"), poisson_rate_plan("300"), constant_rate_plan("1000")] {
         for warmup_ns in [500 * MS, SECOND] {
             for length_ns in [SECOND, 2_050 * MS] {
-                let sim = run(&with_window(load.clone(), warmup_ns, length_ns), &pool(4), first_seed());
+                let sim = run(&with_window(load.clone(), warmup_ns, length_ns), &worker_pool_server(4), first_seed());
                 let totals = sim.run.totals();
                 let expect = 200.0 * length_ns as f64 / SECOND as f64;
                 assert!((totals.routes_sum.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
@@ -89,15 +89,15 @@ fn littles_law_holds() {
         let (slots, service_ns) = (between(1, 8) as usize, between(1, 40) * MS);
         let mean = [Service::Constant(service_ns), Service::Exponential(service_ns)];
         let service = mean[between(0, 1) as usize];
-        let server = SimServer { service, ..pool(slots) };
+        let server = SimServer { service, ..worker_pool_server(slots) };
         let capacity = slots as f64 * SECOND as f64 / service_ns as f64;
         // The rate is a share of the server's capacity, so that the queue of the open loop does not
         // grow.
         let rate = format!("{:.1}", capacity * between(10, 70) as f64 / 100.0);
         let shape = match between(0, 2) {
-            0 => closed(&between(1, 80).to_string()),
-            1 => constant(&rate),
-            _ => poisson(&rate),
+            0 => closed_loop_plan(&between(1, 80).to_string()),
+            1 => constant_rate_plan(&rate),
+            _ => poisson_rate_plan(&rate),
         };
         let (warmup_ns, length_ns) = (between(0, 20) * 57 * MS, between(3, 40) * 83 * MS);
         let plan = with_window(shape, warmup_ns, length_ns);

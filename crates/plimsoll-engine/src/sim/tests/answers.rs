@@ -4,7 +4,7 @@ use super::*;
 use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, TextExpectation};
 
 fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, capture: Option<&str>) -> Setup {
-    constant("100@1s").with(|it| {
+    constant_rate_plan("100@1s").with(|it| {
         let route = &mut it.traffic.routes[0];
         route.expect = Expectations {
             within_ns,

@@ -6,7 +6,7 @@ use super::*;
 fn idle_connections_are_reused_up_to_the_maximum() {
     for seed in first_seed()..first_seed() + 5 {
         for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
-            let plan = poisson("2000@500ms").with(|it| {
+            let plan = poisson_rate_plan("2000@500ms").with(|it| {
                 it.carriage.connections_max = connections_max;
                 it.load.connections_ready = connections_ready
             });
@@ -37,7 +37,7 @@ fn idle_connections_are_reused_up_to_the_maximum() {
 #[test]
 fn ready_connections_are_used_in_order_before_reuse() {
     for service_ns in [MS, 200 * MS] {
-        let plan = constant("100@1s").with(|it| it.load.connections_ready = 12);
+        let plan = constant_rate_plan("100@1s").with(|it| it.load.connections_ready = 12);
         let sim = run(&plan, &SimServer::new(service_ns), first_seed());
         let in_order: Vec<usize> = (0..12).collect();
         assert_eq!(sim.account.first_asked[..12], in_order, "{service_ns} ns");
@@ -49,7 +49,7 @@ fn ready_connections_are_used_in_order_before_reuse() {
 fn an_open_loop_never_waits_for_a_free_connection() {
     // Each request takes 50 ms, so 50 requests are in flight at a time, and every request starts on
     // time.
-    let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
+    let sim = run(&constant_rate_plan("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
     assert_eq!(totals.routes_sum.ledger.succeeded, 300);
@@ -58,12 +58,12 @@ fn an_open_loop_never_waits_for_a_free_connection() {
 
 #[test]
 fn connections_of_users_open_before_the_load() {
-    let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
+    let plan = closed_loop_plan("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
     // The preparation opens as many connections as the plan demands, but at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
-        let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
+        let plan = closed_loop_plan("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
         assert_eq!(sim.account.connects - sim.account.connects_under_load, expect);
         assert_eq!(sim.account.connects, 7);
@@ -74,7 +74,9 @@ fn connections_of_users_open_before_the_load() {
 fn the_load_opens_connections_that_failed_before_it() {
     // The server accepts no connection before the schedule begins. At the start of the schedule the
     // load opens new connections. A connection that never opened must not block new connections.
-    for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
+    for plan in
+        [closed_loop_plan("4@100ms"), constant_rate_plan("500@100ms").with(|it| it.carriage.connections_max = 4)]
+    {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
@@ -87,7 +89,7 @@ fn the_load_opens_connections_that_failed_before_it() {
         (Fault::ResetsOnAccept, 20 * MS),
         (Fault::NeverAccepts, 5 * SECOND),
     ] {
-        for plan in [closed("300@50ms"), constant("100@50ms")] {
+        for plan in [closed_loop_plan("300@50ms"), constant_rate_plan("100@50ms")] {
             let plan = plan.with(|it| it.load.connections_ready = 300);
             let sim = run(&plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
             assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
@@ -101,7 +103,7 @@ fn a_dead_address_of_a_host_fails_no_request() {
     for dead in [vec![], vec![address(1)], vec![address(1), address(3)], vec![address(1), address(2), address(3)]] {
         for connects_at_once in [false, true] {
             for ready in [0, 6] {
-                for plan in [closed("6@100ms"), constant("500@100ms")] {
+                for plan in [closed_loop_plan("6@100ms"), constant_rate_plan("500@100ms")] {
                     let mut plan = plan.with(|it| it.load.connections_ready = ready);
                     plan.carriage.addresses = (1..=3).map(address).collect();
                     plan.carriage.keep_alive = false;
@@ -116,7 +118,11 @@ fn a_dead_address_of_a_host_fails_no_request() {
                     if dead.len() < 3 {
                         assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
                     } else {
-                        assert_eq!(failed(&sim, RequestFailure::Connect), totals.routes_sum.ledger.scheduled, "{what}");
+                        assert_eq!(
+                            failed_request_count(&sim, RequestFailure::Connect),
+                            totals.routes_sum.ledger.scheduled,
+                            "{what}"
+                        );
                     }
                 }
             }
@@ -126,7 +132,7 @@ fn a_dead_address_of_a_host_fails_no_request() {
 
 #[test]
 fn unusable_connections_are_replaced() {
-    let kept = run(&closed("1@300ms"), &SimServer::new(MS), first_seed());
+    let kept = run(&closed_loop_plan("1@300ms"), &SimServer::new(MS), first_seed());
     assert_eq!(kept.account.connects, 1, "a good connection is kept");
     for (fault, failure) in [
         (Fault::Garbage, Some(RequestFailure::Protocol)),
@@ -139,7 +145,7 @@ fn unusable_connections_are_replaced() {
         (Fault::UntilClose, None),
     ] {
         for seed in first_seed()..first_seed() + 3 {
-            let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
+            let sim = run(&closed_loop_plan("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
             // Every fault ends one connection, but the last of these connections may not be
@@ -155,9 +161,9 @@ fn unusable_connections_are_replaced() {
         }
     }
     // An error status is a complete response, so the connection stays open.
-    let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
+    let sim = run(&closed_loop_plan("1@300ms"), &SimServer::new(MS).with_fault(Fault::Status(500), 1.0), first_seed());
     assert_eq!(
-        (sim.account.connects, failed(&sim, RequestFailure::Status)),
+        (sim.account.connects, failed_request_count(&sim, RequestFailure::Status)),
         (1, sim.run.totals().routes_sum.ledger.scheduled)
     );
 }
@@ -167,7 +173,7 @@ fn idle_connections_closed_by_the_server_are_not_used() {
     // The server closes idle connections long before the next arrival. The client notices the close
     // before it uses the connection again, so no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
-    for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
+    for plan in [constant_rate_plan("10@2s"), constant_rate_plan("10@2s").with(|it| it.load.connections_ready = 5)] {
         let sim = run(&plan, &server, first_seed());
         let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
@@ -176,27 +182,27 @@ fn idle_connections_closed_by_the_server_are_not_used() {
     // The server closes the users' prepared connections before the load begins, but no request
     // fails.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
-    let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
+    let plan = closed_loop_plan("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // Unsolicited bytes from the server end the connection, but no request fails.
     let server = SimServer::new(MS).with_fault(Fault::SendsUnsolicited(20 * MS), 1.0);
-    let sim = run(&constant("10@2s"), &server, first_seed());
+    let sim = run(&constant_rate_plan("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
 }
 
 #[test]
 fn users_keep_their_connections_while_their_number_changes() {
-    let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
+    let sim = run(&closed_loop_plan("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().routes_sum.ledger.succeeded;
     // A request takes 1.1 ms, and the four stages of the load have 15 users in total, each for 100
     // ms. A user that leaves the load finishes its request.
-    assert!(near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
+    assert!(is_near(requests as f64, 1500.0 / 1.1, 0.02), "{requests}");
     // A user that returns to the load while the retry of its failed connect is pending must not
     // have two requests.
     for seed in first_seed()..first_seed() + 20 {
-        let plan = closed("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
+        let plan = closed_loop_plan("9@50ms,0@2ms,9@2ms,0@1ms,9@30ms,3@1ms,9@20ms");
         run(&plan, &SimServer::new(MS).with_fault(Fault::Refuses, 0.5), seed);
         run(&plan, &SimServer::new(MS).with_fault(Fault::NoPort, 0.9), seed);
     }
@@ -204,7 +210,7 @@ fn users_keep_their_connections_while_their_number_changes() {
 
 #[test]
 fn large_bodies_wait_for_buffer_space() {
-    let mut plan = constant("50@400ms");
+    let mut plan = constant_rate_plan("50@400ms");
     plan.traffic.routes[0].request.method = "POST".into();
     plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
     let server = SimServer { intake: Some((60_000, MS)), ..SimServer::new(MS) };
@@ -230,7 +236,11 @@ fn large_bodies_wait_for_buffer_space() {
                 });
                 let sim = run(&plan, &server.clone().with_fault(fault, 1.0), seed);
                 let ledger = sim.run.totals().routes_sum.ledger;
-                assert_eq!(failed(&sim, failure), ledger.scheduled, "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
+                assert_eq!(
+                    failed_request_count(&sim, failure),
+                    ledger.scheduled,
+                    "{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}"
+                );
             }
         }
     }
@@ -242,7 +252,7 @@ fn a_send_on_a_broken_connection_is_a_reset() {
     // request.
     let machine = SimMachine { send_ns: 60_000, receive_ns: 60_000, ..SimMachine::default() };
     for seed in first_seed()..first_seed() + 5 {
-        for plan in [closed("5@200ms"), poisson("300@200ms")] {
+        for plan in [closed_loop_plan("5@200ms"), poisson_rate_plan("300@200ms")] {
             for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
@@ -261,7 +271,7 @@ fn a_send_on_a_broken_connection_is_a_reset() {
 fn split_responses_give_the_same_result() {
     for seed in first_seed()..first_seed() + 2 {
         for fault in Fault::ALL {
-            let plan = poisson("300@200ms").with(|it| it.load.connections_ready = 40);
+            let plan = poisson_rate_plan("300@200ms").with(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
             let whole = SimServer { service: Service::Exponential(MS), ..SimServer::new(0) }.with_fault(fault, share);
             let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };

@@ -69,7 +69,7 @@ impl Net for Instant {
 fn throughput_on_an_ideal_network() {
     let requests = std::env::var("PLIMSOLL_REQUESTS").map_or(5_000, |text| text.parse().expect("a number"));
     for connections in [64, 1] {
-        let Setup { plan, injector } = closed(&connections.to_string()).with(|setup| {
+        let Setup { plan, injector } = closed_loop_plan(&connections.to_string()).with(|setup| {
             setup.load.requests_max = Some(requests);
             setup.load.duration_ns = None;
         });

@@ -14,7 +14,7 @@ fn the_first_failed_response_of_each_status_is_stored() {
     let oops = (500, "HTTP/1.1 500 No, \"no\"".to_owned());
     for cut in [Cut::Whole, Cut::Bytes] {
         for workers in [1, 3] {
-            let plan = poisson("60@1s").with(|it| it.injector.workers = workers);
+            let plan = poisson_rate_plan("60@1s").with(|it| it.injector.workers = workers);
             // Besides the failed responses, some successful responses arrive in pieces.
             let faults =
                 vec![(Fault::Status(503), 0.3), (Fault::Status(500), 0.2), (Fault::Pieces, 0.3), (Fault::Large, 0.1)];
@@ -34,13 +34,17 @@ fn the_first_failed_response_of_each_status_is_stored() {
 fn only_measured_failures_are_stored() {
     for cut in [Cut::Whole, Cut::Bytes] {
         let server = |fault| SimServer { cut, ..SimServer::new(MS).with_fault(fault, 0.5) };
-        let garbage = run(&constant("100@1s"), &server(Fault::Garbage), first_seed()).run;
+        let garbage = run(&constant_rate_plan("100@1s"), &server(Fault::Garbage), first_seed()).run;
         let [kept] = garbage.failed_answers.as_slice() else { panic!("{:?}", garbage.failed_answers) };
         assert!(kept.status == 0 && !kept.body.is_empty() && kept.reason.contains("status line"), "{kept:?}");
         for fault in [Fault::Chunked, Fault::UntilClose, Fault::Interim, Fault::ClosesInReply, Fault::NeverAnswers] {
-            assert_eq!(status_and_text(&run(&constant("100@1s"), &server(fault), first_seed())), [], "{fault:?}");
+            assert_eq!(
+                status_and_text(&run(&constant_rate_plan("100@1s"), &server(fault), first_seed())),
+                [],
+                "{fault:?}"
+            );
         }
-        let warmup = constant("100@1s").with(|it| {
+        let warmup = constant_rate_plan("100@1s").with(|it| {
             it.load.warmup_ns = SECOND;
             it.load.duration_ns = Some(0)
         });

@@ -4,7 +4,7 @@ use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
 /// Returns one plan of each load shape, about 300 ms long.
-fn shapes() -> Vec<(&'static str, Setup)> {
+fn load_shape_plans() -> Vec<(&'static str, Setup)> {
     let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
         plan.with(|it| {
             it.load.requests_max = Some(requests);
@@ -16,56 +16,56 @@ fn shapes() -> Vec<(&'static str, Setup)> {
         plan.carriage.keep_alive = false;
         plan
     };
-    let mut head = closed("3@300ms");
+    let mut head = closed_loop_plan("3@300ms");
     head.traffic.routes[0].request.method = "HEAD".into();
-    let mut big = constant("100@300ms");
+    let mut big = constant_rate_plan("100@300ms");
     big.traffic.routes[0].request.method = "POST".into();
     big.traffic.routes[0].request.body = (0..300_000u32).map(|i| (i * 7 + i / 251) as u8).collect();
-    let mut big_closed = closed("3@300ms");
+    let mut big_closed = closed_loop_plan("3@300ms");
     big_closed.traffic.routes[0].request.body.clone_from(&big.traffic.routes[0].request.body);
     vec![
-        ("closed", closed("4@300ms")),
-        ("closed stages", closed("2@100ms,8@100ms,3@100ms")),
-        ("closed stages with a gap", closed("5@100ms,0@3ms,5@2ms,0@2ms,6@100ms")),
-        ("closed ramp", closed("1..10@150ms,10..0@150ms")),
-        ("closed warm-up", warm(closed("4@300ms"))),
-        ("closed once", once(closed("4@300ms"))),
-        ("closed ready", closed("4@300ms").with(|it| it.load.connections_ready = 4)),
-        ("closed -n", limited(closed("4"), 60, None)),
-        ("closed -n warm-up", warm(limited(closed("4"), 61, None))),
-        ("closed -n duration", limited(closed("4"), 100, Some(100 * MS))),
-        ("closed -n few", limited(closed("10"), 3, None)),
-        ("closed two workers -n", limited(closed("5"), 61, None).with(|it| it.injector.workers = 2)),
+        ("closed", closed_loop_plan("4@300ms")),
+        ("closed stages", closed_loop_plan("2@100ms,8@100ms,3@100ms")),
+        ("closed stages with a gap", closed_loop_plan("5@100ms,0@3ms,5@2ms,0@2ms,6@100ms")),
+        ("closed ramp", closed_loop_plan("1..10@150ms,10..0@150ms")),
+        ("closed warm-up", warm(closed_loop_plan("4@300ms"))),
+        ("closed once", once(closed_loop_plan("4@300ms"))),
+        ("closed ready", closed_loop_plan("4@300ms").with(|it| it.load.connections_ready = 4)),
+        ("closed -n", limited(closed_loop_plan("4"), 60, None)),
+        ("closed -n warm-up", warm(limited(closed_loop_plan("4"), 61, None))),
+        ("closed -n duration", limited(closed_loop_plan("4"), 100, Some(100 * MS))),
+        ("closed -n few", limited(closed_loop_plan("10"), 3, None)),
+        ("closed two workers -n", limited(closed_loop_plan("5"), 61, None).with(|it| it.injector.workers = 2)),
         ("closed HEAD", head),
         ("closed big", big_closed),
-        ("closed spinning", closed("4@50ms").with(|it| it.injector.spin = Spin::Auto)),
-        ("open constant", constant("500@300ms")),
-        ("open Poisson", poisson("500@300ms")),
-        ("open ramp", constant("0..1000@150ms,1000..100@150ms")),
-        ("open Poisson ramp", poisson("0..1000@150ms,0@50ms,1000..100@100ms")),
-        ("open warm-up", warm(poisson("500@300ms"))),
-        ("open once", once(constant("500@300ms"))),
-        ("open ready", constant("500@300ms").with(|it| it.load.connections_ready = 20)),
-        ("open few connections", poisson("500@300ms").with(|it| it.carriage.connections_max = 2)),
+        ("closed spinning", closed_loop_plan("4@50ms").with(|it| it.injector.spin = Spin::Auto)),
+        ("open constant", constant_rate_plan("500@300ms")),
+        ("open Poisson", poisson_rate_plan("500@300ms")),
+        ("open ramp", constant_rate_plan("0..1000@150ms,1000..100@150ms")),
+        ("open Poisson ramp", poisson_rate_plan("0..1000@150ms,0@50ms,1000..100@100ms")),
+        ("open warm-up", warm(poisson_rate_plan("500@300ms"))),
+        ("open once", once(constant_rate_plan("500@300ms"))),
+        ("open ready", constant_rate_plan("500@300ms").with(|it| it.load.connections_ready = 20)),
+        ("open few connections", poisson_rate_plan("500@300ms").with(|it| it.carriage.connections_max = 2)),
         (
             "open few connections ready",
-            poisson("500@300ms").with(|it| {
+            poisson_rate_plan("500@300ms").with(|it| {
                 it.carriage.connections_max = 3;
                 it.load.connections_ready = 3
             }),
         ),
-        ("open -n", limited(constant("500"), 70, None)),
-        ("open -n Poisson warm-up", warm(limited(poisson("500"), 70, None))),
-        ("open -n duration", limited(constant("500"), 100, Some(100 * MS))),
-        ("open two workers", poisson("500@300ms").with(|it| it.injector.workers = 2)),
+        ("open -n", limited(constant_rate_plan("500"), 70, None)),
+        ("open -n Poisson warm-up", warm(limited(poisson_rate_plan("500"), 70, None))),
+        ("open -n duration", limited(constant_rate_plan("500"), 100, Some(100 * MS))),
+        ("open two workers", poisson_rate_plan("500@300ms").with(|it| it.injector.workers = 2)),
         ("open big", big),
-        ("open spinning", poisson("500@50ms").with(|it| it.injector.spin = Spin::On)),
+        ("open spinning", poisson_rate_plan("500@50ms").with(|it| it.injector.spin = Spin::On)),
     ]
 }
 
 /// Returns the number of measured requests if the schedule determines this number; `None` if the
 /// responses determine it.
-fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
+fn scheduled_request_count(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
         _ if sim.schedule.is_open() => Some(measured_arrivals_until(sim, u64::MAX)),
@@ -91,7 +91,7 @@ fn server_of(name: &str) -> SimServer {
 fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     let sim = run(plan, server, seed);
     let ledger = sim.run.totals().routes_sum.ledger;
-    if let Some(expect) = scheduled(name, &sim) {
+    if let Some(expect) = scheduled_request_count(name, &sim) {
         assert_eq!(ledger.scheduled, expect, "{name}, {:?}, PLIMSOLL_SEED={seed}", server.faults);
     }
     assert_eq!(sim.run.ending, Some(LoadEnd::Finished));
@@ -100,7 +100,7 @@ fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 
 #[test]
 fn ledger_closes_for_every_shape_under_every_fault() {
-    for (name, plan) in shapes() {
+    for (name, plan) in load_shape_plans() {
         for fault in Fault::ALL {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
                 let server = server_of(name).with_fault(fault, share);
@@ -125,7 +125,7 @@ fn ledger_closes_for_every_shape_under_every_fault() {
 
 #[test]
 fn ledger_closes_under_all_faults_together() {
-    for (name, plan) in shapes() {
+    for (name, plan) in load_shape_plans() {
         for seed in first_seed()..first_seed() + 4 {
             let mut server = server_of(name);
             server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.025)).collect();
@@ -153,7 +153,7 @@ fn ledger_closes_under_all_faults_together() {
 
 #[test]
 fn ledger_closes_when_the_load_is_stopped() {
-    for (name, plan) in shapes().into_iter().filter(|(_, plan)| plan.injector.workers == 1) {
+    for (name, plan) in load_shape_plans().into_iter().filter(|(_, plan)| plan.injector.workers == 1) {
         for (seed, stop_at) in (first_seed()..).zip([0, 1, 2, 3]) {
             for fault in [None, Some(Fault::NeverAnswers), Some(Fault::NeverAccepts), Some(Fault::ClosesUnannounced)] {
                 let mut server = server_of(name);
@@ -201,7 +201,7 @@ fn ledger_closes_when_the_load_is_stopped() {
 #[test]
 fn a_stop_leaves_no_request_unsent() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
-        let plan = constant(rate);
+        let plan = constant_rate_plan(rate);
         let (server, mut looks) = (SimServer::new(MS), 0);
         let sim = Simulation {
             plan: &plan,
@@ -226,7 +226,7 @@ fn a_stop_leaves_no_request_unsent() {
 
 #[test]
 fn a_run_ends_with_its_grace_period() {
-    for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {
+    for plan in [closed_loop_plan("4@300ms"), constant_rate_plan("500@310ms"), poisson_rate_plan("500@290ms")] {
         let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
         // Without any response, every request is in flight at the end of the grace period.
@@ -252,7 +252,7 @@ fn a_run_ends_with_its_grace_period() {
 #[test]
 fn warm_up_is_not_measured() {
     // The server fails during the warm-up only.
-    for plan in [closed("4@300ms"), constant("500@300ms"), poisson("500@300ms")] {
+    for plan in [closed_loop_plan("4@300ms"), constant_rate_plan("500@300ms"), poisson_rate_plan("500@300ms")] {
         let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
         let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with_fault(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
@@ -265,7 +265,7 @@ fn warm_up_is_not_measured() {
         assert!(lags <= totals.routes_sum.ledger.scheduled, "{lags} lags, {:?}", totals.routes_sum.ledger);
     }
     // The limit of requests counts measured requests only, so the warm-up runs its full length.
-    let plan = closed("2").with(|it| {
+    let plan = closed_loop_plan("2").with(|it| {
         it.load.requests_max = Some(50);
         it.load.duration_ns = None;
         it.load.warmup_ns = 200 * MS;
@@ -277,7 +277,11 @@ fn warm_up_is_not_measured() {
     // With a limit of one measured request, a worker that sends no measured request also runs its
     // full warm-up.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
-    let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
+    let sim = run(
+        &plan.with(|it| it.load.shape = closed_loop_plan("3").load.shape.clone()),
+        &SimServer::new(MS),
+        first_seed(),
+    );
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);
     assert!(sim.account.requests > 1 + 500, "{}", sim.account.requests);
 }
@@ -293,12 +297,12 @@ fn windows_ended_by_count_differ_from_windows_ended_by_time() {
     let way_ns = 100_000;
     for (plan, expect_ns) in [
         // The last of five arrivals starts at 400 ms.
-        (limited(constant("10"), 5, None), 401 * MS + way_ns),
-        (limited(constant("10"), 5, Some(SECOND)), 401 * MS + way_ns),
-        (limited(constant("10"), 50, Some(SECOND)), SECOND),
-        (limited(constant("10"), 10, Some(SECOND)), SECOND),
-        (limited(closed("1"), 5, Some(SECOND)), 5 * (MS + way_ns) + way_ns),
-        (limited(closed("1"), 50_000, Some(SECOND)), SECOND),
+        (limited(constant_rate_plan("10"), 5, None), 401 * MS + way_ns),
+        (limited(constant_rate_plan("10"), 5, Some(SECOND)), 401 * MS + way_ns),
+        (limited(constant_rate_plan("10"), 50, Some(SECOND)), SECOND),
+        (limited(constant_rate_plan("10"), 10, Some(SECOND)), SECOND),
+        (limited(closed_loop_plan("1"), 5, Some(SECOND)), 5 * (MS + way_ns) + way_ns),
+        (limited(closed_loop_plan("1"), 50_000, Some(SECOND)), SECOND),
     ] {
         let sim = run(&plan, &SimServer::new(MS), first_seed());
         let got_ns = sim.run.window_ns.1;

@@ -12,7 +12,7 @@ fn stripe_run(plan: &Setup, server: &SimServer, index: u64, of: u64, seed: u64) 
     sim.run
 }
 
-fn merged<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Run {
+fn merge_runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Run {
     let mut runs = runs.into_iter();
     let mut sum = runs.next().expect("a run").clone();
     runs.for_each(|run| sum.merge(run));
@@ -22,17 +22,17 @@ fn merged<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Run {
 #[test]
 fn stripes_together_equal_the_plan() {
     for (plan, scheduled) in [
-        (constant("1000@300ms"), Some(300)),
-        (poisson("1000@300ms"), None),
+        (constant_rate_plan("1000@300ms"), Some(300)),
+        (poisson_rate_plan("1000@300ms"), None),
         (
-            closed("7").with(|it| {
+            closed_loop_plan("7").with(|it| {
                 it.load.requests_max = Some(101);
                 it.load.duration_ns = None
             }),
             Some(101),
         ),
         (
-            poisson("1000").with(|it| {
+            poisson_rate_plan("1000").with(|it| {
                 it.load.requests_max = Some(101);
                 it.load.duration_ns = None
             }),
@@ -44,7 +44,7 @@ fn stripes_together_equal_the_plan() {
             let server = SimServer::new(MS);
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
-            let whole = merged(&runs);
+            let whole = merge_runs(&runs);
             let ledger = whole.totals().routes_sum.ledger;
             let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
             let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
@@ -69,7 +69,7 @@ fn machines_share_the_connections_of_a_plan() {
     // Responses take longer than the load, so every arrival needs a separate connection.
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
-        let plan = poisson("1000@100ms").with(|it| {
+        let plan = poisson_rate_plan("1000@100ms").with(|it| {
             it.carriage.connections_max = most;
             it.traffic.routes[0].timeout_ns = 10 * SECOND;
             it.load.connections_ready = 5;
@@ -82,7 +82,7 @@ fn machines_share_the_connections_of_a_plan() {
         assert_eq!(opened.iter().sum::<u64>(), u64::from(most), "{what}: {opened:?}");
         let fair = u64::from(most) / machines;
         assert!(opened.iter().all(|count| (fair.saturating_sub(1)..=fair + 1).contains(count)), "{what}: {opened:?}");
-        assert_eq!(merged(&runs).workers(), machines as u32 * workers, "{what}");
+        assert_eq!(merge_runs(&runs).workers(), machines as u32 * workers, "{what}");
     }
 }
 
@@ -92,9 +92,9 @@ fn merging_is_associative_and_commutative() {
         let mut server = SimServer { service: Service::Exponential(2 * MS), ..SimServer::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let plan = match seed % 3 {
-            0 => poisson("900@350ms"),
-            1 => closed("7@250ms"),
-            _ => closed("7").with(|it| {
+            0 => poisson_rate_plan("900@350ms"),
+            1 => closed_loop_plan("7@250ms"),
+            _ => closed_loop_plan("7").with(|it| {
                 it.load.warmup_ns = 110 * MS;
                 it.load.requests_max = Some(100);
                 it.load.duration_ns = None
@@ -102,10 +102,13 @@ fn merging_is_associative_and_commutative() {
         };
         let runs: Vec<Run> = (0..3).map(|index| stripe_run(&plan, &server, index, 3, seed ^ index)).collect();
         let [a, b, c] = [&runs[0], &runs[1], &runs[2]];
-        let expect = merged([a, b, c]);
+        let expect = merge_runs([a, b, c]);
         for order in [[a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
-            assert!(merged(order) == expect, "commutative, PLIMSOLL_SEED={seed}");
-            assert!(merged([order[0], &merged([order[1], order[2]])]) == expect, "associative, PLIMSOLL_SEED={seed}");
+            assert!(merge_runs(order) == expect, "commutative, PLIMSOLL_SEED={seed}");
+            assert!(
+                merge_runs([order[0], &merge_runs([order[1], order[2]])]) == expect,
+                "associative, PLIMSOLL_SEED={seed}"
+            );
         }
     }
 }
@@ -113,9 +116,9 @@ fn merging_is_associative_and_commutative() {
 #[test]
 fn equal_seeds_give_equal_runs() {
     for plan in [
-        poisson("900@200ms"),
-        closed("1..7@200ms"),
-        poisson("900@50ms").with(|it| {
+        poisson_rate_plan("900@200ms"),
+        closed_loop_plan("1..7@200ms"),
+        poisson_rate_plan("900@50ms").with(|it| {
             it.injector.workers = 2;
             it.injector.spin = Spin::Auto
         }),

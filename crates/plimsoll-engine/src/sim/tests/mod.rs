@@ -30,23 +30,23 @@ fn first_seed() -> u64 {
 }
 
 /// Returns a plan with this load, a timeout of 60 ms, a grace period of 85 ms and no polling.
-fn plan(shape: LoadShape) -> Setup {
+fn plan_with_load(shape: LoadShape) -> Setup {
     let mut plan = Plan::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")], shape);
     plan.traffic.routes[0].timeout_ns = 60 * MS;
     plan.load.grace_ns = 85 * MS;
     Setup { plan, injector: Injector { spin: Spin::Off, ..Injector::default() } }
 }
 
-fn closed(users: &str) -> Setup {
-    plan(LoadShape::Closed { users: Curve::parse(users).expect(users) })
+fn closed_loop_plan(users: &str) -> Setup {
+    plan_with_load(LoadShape::Closed { users: Curve::parse(users).expect(users) })
 }
 
-fn constant(rate: &str) -> Setup {
-    plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Constant })
+fn constant_rate_plan(rate: &str) -> Setup {
+    plan_with_load(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Constant })
 }
 
-fn poisson(rate: &str) -> Setup {
-    plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
+fn poisson_rate_plan(rate: &str) -> Setup {
+    plan_with_load(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
 }
 
 /// Runs a plan and verifies the run. Every error message contains the seed.
@@ -73,11 +73,11 @@ fn measured_arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
         .count() as u64
 }
 
-fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
+fn failed_request_count(sim: &Sim, failure: RequestFailure) -> u64 {
     sim.run.totals().routes_sum.ledger.failed[failure as usize]
 }
 
 /// Returns whether `value` differs from `expect` by at most `share` times `expect`.
-fn near(value: f64, expect: f64, share: f64) -> bool {
+fn is_near(value: f64, expect: f64, share: f64) -> bool {
     (value - expect).abs() <= share * expect
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Runs `plan` with users that perform `steps`, on one route for each of the timeouts
 /// `timeouts_ns`.
-fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
+fn run_scripted_users(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
     let (machine, seed) = (SimMachine::default(), first_seed());
     let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }.run_from(
         &mut |source| {
@@ -33,16 +33,16 @@ fn an_arrival_can_start_a_session() {
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
     // Each of fifty arrivals starts a session of three requests. The sessions of the last two
     // arrivals are cut at the end of the schedule.
-    let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
+    let sim = run_scripted_users(&constant_rate_plan("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
     // If only the number of arrivals limits the load, all sessions run to their end.
-    let plan = constant("100").with(|it| {
+    let plan = constant_rate_plan("100").with(|it| {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
-    let ledger = scripted(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().routes_sum.ledger;
+    let ledger = run_scripted_users(&plan, &SimServer::new(MS), &[60 * MS], &steps).run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
 }
 
@@ -51,23 +51,32 @@ fn a_user_starts_again_after_its_session() {
     // A session takes 23.3 ms: three requests of 1.1 ms each, and a think time of 20 ms after the
     // first request.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
-    let sim = scripted(&closed("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
+    let sim = run_scripted_users(&closed_loop_plan("4@2330ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
-    assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
+    assert!(is_near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
     // Each session of this load begins with a think time of 20 ms.
-    let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
-        .run
-        .totals()
-        .routes_sum
-        .ledger;
-    assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
+    let ledger = run_scripted_users(
+        &closed_loop_plan("4@2110ms"),
+        &SimServer::new(MS),
+        &[60 * MS],
+        &[UserAction::Wait(20 * MS, 0)],
+    )
+    .run
+    .totals()
+    .routes_sum
+    .ledger;
+    assert!(is_near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
 }
 
 #[test]
 fn routes_are_requested_by_weight() {
-    for (plan, machines) in [(closed("6@1s"), 1), (constant("300@1s"), 1), (closed("6@1s"), 3), (constant("300@1s"), 2)]
-    {
+    for (plan, machines) in [
+        (closed_loop_plan("6@1s"), 1),
+        (constant_rate_plan("300@1s"), 1),
+        (closed_loop_plan("6@1s"), 3),
+        (constant_rate_plan("300@1s"), 2),
+    ] {
         let plan = plan.with(|it| {
             let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.routes[0].clone() };
             it.traffic.routes.push(quick);
@@ -92,8 +101,8 @@ fn routes_are_requested_by_weight() {
 fn a_request_has_the_timeout_of_its_route() {
     let server = SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0);
     let steps = [UserAction::Send(0), UserAction::Send(1), UserAction::Send(2), UserAction::Send(1)];
-    for plan in [closed("3@1s"), constant("20@1s")] {
-        let totals = scripted(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
+    for plan in [closed_loop_plan("3@1s"), constant_rate_plan("20@1s")] {
+        let totals = run_scripted_users(&plan, &server, &[60 * MS, 10 * MS, 30 * MS], &steps).run.totals();
         let (all, response) = (totals.routes_sum.ledger.scheduled, &totals.routes_sum.response);
         assert_eq!(totals.routes_sum.ledger.failed[RequestFailure::Timeout as usize], all);
         let share = |low_ns: u64, high_ns: u64| {
@@ -157,7 +166,7 @@ impl plimsoll_wire::Author for RepeatAuthor {
 
 /// Runs `plan` with a [`RepeatAuthor`] as the author of its requests. Returns the run, and the
 /// number of responses reported to the author.
-fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
+fn run_authored_requests(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
     let server = SimServer::new(MS);
     let heard = std::sync::Arc::default();
     let (machine, seed) = (SimMachine::default(), first_seed());
@@ -181,23 +190,23 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
 
 #[test]
 fn an_author_creates_each_request_and_receives_each_response() {
-    for plan in [closed("4@1s"), constant("200@1s")] {
-        let (sim, heard) = authored(&plan, 1, 0, u32::MAX, false);
+    for plan in [closed_loop_plan("4@1s"), constant_rate_plan("200@1s")] {
+        let (sim, heard) = run_authored_requests(&plan, 1, 0, u32::MAX, false);
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
     // In a closed loop the author's delay precedes each request, including the first. Arrivals of
     // an open loop are not delayed.
-    let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
+    let (sim, _) = run_authored_requests(&closed_loop_plan("4@2110ms"), 1, 20 * MS, u32::MAX, false);
     let ledger = sim.run.totals().routes_sum.ledger;
-    assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
-    let (sim, _) = authored(&constant("200@1s"), 1, 20 * MS, u32::MAX, false);
+    assert!(is_near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
+    let (sim, _) = run_authored_requests(&constant_rate_plan("200@1s"), 1, 20 * MS, u32::MAX, false);
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 200);
 }
 
 #[test]
 fn each_message_of_a_batch_is_a_request() {
-    let (sim, heard) = authored(&closed("2@1s"), 3, 0, 10, false);
+    let (sim, heard) = run_authored_requests(&closed_loop_plan("2@1s"), 3, 0, 10, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
     assert!((24..=30).contains(&heard), "{heard}");
@@ -206,8 +215,8 @@ fn each_message_of_a_batch_is_a_request() {
 #[test]
 fn a_stopped_author_ends_the_load_of_its_worker() {
     for fails in [false, true] {
-        for plan in [closed("4@2s"), constant("200@2s")] {
-            let (sim, heard) = authored(&plan, 1, 0, 10, fails);
+        for plan in [closed_loop_plan("4@2s"), constant_rate_plan("200@2s")] {
+            let (sim, heard) = run_authored_requests(&plan, 1, 0, 10, fails);
             let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
             // Responses to requests that were in flight when the author stopped are not reported to
@@ -230,7 +239,7 @@ fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup 
     })
 }
 
-fn ask(route: u16) -> SessionOp {
+fn request_operation(route: u16) -> SessionOp {
     SessionOp::Ask { route, may_continue: false }
 }
 
@@ -251,11 +260,11 @@ fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
 #[test]
 fn every_session_ends_and_is_counted() {
     let thought = SessionOp::Think(Think::Fixed(20 * MS));
-    let three = [ask(0), thought.clone(), ask(1), ask(2)];
+    let three = [request_operation(0), thought.clone(), request_operation(1), request_operation(2)];
     for own in [false, true] {
         // A session takes about 3.3 ms plus a think time of 20 ms, so the load's end cuts the last
         // two or three sessions.
-        let sim = run(&with_sessions(constant("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
+        let sim = run(&with_sessions(constant_rate_plan("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
         let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
         assert_eq!((started, abandoned), (50, 0));
         assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
@@ -269,7 +278,7 @@ fn every_session_ends_and_is_counted() {
         }
     }
     // With sessions, a limit of requests counts complete sessions, in closed and open loops.
-    for plan in [constant("100"), closed("3"), closed("1")] {
+    for plan in [constant_rate_plan("100"), closed_loop_plan("3"), closed_loop_plan("1")] {
         let plan = plan.with(|it| {
             it.load.requests_max = Some(10);
             it.load.duration_ns = None;
@@ -280,20 +289,20 @@ fn every_session_ends_and_is_counted() {
         assert_eq!(sim.run.ending, Some(plimsoll_model::LoadEnd::Finished));
     }
     // Users that leave the load do not complete their session.
-    let ramp = with_sessions(closed("8@200ms,2@200ms,8@200ms"), false, &three);
+    let ramp = with_sessions(closed_loop_plan("8@200ms,2@200ms,8@200ms"), false, &three);
     let ([started, completed, ..], _) = sessions_of(&run(&ramp, &SimServer::new(MS), first_seed()));
     assert!(started > 80 && completed >= started - 16, "{started} {completed}");
 }
 
 #[test]
 fn a_failure_abandons_its_session_unless_allowed() {
-    let may_continue = [SessionOp::Ask { route: 0, may_continue: true }, ask(1)];
+    let may_continue = [SessionOp::Ask { route: 0, may_continue: true }, request_operation(1)];
     for fault in [Fault::Status(500), Fault::NeverAnswers, Fault::ClosesWithoutReply, Fault::Refuses] {
-        for plan in [constant("200@1s"), closed("4@1s")] {
+        for plan in [constant_rate_plan("200@1s"), closed_loop_plan("4@1s")] {
             for own in [false, true] {
                 let server = SimServer::new(MS).with_fault(fault, 0.5);
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
-                let sim = run(&plan_of(&[ask(0), ask(1)]), &server, first_seed());
+                let sim = run(&plan_of(&[request_operation(0), request_operation(1)]), &server, first_seed());
                 let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
                 // `Fault::Refuses` affects only new connections, so the later requests of a
                 // session, which use an open connection, do not fail.
@@ -313,15 +322,15 @@ fn a_failure_abandons_its_session_unless_allowed() {
 
 #[test]
 fn an_empty_session_program_does_not_block_the_worker() {
-    let once = [SessionOp::Once { to: 2 }, ask(0)];
+    let once = [SessionOp::Once { to: 2 }, request_operation(0)];
     let endless = [
         SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
-        ask(0),
+        request_operation(0),
         SessionOp::Repeat { times: 1_000_000, from: 0, depth: 1 },
         SessionOp::Repeat { times: 1_000_000, from: 0, depth: 0 },
     ];
     for ops in [&once[..], &endless] {
-        let plan = with_sessions(closed("2@500ms"), false, ops).with(|it| {
+        let plan = with_sessions(closed_loop_plan("2@500ms"), false, ops).with(|it| {
             let from = plimsoll_model::expect::CaptureSource::Header("x-none".into());
             let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from, default: None };
             it.traffic.routes[2].captures = vec![capture];
@@ -335,9 +344,9 @@ fn an_empty_session_program_does_not_block_the_worker() {
 
 /// Returns a replay of `requests` logged requests, one each millisecond. Every fourth request uses
 /// the second route, and every tenth request had status 404 in the log.
-fn replayed(requests: u64) -> Setup {
+fn log_replay_setup(requests: u64) -> Setup {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
-    plan(LoadShape::Given { arrivals }).with(|it| {
+    plan_with_load(LoadShape::Given { arrivals }).with(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
         let mut targets = ListedTargets::default();
@@ -363,7 +372,7 @@ fn replayed(requests: u64) -> Setup {
 #[test]
 fn a_replay_sends_each_logged_request_once() {
     for machines in [1, 3] {
-        let plan = replayed(400);
+        let plan = log_replay_setup(400);
         let server = SimServer::new(MS);
         let (mut scheduled, mut changed) = ([0; 2], [0; 2]);
         for index in 0..machines {

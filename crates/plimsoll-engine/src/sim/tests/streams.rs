@@ -15,14 +15,14 @@ fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
 }
 
 /// Returns whether a time is within 10 % of the expected one.
-fn near(ns: u64, expect_ns: u64) -> bool {
+fn is_within_ten_percent(ns: u64, expect_ns: u64) -> bool {
     ns.abs_diff(expect_ns) <= expect_ns / 10
 }
 
 #[test]
 fn users_share_connections_without_waiting_for_streams() {
     for (streams, connections) in [(1, 16), (8, 2), (5, 4), (100, 1)] {
-        let plan = plan_over_h2(closed("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan = plan_over_h2(closed_loop_plan("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
         let sim = run(&plan, &h2_server(MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
@@ -30,18 +30,22 @@ fn users_share_connections_without_waiting_for_streams() {
         assert_eq!(totals.load.stream_waits, 0, "{streams} streams");
         // A response takes a millisecond of service plus the round trip.
         assert!(
-            near(totals.routes_sum.service.quantile_ns(0.5), 1_100_000),
+            is_within_ten_percent(totals.routes_sum.service.quantile_ns(0.5), 1_100_000),
             "{}",
             totals.routes_sum.service.quantile_ns(0.5)
         );
-        assert!(near(totals.routes_sum.ledger.succeeded, 16 * 1_000_000 / 1_100), "{:?}", totals.routes_sum.ledger);
+        assert!(
+            is_within_ten_percent(totals.routes_sum.ledger.succeeded, 16 * 1_000_000 / 1_100),
+            "{:?}",
+            totals.routes_sum.ledger
+        );
     }
 }
 
 #[test]
 fn stream_waits_are_counted_as_generator_waits() {
     // Sixteen users share two connections, with three streams each.
-    let plan = plan_over_h2(closed("16"), 8).with(|plan| {
+    let plan = plan_over_h2(closed_loop_plan("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
         // On a connection that opens before the load, the client knows the limit of streams before
         // its first request.
@@ -49,31 +53,38 @@ fn stream_waits_are_counted_as_generator_waits() {
     });
     let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
     let totals = sim.run.totals();
-    assert!(near(totals.routes_sum.ledger.succeeded, 6 * 1_000_000 / 1_100), "{:?}", totals.routes_sum.ledger);
+    assert!(
+        is_within_ten_percent(totals.routes_sum.ledger.succeeded, 6 * 1_000_000 / 1_100),
+        "{:?}",
+        totals.routes_sum.ledger
+    );
     assert!(totals.load.stream_waits * 2 > totals.routes_sum.ledger.scheduled, "{}", totals.load.stream_waits);
     assert_eq!((sim.account.connections_max, sim.account.untaken), (2, 0));
     let (service_ns, response_ns) =
         (totals.routes_sum.service.mean_ns() as u64, totals.routes_sum.response.mean_ns() as u64);
-    assert!(near(service_ns, 1_100_000) && near(response_ns, 1_100_000 * 16 / 6), "{service_ns} {response_ns}");
+    assert!(
+        is_within_ten_percent(service_ns, 1_100_000) && is_within_ten_percent(response_ns, 1_100_000 * 16 / 6),
+        "{service_ns} {response_ns}"
+    );
 }
 
 #[test]
 fn arrivals_use_open_connections_before_opening_more() {
     for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
-        let plan = plan_over_h2(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan = plan_over_h2(constant_rate_plan("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
         // About 44 requests are in flight at a time.
         let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         let connections = sim.account.connections_max;
         assert!((at_least..=at_most).contains(&connections), "{streams} streams: {connections} connections");
         assert_eq!(totals.routes_sum.ledger.succeeded, 4_000, "{:?}", totals.routes_sum.ledger);
-        assert!(near(totals.routes_sum.response.quantile_ns(0.5), 11_100_000), "{streams} streams");
+        assert!(is_within_ten_percent(totals.routes_sum.response.quantile_ns(0.5), 11_100_000), "{streams} streams");
     }
 }
 
 #[test]
 fn refused_streams_are_resent_and_counted() {
-    for plan in [closed("12"), constant("3k")] {
+    for plan in [closed_loop_plan("12"), constant_rate_plan("3k")] {
         let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(2_000));
         let server = h2_server(MS, SimH2 { refuses_every: Some(7), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
@@ -87,7 +98,7 @@ fn refused_streams_are_resent_and_counted() {
 
 #[test]
 fn an_always_refused_request_fails_after_the_last_try() {
-    let plan = plan_over_h2(closed("2"), 2).with(|plan| plan.load.requests_max = Some(10));
+    let plan = plan_over_h2(closed_loop_plan("2"), 2).with(|plan| plan.load.requests_max = Some(10));
     let server = h2_server(MS, SimH2 { refuses_every: Some(1), ..SimH2::new(100) });
     let sim = run(&plan, &server, first_seed());
     let totals = sim.run.totals();
@@ -102,7 +113,7 @@ fn an_always_refused_request_fails_after_the_last_try() {
 
 #[test]
 fn goaway_loses_no_request() {
-    for plan in [closed("12"), constant("3k"), poisson("3k")] {
+    for plan in [closed_loop_plan("12"), constant_rate_plan("3k"), poisson_rate_plan("3k")] {
         let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(3_000));
         let server = h2_server(MS, SimH2 { goaway_after: Some(50), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
@@ -117,7 +128,7 @@ fn goaway_loses_no_request() {
 
 #[test]
 fn after_goaway_new_requests_do_not_wait() {
-    let plan = plan_over_h2(closed("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
+    let plan = plan_over_h2(closed_loop_plan("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
     let service = Service::SlowOneIn(MS, SECOND, 200);
     let server = h2_server(MS, SimH2 { goaway_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
@@ -136,7 +147,7 @@ fn after_goaway_new_requests_do_not_wait() {
 #[test]
 fn stream_messages_are_timed_on_arrival() {
     let call = GrpcCall { content: Some(vec![0; 5]), returns_stream: true, ..GrpcCall::default() };
-    let plan = plan_over_h2(closed("8"), 4).with(|plan| {
+    let plan = plan_over_h2(closed_loop_plan("8"), 4).with(|plan| {
         plan.load.requests_max = Some(400);
         plan.traffic.routes[0].request.method = "POST".into();
         plan.traffic.routes[0].grpc = Some(call);
@@ -148,18 +159,26 @@ fn stream_messages_are_timed_on_arrival() {
         assert_eq!((whole.ledger.succeeded, whole.grpc_messages), (400, 2_000), "{:?}", whole.ledger);
         assert_eq!((whole.first_message.count(), whole.message_gap.count()), (400, 1_600));
         for q in [0.01, 0.5, 1.0] {
-            assert!(near(whole.first_message.quantile_ns(q), 1_100_000), "{}", whole.first_message.quantile_ns(q));
-            assert!(near(whole.message_gap.quantile_ns(q), 2_000_000), "{}", whole.message_gap.quantile_ns(q));
+            assert!(
+                is_within_ten_percent(whole.first_message.quantile_ns(q), 1_100_000),
+                "{}",
+                whole.first_message.quantile_ns(q)
+            );
+            assert!(
+                is_within_ten_percent(whole.message_gap.quantile_ns(q), 2_000_000),
+                "{}",
+                whole.message_gap.quantile_ns(q)
+            );
         }
         // Between the last message and the end of the response, another interval of 2 ms passes.
-        assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
+        assert!(is_within_ten_percent(whole.service.quantile_ns(0.5), 11_100_000));
     }
 }
 
 #[test]
 fn a_unary_call_has_one_message() {
     for (messages, succeeded) in [(1, 40), (2, 0)] {
-        let plan = plan_over_h2(closed("4"), 4).with(|plan| {
+        let plan = plan_over_h2(closed_loop_plan("4"), 4).with(|plan| {
             plan.load.requests_max = Some(40);
             plan.traffic.routes[0].request.method = "POST".into();
             plan.traffic.routes[0].grpc = Some(GrpcCall { content: Some(vec![0; 5]), ..GrpcCall::default() });
@@ -180,9 +199,9 @@ fn ledger_closes_for_streams_under_every_fault() {
         let seed = first_seed() + round;
         let some = |rng: &mut plimsoll_model::rng::Rng, from: u64, to: u64| from + rng.below(to - from);
         let load = match rng.below(3) {
-            0 => closed(&some(&mut rng, 1, 40).to_string()),
-            1 => constant(&some(&mut rng, 100, 5_000).to_string()),
-            _ => poisson(&some(&mut rng, 100, 5_000).to_string()),
+            0 => closed_loop_plan(&some(&mut rng, 1, 40).to_string()),
+            1 => constant_rate_plan(&some(&mut rng, 100, 5_000).to_string()),
+            _ => poisson_rate_plan(&some(&mut rng, 100, 5_000).to_string()),
         };
         let plan = plan_over_h2(load, some(&mut rng, 1, 20) as u32).with(|plan| {
             plan.load.duration_ns = Some(SECOND / 4);

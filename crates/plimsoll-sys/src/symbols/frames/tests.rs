@@ -13,7 +13,7 @@ const USUAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 struct Memory(Vec<u8>);
 
 impl Memory {
-    fn put(&mut self, address: u64, bytes: &[u8]) {
+    fn write_bytes_at(&mut self, address: u64, bytes: &[u8]) {
         let at = (address - HEADER_AT) as usize;
         self.0.resize(self.0.len().max(at + bytes.len()), 0);
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
@@ -33,20 +33,23 @@ fn with_length(body: &[u8]) -> Vec<u8> {
 
 /// Returns an unwind table with one function of 0x100 bytes. The call frame instructions of the
 /// table are first `shared`, then `instructions`.
-fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
+fn unwind_table_memory(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
-    memory.put(
+    memory.write_bytes_at(
         HEADER_AT,
         &[&HEADER_FIRST_BYTES[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
     );
     // The unwind table has code alignment 1 and data alignment -8. Each address in the table has 4
     // bytes and is relative to its own location.
-    memory.put(SHARED_AT, &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()));
+    memory.write_bytes_at(
+        SHARED_AT,
+        &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()),
+    );
     let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
     let start = (START - (FUNCTION_AT + 8)) as u32;
     let about = [&back.to_le_bytes()[..], &start.to_le_bytes(), &0x100u32.to_le_bytes(), &[0], instructions].concat();
-    memory.put(FUNCTION_AT, &with_length(&about));
+    memory.write_bytes_at(FUNCTION_AT, &with_length(&about));
     memory
 }
 
@@ -108,7 +111,7 @@ fn frame_rules_are_known_for_each_instruction() {
         (&[0x3f], &[(0, none)]),
         (&[0x0e], &[(0, none)]),
     ] {
-        let memory = table(b"zR", USUAL, instructions);
+        let memory = unwind_table_memory(b"zR", USUAL, instructions);
         for (at, expect) in rows {
             let found = rule(&memory, START.wrapping_add_signed(*at));
             assert_eq!(rule_text(found), *expect, "{instructions:x?} at {at:#x}");
@@ -118,11 +121,11 @@ fn frame_rules_are_known_for_each_instruction() {
 
 #[test]
 fn an_unknown_unwind_table_gives_no_rule() {
-    let whole = table(b"zR", USUAL, &[]);
+    let whole = unwind_table_memory(b"zR", USUAL, &[]);
     assert!(rule(&whole, START).is_some());
     // The letter S marks a frame that the kernel created for a signal; X is an unknown letter.
     for letters in [b"zS", b"zX"] {
-        assert_eq!(rule(&table(letters, USUAL, &[]), START), None);
+        assert_eq!(rule(&unwind_table_memory(letters, USUAL, &[]), START), None);
     }
     // No read goes beyond the end of a cut table, and no number overflows.
     for length in 0..whole.0.len() {

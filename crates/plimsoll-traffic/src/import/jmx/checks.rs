@@ -48,7 +48,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                         Err(why) => return Some(Err(why)),
                     };
                     let (left, right) = (part("BoundaryExtractor.lboundary"), part("BoundaryExtractor.rboundary"));
-                    let pattern = format!("regex:(?s){}(.*?){}", escaped(left), escaped(right));
+                    let pattern = format!("regex:(?s){}(.*?){}", escape_regex(left), escape_regex(right));
                     let default = extractor_default(element, values, "BoundaryExtractor", name);
                     if taken == Some(ALL_MATCHES_NOTE) {
                         let name = plain_name(&format!("{name}_1"));
@@ -162,8 +162,8 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
                 .map(|text| match (is_pattern, kind & TEST_TYPE_MATCHES != 0 || kind & TEST_TYPE_EQUALS != 0) {
                     (true, false) => text.clone(),
                     (true, true) => format!("(?s)^(?:{text})$"),
-                    (false, true) => format!("(?s)^{}$", escaped(text)),
-                    (false, false) => escaped(text),
+                    (false, true) => format!("(?s)^{}$", escape_regex(text)),
+                    (false, false) => escape_regex(text),
                 })
                 .collect();
             if expect.body.is_some() || (texts.len() > 1 && kind & TEST_TYPE_OR == 0) {
@@ -390,7 +390,7 @@ fn check_java_pattern(pattern: &str) -> Result<(), String> {
 }
 
 /// Returns a pattern that matches exactly this text.
-fn escaped(text: &str) -> String {
+fn escape_regex(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         if "\\.+*?()|[]{}^$#&-~".contains(c) {

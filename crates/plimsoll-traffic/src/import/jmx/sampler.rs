@@ -144,7 +144,7 @@ impl JmxReader {
             false => self.url_of_parts([&scheme, &domain, &port, &path], name, at)?,
         };
         request.target = asked.target.clone();
-        self.body(element, &defaults, &mut request, name);
+        self.import_request_body(element, &defaults, &mut request, name);
         for level in levels {
             // Header fields of an inner level replace fields of outer levels with the same name.
             // Within one level, a name may occur several times.
@@ -321,7 +321,13 @@ impl JmxReader {
         true
     }
 
-    fn body(&mut self, element: &Element, defaults: &[&Element], request: &mut DraftRequest, name: &str) {
+    fn import_request_body(
+        &mut self,
+        element: &Element,
+        defaults: &[&Element],
+        request: &mut DraftRequest,
+        name: &str,
+    ) {
         let at = element.place();
         let arguments = self.collect_arguments(element, defaults);
         let mut files = Vec::new();

@@ -62,7 +62,7 @@ impl<'a> Operation<'a, '_> {
             }
         }
         self.add_credentials(&mut request, cookies, &request_name, draft);
-        self.body(&parameters, &mut request, &request_name, draft);
+        self.add_request_body(&parameters, &mut request, &request_name, draft);
         request.expect = self.response_expectation();
         // Literal examples may be long, and many operations may refer to one example, so each use
         // is charged to the memory budget.
@@ -293,7 +293,13 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    fn body(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, request_name: &str, draft: &mut Draft) {
+    fn add_request_body(
+        &self,
+        parameters: &[&'a TreeNode],
+        request: &mut DraftRequest,
+        request_name: &str,
+        draft: &mut Draft,
+    ) {
         if self.api.is_2 {
             return self.body_of_swagger2(parameters, request, request_name, draft);
         }

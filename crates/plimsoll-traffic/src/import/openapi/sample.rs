@@ -110,7 +110,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(fixed) = self.fixed_value(schema) {
             return self.example_as_value(fixed);
         }
-        match (kind(schema), first_alternative(schema)) {
+        match (schema_kind(schema), first_alternative(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
                 SampleValue::List((0..self.least_items(schema)).map(|_| self.plain(items)).collect())
@@ -224,7 +224,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         let Some(schema) = self.resolve_or_report(schema) else { return out.push("null") };
         let is_open = reference.as_ref().is_some_and(|reference| self.open.contains(reference));
         if is_open {
-            return out.push(if matches!(kind(schema), SchemaKind::Array) { "[]" } else { "null" });
+            return out.push(if matches!(schema_kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
         // The schema may be one alternative of a parent schema with a discriminator.
         let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
@@ -251,7 +251,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             write_value(fixed, &mut text);
             return out.push(if self.has_room(text.len()) { &text } else { "null" });
         }
-        match kind(schema) {
+        match schema_kind(schema) {
             SchemaKind::Object => self.write_object(schema, depth, out),
             _ if first_alternative(schema).is_some() => {
                 if let Some(inner) = first_alternative(schema) {
@@ -504,7 +504,7 @@ fn type_of(schema: &TreeNode) -> Option<&str> {
     }
 }
 
-fn kind(schema: &TreeNode) -> SchemaKind {
+fn schema_kind(schema: &TreeNode) -> SchemaKind {
     let has = |key: &str| field(schema, key).is_some();
     match type_of(schema) {
         Some("object") => SchemaKind::Object,

@@ -32,8 +32,11 @@ class Failure(Exception):
 
 
 class NoFigure(Failure):
-    """A measurement that gave no figure, although the program and its arguments are right: a busy
-    machine can be the reason."""
+    """A measurement without a figure, for which a busy machine may be the reason."""
+
+
+# Whether figures may be missing, as in the short loads of a smoke run.
+may_lack_figures = False
 
 
 def program(name):
@@ -207,14 +210,17 @@ class Server:
 
 
 def known(figure):
-    """Returns a figure of a load, or NaN if the load had too few requests for this figure."""
+    """Returns a figure of a load. In a smoke run, a figure for which the load had too few requests
+    is not a number (NaN)."""
+    if figure is None and not may_lack_figures:
+        raise NoFigure("a load had too few requests for a figure of this row")
     return math.nan if figure is None else figure
 
 
 def quotient(above, below):
-    """Returns `above / below`. It is not a number (NaN) if one is not known or `below` is 0, as in
-    a short load without a response."""
-    return above / below if above is not None and below else math.nan
+    """Returns `above / below`. The quotient is not known if one of both is not known, or if `below`
+    is 0, as in a short load without a response."""
+    return known(above / below if above is not None and below else None)
 
 
 def cpu_us(cpu_s, requests):

@@ -15,7 +15,7 @@ import threading
 
 import measure
 import report
-from measure import need, run
+from measure import known, need, run
 
 BURNERS = 4
 # The shortest and longest phase in seconds in which all burners are off or on (uniform).
@@ -99,14 +99,15 @@ def find_disturbed(settings):
                 break
         if len(quiet) < (1 if settings.smoke else 3):
             raise measure.NoFigure("the machine is not quiet: others disturb it without our burners")
-        low, high = min(q["lower_rps"] or 0 for q in quiet), max(q["upper_rps"] or q["lower_rps"] or 0 for q in quiet)
+        low, high = min(known(q["lower_rps"]) for q in quiet), max(q["upper_rps"] or known(q["lower_rps"]) for q in quiet)
         for index in range(settings.repeats):
             with Burners(index + 1, budget + 70) as burners:
                 one = _search(server, client_cpus, budget, 100 + index)
             one["burners_on_s"] = burners.on_s
             # Quiet searches also differ by some percent, so an interval is right if it overlaps
             # their range.
-            one["holds"] = (one["lower_rps"] or 0) <= high and (one["upper_rps"] is None or one["upper_rps"] >= low)
+            one["holds"] = one["lower_rps"] is not None and one["lower_rps"] <= high and (
+                one["upper_rps"] is None or one["upper_rps"] >= low)
             one["right"] = one["holds"] or one["disturbed"]
             done.append(one)
             say(f"  {index + 1}: {one['lower_rps']} to {one['upper_rps']} ({'holds' if one['holds'] else 'does not hold'} the line), "

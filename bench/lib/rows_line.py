@@ -101,12 +101,12 @@ def _search(name, known, line, repeat, budget_s, cpus):
     with measure.bench_server(cpus[0], *known.arguments) as server:
         command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget_s}s",
                    "--seed", str(repeat)]
-        found = run(command, cpus[1], budget_s + 60, (0, 1)).json()
+        found = run(command, cpus[1], budget_s + 60, (0, 1, 3)).json()
         stats = server.stats()
     capacity = known.capacity
     if known.arguments[0] == "exact-cpu":
         # The CPU time that a request really cost gives the server's true capacity.
-        true = stats["requests"] / stats["cpu_s"]
+        true = measure.quotient(stats["requests"], stats["cpu_s"])
         capacity, line = true, line * true / capacity
     stated = found["load_line_rps"]
     return {"server": name, "repeat": repeat, "budget_s": budget_s, "capacity_rps": capacity, "line_rps": line,

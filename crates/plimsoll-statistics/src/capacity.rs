@@ -63,7 +63,7 @@ const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
 /// is not known.
 const FEW_TRIALS: usize = 4;
 /// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
-/// Usual servers vary this much (docs/explanation/how-find-searches.md).
+/// The value is an assumption, not a measurement.
 const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.

@@ -1,8 +1,8 @@
 //! Estimates from counts, as pure arithmetic: the capacity of a server and its load line from the
 //! counts of trials, and the ratio of two builds from the counts of blocks.
 //!
-//! These functions evaluate likelihoods and resample blocks many thousand times while a study runs,
-//! so they are a crate of their own, which the compiler optimises for speed.
+//! These functions evaluate likelihoods and resample blocks many thousand times while a study runs.
+//! So they are a crate of their own, which the compiler optimises for speed in releases and tests.
 //!
 //! Not here: which trials count and what to try next, verdicts, and any text (plimsoll-analysis).
 

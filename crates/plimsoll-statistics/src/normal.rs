@@ -1,6 +1,6 @@
 //! The normal distribution, for likelihoods that are computed many times.
 //!
-//! Not here: tails that must be exact far out ([`crate::basics`]).
+//! Not here: p-values and quantiles that are computed once ([`crate::basics`]).
 
 /// Returns the density of the standard normal distribution at `z`.
 pub fn normal_density(z: f64) -> f64 {

@@ -11,6 +11,7 @@ use plimsoll_statistics::{Capacity, SaturatedTrial, Saturation};
 /// this share of all requests. If the server rejects a smaller share, the load may be below the
 /// capacity, because random arrivals come in bursts.
 const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
+
 /// Estimates the capacity from the saturated trials of a search; `None` without a valid saturated
 /// trial. `service_s` is the mean service time of a single user, s.
 pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
@@ -22,7 +23,7 @@ pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Opt
 }
 
 /// Returns a trial as one in which the server was saturated. Returns `None` if the server was not
-/// saturated, or if the generator was the limit.
+/// saturated, or if the generator was the limit and the server rejected few requests.
 fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
     let saturation = match trial.purpose {
         _ if is_rejecting_overload(trial) => {
@@ -38,7 +39,7 @@ fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
 }
 
 /// Returns the throughput of each saturated trial, 1/s, and the length of the trial, s.
-pub(crate) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = (f64, f64)> {
+pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = (f64, f64)> {
     history
         .iter()
         .filter_map(saturated_trial)
@@ -49,13 +50,13 @@ pub(crate) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = 
 /// with many rejections is the server's capacity, although no request waits. Even if the generator
 /// is at its limit, the goodput of a rejecting server is the capacity, because a rejection takes no
 /// time.
-pub(crate) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
+pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
     closed && trial.evidence.rejecting && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
 }
 
 /// Returns whether the limit of the generator hides the server's capacity. If the server rejects a
 /// large share of the requests, the generator's limit does not hide the capacity.
-pub(crate) fn is_generator_limited(trial: &TrialOutcome) -> bool {
+pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
     is_void_by_generator(trial) && !is_rejecting_overload(trial)
 }

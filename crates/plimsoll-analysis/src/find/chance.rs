@@ -5,7 +5,7 @@
 //! does not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that
 //! other programs use, the tried rates also move the interval of the load line ([`TriedRates`]).
 //!
-//! Not here: the estimate of the load line ([`super::line_distribution`]).
+//! Not here: the estimate of the load line ([`plimsoll_statistics::line_distribution`]).
 
 use super::search_state::SearchState;
 use super::terms::{is_void_by_generator, near_line};

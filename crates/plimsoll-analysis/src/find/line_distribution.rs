@@ -9,7 +9,8 @@ use crate::slo::Slo;
 use plimsoll_model::Purpose;
 use plimsoll_statistics::{Capacity, LoadLineDistribution, ModelTerms, OpenTrial, SHARE_MIN};
 
-/// With at least this number of undisturbed trials, a disturbed trial that failed is no evidence.
+/// With at least this number of undisturbed trials, a disturbed trial is evidence only if it
+/// met the SLO.
 const UNDISTURBED_TRIALS_MIN: usize = 3;
 
 /// Estimates the load line from the trials of a search. `arrivals_dispersion` is 1 for random

@@ -35,6 +35,8 @@ class NoFigure(Failure):
     """A measurement without a figure, for which a busy machine may be the reason."""
 
 
+# The exit codes of a search: 0, 1 if no rate met the SLO, and 3 if nothing was decided.
+SEARCH_CODES = (0, 1, 3)
 # Whether figures may be missing, as in the short loads of a smoke run.
 may_lack_figures = False
 
@@ -215,6 +217,12 @@ def known(figure):
     if figure is None and not may_lack_figures:
         raise NoFigure("a load had too few requests for a figure of this row")
     return math.nan if figure is None else figure
+
+
+def need_success(found, what):
+    """Raises `NoFigure` if a request of a load failed. `found` is the JSON document of the load."""
+    if known(found["success_rate"]) < 1:
+        raise NoFigure(f"{what}: {found['ledger']}")
 
 
 def quotient(above, below):

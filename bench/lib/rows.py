@@ -450,7 +450,7 @@ def find(settings):
                 command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
                            "--seed", str(index + 1)]
                 with measure.Meter(server) as meter:
-                    finished = run(command, client_cpus, budget + 60, (0, 1, 3))
+                    finished = run(command, client_cpus, budget + 60, measure.SEARCH_CODES)
                     meter.client_cpu_s = finished.cpu_s
                 found, stats = finished.json(), server.stats()
             # The CPU time that a request really cost gives the server's true capacity.
@@ -505,7 +505,7 @@ def find_stall(settings):
                 with measure.bench_server(server_cpus, "stalls", from_ms, to_ms, gap_ms, kind, index + 1) as server:
                     command = [need("plimsoll"), "find", server.url("/"), "--json", "--budget", f"{budget}s",
                                "--seed", str(index + 1)]
-                    found = run(command, client_cpus, budget + 60, (0, 1, 3)).json()
+                    found = run(command, client_cpus, budget + 60, measure.SEARCH_CODES).json()
                     line = found["load_line_rps"]
                     one = {"server": name, "repeat": index + 1, "budget_s": budget, "lower_rps": line["lower"],
                            "confirmed": line["confirmed"], "stopped_by": found["stopped_by"],

@@ -30,8 +30,7 @@ def against(settings):
         return measure.cpu_us(done.cpu_s, found["requests"])
 
     def p50_us(found, done):
-        p50 = found["response_time_ns"]["p50"]
-        return float("nan") if p50 is None else p50 / 1e3
+        return measure.known(found["response_time_ns"]["p50"]) / 1e3
 
     def peak_mb(found, done):
         return done.peak_bytes / 1e6
@@ -58,8 +57,7 @@ def against(settings):
                 command = [binary, "run", url, "-d", rows.duration(settings.seconds(seconds)), "-t", "1", "--json", *map(str, flags)]
                 done = run(command, cpus, 90)
                 found = done.json()
-                if found["success_rate"] < 1:
-                    raise Failure(f"{name}: failures: {found['ledger']}")
+                measure.need_success(found, f"{name}: failures")
                 return {"cpu_s": done.cpu_s, "figure": figure(found, done)}
             return measured
 

@@ -14,7 +14,7 @@ import time
 
 import measure
 import report
-from measure import Failure, NoFigure, known, need, run, tool
+from measure import Failure, known, need, run, tool
 from rows import alternate, plimsoll_run, without_absent, wrk_run
 
 
@@ -81,8 +81,7 @@ def https(settings):
     def ours(url):
         done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight", "--insecure")
         found = done.json()
-        if known(found["success_rate"]) < 1:
-            raise NoFigure(f"plimsoll counted failures over TLS: {found['ledger']}")
+        measure.need_success(found, "plimsoll counted failures over TLS")
         return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                 "rps": found["requests"] / found["duration_s"]}
 

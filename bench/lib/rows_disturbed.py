@@ -73,8 +73,7 @@ class Burners:
 def _search(server, cpus, budget, seed):
     command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget}s", "--seed", str(seed),
                "-o", os.path.join(report.OUTPUT, f"find-disturbed-{seed}.plimsoll")]
-    # Exit code 1: no rate met the SLO. Exit code 3: nothing was decided. Both are results.
-    found = run(command, cpus, budget + 60, (0, 1, 3)).json()
+    found = run(command, cpus, budget + 60, measure.SEARCH_CODES).json()
     line = found["load_line_rps"]
     return {"lower_rps": line["lower"], "upper_rps": line["upper"], "disturbed": found["disturbed"], "others": found["others"],
             "stopped_by": found["stopped_by"], "elapsed_s": found["elapsed_s"],

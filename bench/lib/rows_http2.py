@@ -5,7 +5,7 @@ import os
 
 import measure
 import report
-from measure import NoFigure, known, run, tool
+from measure import Failure, NoFigure, known, run, tool
 from peers import built_by_go, peer, with_peers
 from rows import alternate, plimsoll_run, without_absent
 from rows_connections import Nginx
@@ -23,8 +23,9 @@ def http2(settings):
             done = plimsoll_run(url, client_cpus, seconds, "-c", users, "--streams", streams, "--http", 2, "--spin", "off",
                                 "--no-preflight", "--no-probes", *(["--insecure"] if url.startswith("https") else []))
             found = done.json()
-            if known(found["success_rate"]) < 1 or found["protocol"] != "HTTP/2":
-                raise NoFigure(f"plimsoll over {found['protocol']}: {found['ledger']}")
+            measure.need_success(found, f"plimsoll over {found['protocol']}")
+            if found["protocol"] != "HTTP/2":
+                raise Failure(f"plimsoll used {found['protocol']}")
             return {"cpu_s": done.cpu_s, "cpu_us": measure.cpu_us(done.cpu_s, found["requests"]),
                     "rps": found["requests"] / found["duration_s"]}
         return side
@@ -104,8 +105,7 @@ def grpc(settings):
             done = plimsoll_run(url, client_cpus, seconds, "--proto", PROTO, *load, "--streams", 8, "--spin", "off",
                                 "--no-preflight", "--no-probes")
             found = done.json()
-            if known(found["success_rate"]) < 1:
-                raise NoFigure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
+            measure.need_success(found, f"calls failed with {found['grpc_statuses']}")
             # ghz measures from the send on, so the service time is compared.
             times = found["service_time_ns"]
             return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,

@@ -101,7 +101,7 @@ def _search(name, known, line, repeat, budget_s, cpus):
     with measure.bench_server(cpus[0], *known.arguments) as server:
         command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget_s}s",
                    "--seed", str(repeat)]
-        found = run(command, cpus[1], budget_s + 60, (0, 1, 3)).json()
+        found = run(command, cpus[1], budget_s + 60, measure.SEARCH_CODES).json()
         stats = server.stats()
     capacity = known.capacity
     if known.arguments[0] == "exact-cpu":

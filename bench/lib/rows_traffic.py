@@ -11,7 +11,7 @@ import tempfile
 import measure
 import report
 import rows
-from measure import Failure, NoFigure, need, run, tool
+from measure import Failure, need, run, tool
 from peers import with_peers
 
 REQUESTS = 100
@@ -82,8 +82,7 @@ def traffic(settings):
                 said = [url] if not target else ["-f", os.path.join(folder, f"{target[0]}.toml"), "--target", base(url)]
                 done = run([need("plimsoll"), "run", *said, *flags], client_cpus, seconds + 60)
                 found = done.json()
-                if found["success_rate"] < 1:
-                    raise NoFigure(f"{target}: {found['ledger']}")
+                measure.need_success(found, target)
                 return figures(done, found["requests"])
             return measured
 

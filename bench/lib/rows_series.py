@@ -86,7 +86,7 @@ def series(settings):
                        "--server.middlewares", "recovery,requestid,context,nocache,secure,cors,dump"]
             with Server(command, server_cores) as server:
                 found = run([need("plimsoll"), "find", f"http://{server.address}/healthz", "--budget", f"{budget:.0f}s", "--store", store,
-                             "--tag", "service=api", "--json", "--quiet"], client_cores, budget + 60, (0, 1)).json()
+                             "--tag", "service=api", "--json", "--quiet"], client_cores, budget + 60, measure.SEARCH_CODES).json()
             rows.append({"commit": number, "line_rps": found["load_line_rps"]})
             print(f"  {number}: {found['load_line_rps']}", flush=True)
         history = run([need("plimsoll"), "history", "--store", store, "--by", "commit", "--json"], client_cores, 60).json()

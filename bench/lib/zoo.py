@@ -368,7 +368,7 @@ def _cured_line(case, cure, budget):
     with serving({**case, **cure}, budget) as (address, within, _):
         command = [*within, need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", *case.get("flags", [])]
-        return run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()["load_line_rps"]["lower"]
+        return run(command, set(os.sched_getaffinity(0)), budget + 60, measure.SEARCH_CODES).json()["load_line_rps"]["lower"]
 
 
 def verdict(truth, found):

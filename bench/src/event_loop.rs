@@ -58,7 +58,7 @@ pub(crate) struct Request<'a> {
 /// The behaviour of one server.
 pub(crate) trait Service: Send + 'static {
     /// Called in each turn of the loop, before new events are handled. An implementation may block
-    /// the thread here.
+    /// the thread in this function, for example to simulate a stall.
     fn turn(&mut self) {}
     /// Whether the thread polls for events without ever sleeping.
     fn spins(&self) -> bool {
@@ -100,12 +100,12 @@ pub struct Stats {
     /// The number of accepted connections.
     pub connections: u64,
     /// The number of requests with special treatment: rejected by the limiter, or affected by the
-    /// fault. For faults that affect connections, the number of connections.
+    /// fault. For a fault that affects connections, this field counts connections.
     pub special: u64,
     /// CPU time of the server's thread in seconds, including system calls and idle wake-ups.
     pub cpu_s: f64,
-    /// The wall-clock time during which the thread had work, in seconds. The excess over `cpu_s` is
-    /// the time for which the thread waited for a core.
+    /// The wall-clock time during which the thread had work, in seconds. `busy_s` minus `cpu_s` is
+    /// the time for which the thread waited for a core, or slept in a simulated stall.
     pub busy_s: f64,
 }
 
@@ -184,8 +184,8 @@ impl LoopThread {
             _stopped: stopped,
         };
         let thread = std::thread::Builder::new().name("bench-server".into()).spawn(move || {
-            // A failed epoll is a bug of this crate. Clients then see a server that does not
-            // respond.
+            // A failed epoll is a bug of this crate. After the panic, clients see a server that
+            // does not respond.
             each.run().expect("epoll works");
         })?;
         Ok(LoopThread { address, published, thread: Some(thread), stop: Some(stop) })
@@ -206,7 +206,8 @@ impl Drop for LoopThread {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // The server's own thread has already printed its panic.
+            // If the server's thread panicked, the thread has already printed its panic, so the
+            // error of `join` is ignored.
             let _ = thread.join();
         }
     }

@@ -1,7 +1,7 @@
 //! Server faults: every known way for a server to misbehave, as steps for the event loop.
 //!
 //! One table gives the name of each fault, its effect, and the outcomes that a correct client may
-//! report. Tests iterate over the table.
+//! report. Tests check every fault of the table.
 
 use crate::event_loop::{Counts, Request, Service, Step, Steps, reply};
 
@@ -111,7 +111,8 @@ type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 /// All faults: fault, name, effect, and the outcomes that a correct client may report.
 const TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
-    // In the next two faults, a client that notices the close only after its request sees a reset.
+    // In the next two faults, a client that sends its request before it notices the close sees a
+    // reset.
     (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
     (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
     (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),
@@ -166,7 +167,8 @@ impl Fault {
         same.or_else(|| TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind)).expect("a row for every fault")
     }
 
-    /// Returns the fault with this name from the table. `drip:` and `status:` accept any number.
+    /// Returns the fault with this name from the table. `drip:` accepts any number of milliseconds,
+    /// and `status:` accepts any status from 200 to 599.
     pub fn named(name: &str) -> Option<Fault> {
         match name.split_once(':') {
             Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),

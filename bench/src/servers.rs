@@ -153,8 +153,8 @@ pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Runni
 }
 
 /// Starts a server that applies `fault` to every `every`-th request, and responds to the other
-/// requests correctly. A fault that affects connections applies to every `every`-th connection.
-/// With 1, the fault applies to each request.
+/// requests correctly. A fault that affects connections applies to every `every`-th connection. If
+/// `every` is 0 or 1, the fault applies to each request or connection.
 pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
     let description = match every {
         0 | 1 => fault.description(),
@@ -204,9 +204,9 @@ impl ExactCpu {
     }
 
     /// Burns CPU time until the thread has used the cost of one more request. The CPU time since
-    /// the last burn counts towards that cost: sending the last response, waiting for events,
-    /// reading this request. CPU time beyond the cost of one request (such as accepting many
-    /// connections) is dropped, so that no deficit accumulates. An overshoot by the clock's
+    /// the last burn counts towards the cost of this request: sending the last response, waiting
+    /// for events, reading this request. CPU time beyond the cost of one request (such as accepting
+    /// many connections) is dropped, so that no deficit accumulates. An overshoot by the clock's
     /// resolution counts towards the next request.
     fn burn(&mut self) {
         let mut used_ns = clock::thread_cpu_ns();

@@ -107,7 +107,7 @@ fn check_fault(fault: Fault) {
     let (end, holds): (End, fn(&str) -> bool) = match fault {
         Fault::Refuses => (End::Refused, str::is_empty),
         Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
-        // The client may send its request before or after the close.
+        // If the client sends its request after the close, the client sees a reset (`crossed`).
         Fault::CloseOnConnect => (End::Closed, str::is_empty),
         Fault::CloseOnRequest => (End::Closed, str::is_empty),
         Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
@@ -213,7 +213,7 @@ fn cpu_cost_per_request_is_exact() {
     for us in [50, 400] {
         let server = servers::exact_cpu(us).expect("starts");
         let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
-        // Other work on the machine only adds to the CPU time of a request, so the best of some
+        // Other work on the machine only adds to the CPU time of a request, so the best of up to 40
         // batches counts.
         let (expect_rps, mut best_rps) = (1e6 / us as f64, 0.0f64);
         for _ in 0..40 {
@@ -251,8 +251,8 @@ fn a_token_bucket_allows_its_burst_and_its_rate() {
         given += statuses(&mut stream, 10).iter().filter(|status| **status == 200).count() as f64;
     }
     let expect = 20.0 + 200.0 * start.elapsed().as_secs_f64();
-    // The server sends at most as many 200 responses as the bucket has tokens. It sends fewer if
-    // this client was delayed for so long that the full bucket lost tokens.
+    // The server sends at most as many 200 responses as the bucket has tokens. The server sends
+    // fewer 200 responses if this client was delayed for so long that the full bucket lost tokens.
     assert!(given <= expect + 1.0 && given >= 0.8 * expect, "{given} of {expect}");
     assert!(server.stats().special > 0);
 }
@@ -283,7 +283,8 @@ fn a_deep_queue_serves_in_order_at_a_constant_pace() {
     let start = Instant::now();
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
     let took = start.elapsed();
-    // The responses come no earlier than the service times allow. A busy machine may delay them.
+    // The responses come no earlier than the service times allow. A busy machine may delay the
+    // responses.
     assert!(took >= Duration::from_millis(50) && took < Duration::from_secs(1), "{took:?}");
     assert!(server.stats().cpu_s < 0.03, "{:?}", server.stats());
 }
@@ -303,7 +304,7 @@ fn a_stall_stops_all_connections() {
         }
         thread::sleep(Duration::from_millis(1));
     }
-    // Each period that began has one stall. A busy machine may add one.
+    // Each period that began has one stall. A busy machine may add one long response.
     assert!((2..=4).contains(&longest.len()), "{longest:?}");
 }
 
@@ -403,7 +404,7 @@ fn a_closed_client_frees_its_connection() {
         let mut stream = connect(&server).expect("connects");
         stream.write_all(GET.as_bytes()).expect("written");
         stream.shutdown(Shutdown::Write).expect("ended");
-        // A held connection ends when the client closes its side.
+        // A connection without a response ends when the client closes its side.
         assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
     }
     assert_eq!(server.stats().requests, 3);

@@ -22,7 +22,8 @@ const USAGE: &str = "bare-loop http://HOST:PORT/PATH [-c CONNECTIONS] [-d SECOND
 const BUCKET_NS: u64 = 100;
 /// The number of buckets in the latency array. The last bucket also counts all longer latencies.
 const BUCKETS: usize = 100_000;
-/// The time without a response after which the run ends, ns (5 s).
+/// The longest wait for an event, ns (5 s). After each wait, the client checks whether its planned
+/// duration is over.
 const SILENCE_NS: u64 = 5_000_000_000;
 
 struct Options {

@@ -1,7 +1,7 @@
 //! Writes a pprof profile of a given size, to measure how fast profiles are read and drawn.
 //!
-//! The profiled program is invented. This program has 30 000 functions with a few callees each; the
-//! first callees are the most frequent. Stacks are 20 to 60 frames deep.
+//! The profiled program is invented. The invented program has 30 000 functions with a few callees
+//! each; the first callees are the most frequent. Stacks are 20 to 60 frames deep.
 //!
 //! Usage: `big-profile FILE [MEGABYTES]`. The file is not compressed; `gzip FILE` makes a
 //! compressed file for comparison. The same arguments give the same file.

@@ -2,8 +2,9 @@
 //! and lists of conditions ([`Conditions`]).
 //!
 //! A condition *holds* when it is true of the run. The caller decides whether a condition that
-//! holds is good or bad. For a gate ([`Conditions::conditions_met`]), a condition on a figure that
-//! was not measured counts as crossed, too: a gate without evidence must not pass.
+//! holds is good or bad. A gate ([`Conditions::conditions_met`]), such as `--fail-if`, fails if a
+//! condition holds. In a gate, a condition on a figure that was not measured counts as crossed
+//! (true), because a gate without evidence must not pass.
 //!
 //! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
 //! never sent or got no response counts as slower than any bound. If latencies covered only
@@ -24,8 +25,8 @@ use std::str::FromStr;
 /// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// The quantile for a share of the values, 0..1, such as 0.99 for p99. This share of the values
-    /// is at most as large as the quantile.
+    /// The quantile for a share of the values, 0..1, such as 0.99 for p99. For p99, 99 % of the
+    /// values are at most as large as the quantile.
     Quantile(f64),
     /// The maximum of the distribution.
     Max,
@@ -79,7 +80,8 @@ impl Op {
     /// Splits a comparison such as `p99>200ms` into its name, the operator and its value. Returns
     /// `None` if the name, the operator or the value is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
-        // A name in quotation marks may contain any character.
+        // A name in quotation marks may contain `<` and `>`, so the search for the operator begins
+        // behind the name.
         let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
         let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
@@ -167,8 +169,8 @@ impl Condition {
             // A latency without a unit is refused. Other tools read a bare number as seconds, but
             // users of plimsoll mostly mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
-            // A number with a decimal point is a share of 1. A whole number could mean a percentage
-            // or a share, so it is refused.
+            // A number with a decimal point is a share of 1. A whole number above 0 could mean a
+            // percentage or a share, so a whole number is refused.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
                 return unit(if value == "1" { "%, 00%" } else { "%" });
             }
@@ -375,8 +377,8 @@ impl FigureInputs<'_> {
                 // The small subtraction compensates for the rounding error of products such as 0.99
                 // * 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // The quantile is read in the middle of the step that the rank `rank` has in the
-                // cumulative distribution.
+                // The quantile is read half a rank below `rank`, so that rounding cannot select the
+                // time of another rank.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,

@@ -53,7 +53,7 @@ pub enum DoubtKind {
     Server,
     /// Two counts of the same quantity differ, although they should be equal.
     Accounts,
-    /// The compared sides differ in more than the change that is tested.
+    /// The compared builds or runs differ in more than the change that is tested.
     Unlike,
 }
 

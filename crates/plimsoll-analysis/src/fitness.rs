@@ -1,10 +1,12 @@
 //! Decides whether a machine is fit for measurements ([`MachineFitness`]). There is one check for
 //! each fact about the machine, with the observation and the remedy.
 //!
-//! On an *unfit* machine, loads would be void, or figures would not describe the server. On a
-//! *limited* machine, some loads, probes or profiles do not work, or are less exact.
+//! On an *unfit* machine, loads would be void (without information about the server), or figures
+//! would not describe the server. On a *limited* machine, some loads, probes or profiles do not
+//! work, or are less exact.
 //!
-//! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
+//! Not here: the reading of facts (`plimsoll-probe`), and the display of checks
+//! (`plimsoll-report`).
 
 use crate::format;
 use crate::interference::{BURST_CORES, CORES_MAX, STEAL_MAX};
@@ -423,7 +425,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET_MEASUREMENT }, Fitness::Limited),
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET_MEASUREMENT }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET_MEASUREMENT }, Fitness::Limited),
-            // If other processes caused the lag, the lag does not describe plimsoll.
+            // If other processes caused the lag, the lag does not make the machine unfit.
             (
                 SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET_MEASUREMENT },
                 Fitness::Limited,

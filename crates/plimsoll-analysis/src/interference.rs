@@ -1,26 +1,28 @@
-//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time
-//! used by processes other than plimsoll, the server, its dependencies and the kernel's own
-//! threads. Time stolen by the host of a virtual machine is evidence, too. Times in which threads
-//! of the server or plimsoll waited for a core are also evidence.
+//! Decides whether other processes disturbed a load ([`Interference`]). The evidence of a
+//! disturbance is CPU time used by processes other than plimsoll, the server, its dependencies and
+//! the kernel's own threads. CPU time stolen by the host of a virtual machine is evidence of a
+//! disturbance, too. Times in which threads of the server or plimsoll waited for a core are also
+//! evidence of a disturbance.
 //!
-//! One rule, fixed beforehand, applies to every command. The rule ignores the measured figures of
-//! the load, so that a result cannot decide which loads count. There is one exception to the rule:
-//! a load in which every response failed does not count as disturbed. A load with only failed
-//! responses measured nothing that interference could lower: for example, interference does not
-//! cause a 404.
+//! One rule, fixed before any measurement, decides in every command whether a load was disturbed.
+//! The rule about disturbances ignores the measured figures of the load, so that a result cannot
+//! decide which loads count. There is one exception to the rule: a load in which every response
+//! failed does not count as disturbed. A load with only failed responses measured nothing that
+//! interference could lower: for example, interference does not cause a 404.
 //!
 //! Other processes disturb a load if two conditions hold. The first condition: other processes used
-//! more than [`CORES_MAX`] and more than [`PART_MAX`] of the CPU time of the server and plimsoll.
-//! The second condition: [`BUSY_SHARE`] of all cores were in use, or threads of the server and
-//! plimsoll waited for a core. Waits for a core count if they exceed [`WAIT_SHARE`] of the time in
-//! which the threads of the server and plimsoll wanted a core.
+//! more than [`CORES_MAX`] cores, and more than the share [`PART_MAX`] of the CPU time of the
+//! server and plimsoll. The second condition: [`BUSY_SHARE`] of all cores were in use, or threads
+//! of the server and plimsoll waited for a core. Waits for a core count if they exceed
+//! [`WAIT_SHARE`] of the time in which the threads of the server and plimsoll wanted a core.
 //!
-//! If cores are idle, other processes have no effect. The rule also applies to any half second in
-//! which other processes used more than [`BURST_CORES`], because so short a burst can raise a p99.
-//! The host of a virtual machine disturbs a load if it takes more than [`STEAL_MAX`] of the wanted
-//! CPU time. If the CPU use of other processes is not known, the load does not count as disturbed.
+//! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
+//! second, other processes used more than [`BURST_CORES`] cores, and [`BUSY_SHARE`] of all cores
+//! were in use. So short a burst can raise a p99. The host of a virtual machine disturbs a load if
+//! it takes more than [`STEAL_MAX`] of the wanted CPU time. If the CPU use of other processes is
+//! not known, the load does not count as disturbed.
 //!
-//! Not here: how the probes read the CPU times.
+//! Not here: the reading of the CPU times by probes.
 
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_model::series_table as table;
@@ -39,8 +41,9 @@ pub const BUSY_SHARE: f64 = 0.75;
 /// Other processes affect a load if threads of the server and plimsoll wait for cores during more
 /// than this share of their wanted CPU time.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Number of cores that other processes may use for half a second without disturbing a load. If
-/// twice the limit from [`PART_MAX`] is larger than this number, the larger limit applies.
+/// Number of cores that other processes may use for half a second without disturbing a load. A
+/// larger limit applies if twice the share [`PART_MAX`] of the cores that the server and plimsoll
+/// use exceeds this number.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
 /// load.
@@ -48,8 +51,8 @@ pub const STEAL_MAX: f64 = 0.05;
 /// Stolen time below this value, in ns, is ignored, because the kernel counts stolen time in
 /// hundredths of a second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
-/// If more than this share of several loads is disturbed, all these loads together count as
-/// disturbed.
+/// If other processes disturbed more than this share of several loads, all these loads together
+/// count as disturbed.
 pub const LOADS_MAX: f64 = 0.1;
 /// The minimum length, in ns, of a period that is checked for a burst of other processes.
 const BURST_NS: i64 = 500 * MS as i64;
@@ -77,9 +80,9 @@ pub struct Interference {
     pub steal_share: Option<f64>,
     /// Whether other processes, or the host of the virtual machine, disturbed the load.
     pub disturbed: bool,
-    /// For a disturbed load, a sentence without a full stop about the disturbance. For an
-    /// undisturbed load, a sentence that says which figure is not known and why; `None` if all
-    /// figures are known.
+    /// For a load that other processes disturbed, a sentence without a full stop about the
+    /// disturbance. For an undisturbed load, a sentence that says which figure is not known and
+    /// why; `None` if all figures are known.
     pub reason: Option<String>,
     /// Length of the time that the figures cover, ns.
     pub span_ns: u64,
@@ -186,10 +189,11 @@ impl Interference {
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
             // The machine's busy CPU time is counted in two ways, each with an error. The first
-            // count is all time that is not idle. The first count includes the time in which cores
-            // fall asleep and wake up, which belongs to no process. The second count is sampled at
-            // the kernel's ticks. The smaller of the two counts is used, because a process that
-            // works appears in both counts.
+            // count of busy CPU time is all time that is not idle. The first count of busy CPU time
+            // includes the time in which cores fall asleep and wake up, which belongs to no
+            // process. The second count of busy CPU time is sampled at the kernel's ticks. The
+            // smaller of the two counts of busy CPU time is used, because a process that works
+            // appears in both counts.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
@@ -330,8 +334,8 @@ fn unknown_server_reason(probes: &Probes) -> String {
 }
 
 /// Finds the period of about half a second in which other processes used most CPU time. Returns the
-/// number of cores used, and the length of the period in s. Returns `None` if no period exceeds
-/// `used_max` cores.
+/// number of cores that other processes used, and the length of the period in s. Returns `None` if
+/// no period exceeds `used_max` cores.
 fn find_cpu_burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // The CPU time of a server's short-lived children is added to the server's counter late. Until
     // the addition, the children's CPU time seems to belong to other processes. A running minimum

@@ -1,37 +1,39 @@
 //! Judges a trial: compares its run with an SLO ([`judge`]). The result is a [`TrialOutcome`].
 //!
 //! An open trial (open loop) **passes** if the run meets every bound of the SLO and the backlog
-//! does not grow. The bounds apply to all requests scheduled in the judged window. Failed, unsent
-//! and unanswered requests count as slower than any bound.
+//! does not grow. The bounds of the SLO apply to all requests scheduled in the judged window (the
+//! part of a trial that counts). Failed, unsent and unanswered requests count as slower than any
+//! bound.
 //!
-//! A trial is **void** if the generator was the limit, whatever the SLO says. There is one
-//! exception: a trial limited by the generator **fails** if a stall of the server alone broke a
-//! bound. In a stall of the server, sent requests wait without any response. A trial is also void
-//! if it was stopped before its verdict was certain, or if no request was scheduled. Every other
-//! open trial that does not pass **fails**. A closed trial (closed loop) has no SLO: it passes
-//! unless it is void.
+//! A trial is **void** (without information about the server) if the generator was the limit,
+//! whatever the SLO says. There is one exception: a trial limited by the generator **fails** if a
+//! stall of the server alone broke a bound. In a stall of the server, sent requests wait without
+//! any response. A trial is also void if it was stopped before its verdict was certain, or if no
+//! request was scheduled. An open trial that neither passes nor is void **fails**. A closed trial
+//! (closed loop) has no SLO: it passes unless it is void.
 //!
 //! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
-//! load that met the SLO in spite of a disturbance counts as passed. A disturbed load that broke
-//! the SLO gives no information about the server. Therefore a disturbed open trial is void unless
-//! it passes, and a disturbed closed trial is void. There is one exception: a disturbed trial fails
-//! if refusals (statuses 400 to 499) that interference does not explain broke the SLO.
+//! load that met the SLO in spite of a disturbance counts as passed. A load that other processes
+//! disturbed and that broke the SLO gives no information about the server. Therefore a disturbed
+//! open trial is void unless it passes, and a disturbed closed trial is void. There is one
+//! exception: a disturbed trial fails if refusals (statuses 400 to 499) that interference does not
+//! explain broke the SLO.
 //!
 //! The backlog consists of the requests in flight, and of the requests that were not sent because
 //! all connections waited for the server. The growth of the backlog is its mean in the last quarter
 //! of the judged window minus its mean in the second quarter. The backlog counts as growing if its
-//! growth exceeds two limits. The first limit is 1 % of the arrivals between the middle of the
-//! second quarter and the middle of the last quarter. The second limit is the growth that chance
-//! explains: one request, plus two standard deviations of the difference of the two quarters'
-//! means. For independent requests, the standard deviation of the difference of the means is sqrt(4
-//! n W / T). In the formula, n is the number of requests in flight, W the mean time in flight, and
-//! T the length of a quarter. At high rates with short response times, the first limit (1 % of the
-//! arrivals) is larger than the second limit.
+//! growth exceeds two limits. The first limit of the backlog's growth is 1 % of the arrivals
+//! between the middles of the second and the last quarter. The second limit of the backlog's growth
+//! is what chance explains: one request, plus two standard deviations of the difference of the two
+//! quarters' means. For independent requests, the standard deviation of the difference of the two
+//! quarters' means is sqrt(4 n W / T). In sqrt(4 n W / T), n is the number of requests in flight, W
+//! the mean time in flight, and T the length of a quarter. At high rates with short response times,
+//! the first limit (1 % of the arrivals) is larger than the second limit.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
 //! acknowledgement ([`crate::delayed_acks`]).
 //!
-//! Not here: which plan to try next.
+//! Not here: the choice of the next plan.
 
 use crate::delayed_acks;
 use crate::format;
@@ -75,8 +77,8 @@ pub enum Verdict {
     /// The load broke the SLO, and neither the generator nor other processes caused the violation.
     Fail,
     /// The generator was the limit, so the trial contains no information about the server. Or other
-    /// processes disturbed the load, so that the trial shows only what the server achieves beside
-    /// those processes ([`TrialOutcome::verdict_name`]).
+    /// processes disturbed the load, so the trial shows only the server's performance beside other
+    /// processes ([`TrialOutcome::verdict_name`]).
     Void,
 }
 
@@ -93,15 +95,15 @@ impl fmt::Display for Verdict {
 /// The outcome of a trial, one load of a search: its verdict and figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
-    /// The purpose of the trial.
+    /// Why the search made the trial: for example, to confirm the load line.
     pub purpose: Purpose,
     /// The offered load in the measured window.
     pub load: OfferedLoad,
     /// When the trial began, in ns since the start of the search.
     pub start_ns: u64,
-    /// Length of the judged window as measured, ns.
+    /// Real length of the judged window (the part of the trial that counts), ns.
     pub duration_ns: u64,
-    /// Length of the judged window as planned, ns.
+    /// Planned length of the judged window (the part of the trial that counts), ns.
     pub planned_ns: u64,
     /// Whether the trial was stopped before the end of its schedule.
     pub stopped: bool,
@@ -122,19 +124,20 @@ pub struct TrialOutcome {
     pub reason: Sentence,
     /// Further figures that the search uses in addition to the verdict.
     pub evidence: Evidence,
-    /// The CPU used by other processes, and whether that disturbed the trial.
+    /// The CPU used by other processes, and whether this CPU use disturbed the trial.
     pub interference: Interference,
 }
 
 /// The figures of a trial that the search uses in addition to the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
-    /// Requests scheduled in the judged window.
+    /// Number of requests scheduled in the judged window (the part of the trial that counts).
     pub scheduled: u64,
     /// For the most violated bound of the SLO: the number of bad requests divided by the number of
     /// allowed bad requests. A quotient above 1 means that the bound is broken.
     pub excess: f64,
-    /// Number of bad requests for the bound that `excess` describes.
+    /// Number of bad requests (failed or too slow) for the bound of the SLO that `excess`
+    /// describes.
     pub bad: u64,
     /// The latency limit, in ns, of the bound that `excess` describes: a slower response is bad.
     /// `None` if only failures are bad, if the bound applies to one named request, or if it limits
@@ -179,7 +182,8 @@ pub struct Evidence {
     pub work_share: f64,
     /// Stalls: times without any response although requests waited.
     pub stalls: Vec<Stall>,
-    /// The counts of each bound of the SLO, in the order of [`Slo::allowances`], for an open trial.
+    /// For each bound of the SLO in an open trial: the numbers of scheduled and bad requests. The
+    /// order is that of [`Slo::allowances`].
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     /// The backlog contains unsent requests.
@@ -408,8 +412,8 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes
-/// the reason of the verdict, even if the generator was the limit too.
+/// Makes a trial that other processes disturbed void, unless it is an open trial that passed. The
+/// disturbance becomes the reason of the verdict, even if the generator was the limit too.
 fn void_if_disturbed(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
@@ -437,8 +441,8 @@ fn open_verdict(
     // A stall at the end of the window may last longer than the window.
     evidence.stalls = stalls::detect_stalls(complete_ticks(watch.ticks()), window.tick_ns);
 
-    // Evaluate the bounds. At the end of a complete trial every unanswered request is bad. In a
-    // trial that was stopped early only overdue requests are bad.
+    // Evaluate the bounds of the SLO. At the end of a complete trial every unanswered request is
+    // bad. In a trial that was stopped early only overdue requests are bad.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
@@ -477,10 +481,10 @@ fn open_verdict(
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
     let [_, second_held, _, last_held] = evidence.held_back;
     // The connections limit the number of requests in flight. A request is unsent if all
-    // connections already wait for the server. An unlimited client would see the unsent request as
-    // part of the backlog. So the growth of the backlog includes the unsent requests. The running
-    // total of unsent requests contributes its mean in the last quarter minus its mean in the
-    // second quarter.
+    // connections already wait for the server. A client without a limit of connections would see an
+    // unsent request as part of the backlog. So the growth of the backlog includes the unsent
+    // requests. The running total of unsent requests contributes its mean in the last quarter minus
+    // its mean in the second quarter.
     let weight = |tick: usize| {
         let place = (tick as f64 + 0.5) / series.len() as f64;
         (4.0 * place - 1.0).min(4.0 - 4.0 * place).clamp(0.0, 1.0)
@@ -586,7 +590,7 @@ fn littles_law_gap(run: &Run) -> Option<f64> {
     (whole && stays > 0.0).then(|| (in_flight - stays).abs() / stays)
 }
 
-/// The judged part of a run, in schedule time.
+/// The judged part of a run: its start, end and tick length, in ns since the start of the schedule.
 struct Window {
     from_ns: u64,
     to_ns: u64,
@@ -725,7 +729,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_bad_request_counts_against_every_bound() {
-        // Of 1 000 scheduled requests, one may fail, and ten may be slow or failed.
+        // Under the default SLO, one of 1 000 scheduled requests may fail, and ten may be slow or
+        // failed.
         for (failed, unsent, unanswered, slow, expect) in [
             (1, 0, 0, 9, Verdict::Pass),
             (2, 0, 0, 0, Verdict::Fail),
@@ -804,7 +809,8 @@ mod tests {
         }
         let put_off = |at: u64| (at * 8).min(40);
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
-        // The backlog grows by more requests than the number that wait for an acknowledgement.
+        // The backlog grows by more requests than wait for a delayed acknowledgement, so the trial
+        // fails.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
         // If a response is late for a reason other than a delayed acknowledgement, the server still
         // works on this response.
@@ -854,7 +860,7 @@ mod tests {
     #[test]
     fn a_server_stall_fails_a_generator_limited_trial() {
         // From tick 2 to tick 9 of 20 no request gets a response, and one worker is busy
-        // connecting. Afterwards the sent requests get their responses.
+        // connecting. After tick 9 the sent requests get their responses.
         let silence = |service_ms: u64| {
             run(&[(1000.0, 20)], move |at| {
                 let mut interval = tick_interval(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);

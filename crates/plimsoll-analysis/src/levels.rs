@@ -1,6 +1,6 @@
 //! The figures at each level of a sweep, from recorded runs or from the text of `.dat` files. This
-//! file also finds the peak and the knee of the goodput, and compares two lists of levels. The
-//! rules for how long a level is measured are also here.
+//! file also finds the peak and the knee of the goodput, and compares two lists of levels. This
+//! file also decides how long a level is measured.
 //!
 //! A line of a `.dat` file contains one level: `concurrency qps mean_ms success_percent`, separated
 //! by white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// The unit of the load at a level.
+/// The unit of the load at a level (a load with a fixed number of users or a fixed rate).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadUnit {
     /// The load is a number of simultaneous users.
@@ -79,7 +79,7 @@ impl Level {
 pub struct MeasuredLoad<'a> {
     /// The visits (trials) of this load; at least one.
     pub visits: Vec<&'a Trial>,
-    /// All visits merged into one run.
+    /// All visits (trials of this load) merged into one run.
     pub run: Cow<'a, Run>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> MeasuredLoad<'a> {
     }
 
     /// Returns the server's CPU and memory use over all visits (trials) of this load. The error is
-    /// the reason why the CPU and memory use is not known for one of the visits.
+    /// the reason why the CPU and memory use in one of the visits (trials) is not known.
     pub fn server_use(&self) -> Result<ServerUse, String> {
         let mut sum: Option<ServerUse> = None;
         for visit in &self.visits {
@@ -137,7 +137,8 @@ fn measured_goodput_rps(run: &Run) -> f64 {
 }
 
 /// Returns the loads of an experiment that measured the target itself, in order. The levels of a
-/// sweep are in the order of the command line. Pilot trials and loads for profiles are left out.
+/// sweep are in the order of the command line. Pilot trials (short trials that show the response
+/// time) and loads for profiles are left out.
 pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.spec {
@@ -196,7 +197,8 @@ pub const LEVEL_ERROR_MAX: f64 = 0.03;
 /// Shortest measurement of a level, as a multiple of the mean response time. The users of a closed
 /// loop get their responses one after another, and a measurement needs several responses per user.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
-/// Smallest time for a level of a sweep with a budget, in ns, including its pilot trial.
+/// Smallest time for a level of a sweep with a budget, in ns, including the level's pilot trial (a
+/// short first trial).
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
 /// Returns the length of the pilot trial of a level, in ns. The pilot trial shows how long
@@ -233,7 +235,7 @@ const VALUE_MAX: f64 = 1e15;
 /// Maximum number of levels of a recording. A chart of more levels would be unreadable.
 const LEVELS_MAX: usize = 1_000;
 
-/// Parses the text of a `.dat` file. The levels keep the order of the file.
+/// Parses the text of a `.dat` file. The result has the levels in the order of the file's lines.
 pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     let mut levels: Vec<Level> = Vec::new();
     let mut known = HashSet::new();
@@ -296,8 +298,8 @@ pub struct LevelChange {
     pub success_points: f64,
 }
 
-/// Returns the changes from recording `a` to recording `b`, for the loads that both contain, by
-/// ascending load.
+/// Returns the changes from recording `a` to recording `b`, for the loads that both recordings
+/// contain, by ascending load.
 pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
     // If a recording has several levels with the same load, the first of them counts.

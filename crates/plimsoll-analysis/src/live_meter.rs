@@ -1,7 +1,7 @@
 //! Collects the figures of a running load tick by tick ([`LiveMeter`]). A meter has the figures of
 //! the last second, and the throughput since the start in intervals of equal length.
 //!
-//! Not here: figures of a load that has ended ([`crate::summary`]), and how the figures look.
+//! Not here: figures of a load that has ended ([`crate::summary`]), and the display of the figures.
 
 use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;

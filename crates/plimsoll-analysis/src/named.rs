@@ -4,7 +4,7 @@
 //! In a condition, the name of a request comes before a dot and the metric. A name that could be
 //! misread is written in quotation marks.
 //!
-//! Not here: the conditions themselves.
+//! Not here: the parser of whole conditions ([`crate::condition`]).
 
 use plimsoll_model::{RouteRecord, TrafficRecord};
 
@@ -56,7 +56,7 @@ pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
 /// Checks that each of the names is the name of a request of the plan.
 ///
 /// # Errors
-/// A sentence with the known names.
+/// The error is a sentence that lists the names of the plan's requests.
 pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
     /// The maximum number of names that an error lists.
     const NAMES_SHOWN_MAX: usize = 8;

@@ -4,9 +4,9 @@
 //! recovery time: how long after the load has fallen the server recovers.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
-//! all requests much later than this bound has no goodput.
+//! all requests much later than the longest latency bound has no goodput.
 //!
-//! Not here: how the load line is found, and how the load is generated (`study::overload`).
+//! Not here: the search for the load line, and the choice of the loads (`study::overload`).
 
 use crate::explain::reference_rate;
 use crate::find::Findings;
@@ -55,8 +55,8 @@ pub struct OverloadStep {
 pub struct RefusalCounts {
     /// Responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
-    /// Other responses that count as failures: because of their status, or because an expectation
-    /// about the response was not met.
+    /// Responses that count as failures for a reason other than overload: because of their status,
+    /// or because an expectation about the response was not met.
     pub status: u64,
     /// Requests that got no complete response before their timeout.
     pub timeout: u64,
@@ -219,7 +219,7 @@ impl OverloadResult {
 }
 
 /// Returns the mean number of requests of a session. The mean is computed from the first step of
-/// the load, whose rate is below the load line, because only there do all sessions complete.
+/// the load, because all sessions complete only at a rate below the load line.
 fn requests_each(parts: RunTimeline) -> f64 {
     let load = &parts.run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -304,7 +304,8 @@ impl<'a> RunTimeline<'a> {
         }
         refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let (goodput_rps, offered_rps) = (in_time as f64 / seconds, scheduled as f64 / seconds);
-        // Above the load line, too few offered requests must not look like a server without a loss.
+        // Above the load line, goodput is compared with the load line even if the generator offered
+        // less. Otherwise a low offered rate would hide lost goodput.
         let possible_rps = if factor > 1.0 { line_rps } else { offered_rps.min(line_rps) };
         // Timeouts are the longest recorded times, so the shortest times belong to the successes.
         let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);

@@ -1,9 +1,10 @@
 //! Quantiles of times over all requests of a ledger ([`Quantile`]). A quantile is not stated if too
 //! few requests lie beyond it.
 //!
-//! A request that failed, was not sent or got no response counts as slower than any bound. Without
-//! this rule, a server that fails requests fast would seem to have short response times. The p99.9
-//! of a hundred requests would be their longest time, so this quantile is not stated.
+//! A request that failed, was not sent or got no response counts as slower than any bound. If
+//! failed requests did not count as slow, a server that fails requests fast would seem to have
+//! short response times. The p99.9 of a hundred requests would be their longest time, so plimsoll
+//! does not state a p99.9 of a hundred requests.
 //!
 //! Not here: SLOs and conditions, which compare counts of bad requests ([`crate::slo`],
 //! [`crate::condition`]).
@@ -14,8 +15,7 @@ use std::fmt;
 
 /// Smallest number of requests beyond a quantile for which the quantile is stated. The standard
 /// deviation of a count of ten is about a third of ten. So the position of a quantile with ten
-/// requests beyond it is known to about a third. The tail of a distribution cannot be known much
-/// more exactly.
+/// requests beyond it is known to about a third.
 pub const BEYOND_MIN: u64 = 10;
 
 /// One quantile of a distribution of times, or the reason why it is not stated.
@@ -35,8 +35,8 @@ pub enum Quantile {
 
 impl Quantile {
     /// Computes the quantile `q` over `all` requests. The `succeeded` shortest entries of `times`
-    /// are successes. The other entries are requests that plimsoll gave up. Requests without an
-    /// entry are slower than any bound.
+    /// are successes. All longer entries of `times` are requests that plimsoll gave up. Requests
+    /// without an entry in `times` count as slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);

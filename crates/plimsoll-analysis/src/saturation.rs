@@ -2,23 +2,25 @@
 //! comes from closed trials ([`Saturation`]), or from open trials with a growing backlog
 //! ([`saturated_throughput`]).
 //!
-//! Not here: in which trials the server is saturated ([`crate::judge()`]), and the capacity from
-//! several trials ([`crate::find`]).
+//! Not here: the decision whether the server was saturated in a trial ([`crate::judge()`]), and the
+//! capacity from several trials ([`crate::find`]).
 
 use crate::watch::TickFigures;
 use plimsoll_model::units::SECOND;
 pub use plimsoll_statistics::Saturation;
 
-/// Smallest number of pieces (intervals) into which the time is divided, if there are so many
-/// ticks. Fewer pieces would not show the dispersion of the completions.
+/// Smallest number of pieces (intervals) into which the time of a trial is divided, if the trial
+/// has so many ticks. Fewer pieces would not show how much the number of completions varies (the
+/// dispersion).
 const PIECES_MIN: usize = 8;
 
 /// Computes the completions of a closed trial, in which the server's queue is never empty. Returns
 /// `None` with too few responses.
 ///
 /// The first responses are left out: they arrive together, because all users start together. For
-/// the dispersion, the time is divided into pieces of length `piece_ns`, the latency bound, within
-/// which queues even out. If `piece_ns` gives too few pieces, the pieces are shorter.
+/// the dispersion (the variation of the completions), the time is divided into pieces of length
+/// `piece_ns`, the latency bound, within which queues even out. If `piece_ns` gives too few pieces,
+/// the pieces are shorter.
 pub(crate) fn closed_trial_saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -50,9 +52,9 @@ pub(crate) fn closed_trial_saturation(
 
 /// Returns the capacity in successes a second, and its relative standard error; `None` if the
 /// capacity is not known. A server that rejects requests (`rejecting`) is saturated from its first
-/// rejection on. Any other server is saturated after a quarter of the ticks, when its queue has
-/// filled. The highest and the lowest tenth of the ticks are left out, so that a single stall does
-/// not change the capacity.
+/// rejection on. A server that does not reject requests counts as saturated after a quarter of the
+/// ticks, when its queue has filled. The highest and the lowest tenth of the ticks are left out, so
+/// that a single stall does not change the capacity.
 pub(crate) fn saturated_throughput(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,

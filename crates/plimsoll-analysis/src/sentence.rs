@@ -57,7 +57,7 @@ impl Remedy {
     ];
 }
 
-/// A part of a sentence.
+/// A part of a sentence: words, or the placeholder for a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentencePart {

@@ -5,8 +5,8 @@
 
 use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 
-/// The figures of one interval of a run. Rates are in 1/s and times in ns. The figure of a time is
-/// `None` if the interval contains no measured value.
+/// The figures of one interval of a run. Rates are in 1/s and times in ns. A figure that is a time
+/// is `None` if the interval contains no measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalFigures {
     /// Start of the interval, in s since the start of the load's schedule.
@@ -158,9 +158,9 @@ pub struct Spread {
     /// Coefficient of variation of the goodput of intervals of equal length: the standard deviation
     /// divided by the mean.
     pub variation: f64,
-    /// Length of an interval in ns.
+    /// Length in ns of each interval from which `variation` is computed.
     pub stretch_ns: u64,
-    /// Number of intervals.
+    /// Number of intervals from which `variation` is computed.
     pub stretches: usize,
 }
 
@@ -236,8 +236,9 @@ fn student_t_quantile(freedom: usize) -> f64 {
 pub const VISITS_MIN: usize = 3;
 
 /// Returns the error of a goodput that was measured in several visits (separate repetitions) of one
-/// load. The error includes the variation between visits. The error is half the 95 % interval, as a
-/// share of the goodput. Returns `None` for fewer than [`VISITS_MIN`] visits.
+/// load. The error includes the variation between visits (separate repetitions of the load). The
+/// error is half the 95 % interval, as a share of the goodput. Returns `None` for fewer than
+/// [`VISITS_MIN`] visits.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;

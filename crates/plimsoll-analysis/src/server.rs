@@ -26,7 +26,8 @@ pub struct FullestThread {
 /// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The watched processes of the server in order of time. The last process is the current one.
+    /// The watched processes of the server in order of time. The last process is the current
+    /// process.
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,

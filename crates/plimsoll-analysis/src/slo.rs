@@ -15,8 +15,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A latency bound: at most the share `1 - quantile` of the scheduled requests may take longer than
-/// `bound_ns`. If the bounded time is a time of connections, the share applies to the opened
-/// connections.
+/// `bound_ns`. If the bounded time belongs to connections (such as the connect time), the share
+/// applies to the opened connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyBound {
     /// The time that the bound limits, such as the response time.
@@ -39,7 +39,7 @@ impl LatencyBound {
 pub struct Slo {
     /// Minimum share of the scheduled requests that must succeed, 0..=1.
     pub success_min: f64,
-    /// Latency bounds for all requests, in the order of the text.
+    /// Latency bounds for all requests, in the order in which the SLO's text gives the bounds.
     pub latency: Vec<LatencyBound>,
     /// The SLOs of named requests, in the order in which the text first names them.
     pub by_route: Vec<RouteSlo>,
@@ -53,7 +53,8 @@ pub struct RouteSlo {
     /// Minimum share of the scheduled requests of this name that must succeed, 0..=1; `None` if the
     /// SLO does not bound it.
     pub success_min: Option<f64>,
-    /// Latency bounds for requests of this name, in the order of the text.
+    /// Latency bounds for requests of this name, in the order in which the SLO's text gives the
+    /// bounds.
     pub latency: Vec<LatencyBound>,
 }
 
@@ -72,7 +73,7 @@ pub struct Allowance {
 
 impl Allowance {
     /// Returns the latency limit above which a request is bad, in ns. Returns `None` if only
-    /// failures are bad, or if the bound limits a time of connections.
+    /// failures are bad, or if the bound limits a time of connections, such as the connect time.
     pub fn request_bound_ns(&self) -> Option<u64> {
         self.bound_ns.filter(|_| self.measure.is_of_routes())
     }
@@ -101,8 +102,8 @@ pub enum SloError {
 }
 
 impl Slo {
-    /// Parses a list such as `success>=99.9%, p99<=500ms`. The minimum success rate is 99.9 %
-    /// unless the text gives another one.
+    /// Parses a list such as `success>=99.9%, p99<=500ms`. Without a success rate in the text, the
+    /// minimum success rate is 99.9 %.
     pub fn parse(text: &str) -> Result<Slo, SloError> {
         let mut slo = Slo { success_min: 0.999, latency: Vec::new(), by_route: Vec::new() };
         for part in named::split_conditions(text) {
@@ -137,7 +138,8 @@ impl Slo {
         Ok(slo)
     }
 
-    /// Returns every bound as an allowed share of bad requests. The success rate comes first.
+    /// Returns every bound as an allowed share of bad requests. The bound of the success rate is
+    /// the first element.
     pub fn allowances(&self) -> Vec<Allowance> {
         let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
             route: route.cloned(),
@@ -173,8 +175,8 @@ impl Slo {
         named::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
-    /// Returns the limits of all latency bounds on times of requests, in ns, including those for
-    /// named requests.
+    /// Returns the limits of all latency bounds on times of requests (not on times of connections),
+    /// in ns. Bounds for named requests are included.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
         self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)

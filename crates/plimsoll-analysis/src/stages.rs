@@ -22,7 +22,7 @@ pub struct StageFigures {
     pub duration_ns: u64,
     /// The outcomes of the requests, summed over the intervals of the stage.
     pub ledger: Ledger,
-    /// Successes a second inside the stage and the measured window.
+    /// Successes a second, over the part of the stage that lies inside the measured window.
     pub achieved_rps: f64,
     /// Share of the requests of the stage that succeeded, 0..=1. Failed, unsent and unanswered
     /// requests count as not succeeded.

@@ -29,10 +29,11 @@ impl Stall {
     }
 }
 
-/// Smallest length of a stall, in ticks. Shorter stalls cannot be detected.
+/// Smallest length of a stall, in ticks. Shorter stalls cannot be detected, because a load is
+/// recorded in ticks of 100 ms.
 const TICKS_MIN: usize = 1;
-/// Smallest number of responses that a stall delays. A long gap between the responses of a server
-/// that always responds rarely is no stall.
+/// Smallest number of responses that a stall must delay to count as a stall. A long gap between the
+/// responses of a server that always responds rarely is no stall.
 const DELAYED_RESPONSES_MIN: f64 = 5.0;
 /// Largest share of a stall for which a worker thread of plimsoll may wait for a core. Above this
 /// share, plimsoll's own wait explains the missing responses.
@@ -48,8 +49,8 @@ pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> 
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
     // Returns the number of requests that began to wait during the ticks without responses, or
-    // shortly before (by Little's law). Requests that later requests have overtaken do not count,
-    // because lost requests are no stall of the server.
+    // shortly before (by Little's law). Lost requests, which get no response although later
+    // requests do, are not counted, because lost requests are no stall of the server.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
@@ -126,7 +127,8 @@ mod tests {
         let calm = (50, 50, 3, 1);
         check(&[calm; 6], &[]);
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 251, 10), calm, calm, calm], &[(2, 251)]);
-        // The first stall lasts until the end of its load. The second stall begins with its load.
+        // In the first of the next two checks, the stall lasts until the end of the load. In the
+        // second of the two checks, the stall begins with the load.
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
         // At the capacity limit the backlog never shrinks, so each later response is as late as the
@@ -141,8 +143,9 @@ mod tests {
         check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
         // In a closed loop, all users wait during the stall.
         check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
-        // The first load has no requests. The second load is an overload with responses in every
-        // tick. The third server rarely responds.
+        // The load of the first check below has no requests. The server of the second check is
+        // overloaded, but responds in every tick. The server of the third check always responds
+        // rarely, so a long gap is no stall.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);

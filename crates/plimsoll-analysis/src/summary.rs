@@ -20,7 +20,7 @@ pub const WORK_SHARE_MAX: f64 = 0.95;
 /// share, the generator may have been the limit.
 pub const SENT_SHARE_MIN: f64 = 0.995;
 /// The largest allowed lag p99 (see [`Generator::lag`]), as a share of the latency bound. If
-/// [`LAG_FLOOR_NS`] is larger, that value is the limit.
+/// [`LAG_FLOOR_NS`] is larger than this share of the bound, [`LAG_FLOOR_NS`] is the limit.
 const LAG_SHARE_MAX: f64 = 0.1;
 /// A lag (the delay of a request's start behind its schedule) is always allowed if its p99 is at
 /// most this value, in ns.
@@ -40,9 +40,9 @@ const READ_WAIT_SHARE_MAX: f64 = 0.5;
 /// (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns. A figure without a value is 0. The
-/// single fields cover only the requests whose time was measured. Reports use `quantiles`, which
-/// can cover all scheduled requests.
+/// The usual figures of a distribution of times, all in ns. A figure without a value is 0. All
+/// fields except `quantiles` cover only the requests whose time was measured. Reports show
+/// `quantiles`, which can cover all scheduled requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -167,13 +167,13 @@ pub struct Summary {
     addresses: Vec<String>,
     /// The figures of the load generator itself.
     pub generator: Generator,
-    /// The CPU used by other processes during the run, and whether this disturbed the run.
+    /// The CPU used by other processes during the run, and whether this CPU use disturbed the run.
     pub interference: Interference,
     /// How the run ended; `None` means that the recording was cut off.
     pub ending: Option<LoadEnd>,
-    /// The contents of failed responses, by kind.
+    /// The kinds of failed responses, each with its first response and its number of requests.
     pub failed_answers: Vec<FailedKind>,
-    /// The figures of each stage, where the load has stages.
+    /// The figures of each stage; empty for a load without stages.
     pub stages: Vec<StageFigures>,
     /// The reasons to doubt the figures of this run.
     pub doubts: Doubts,

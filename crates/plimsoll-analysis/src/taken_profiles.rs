@@ -1,6 +1,6 @@
 //! The results of the profiles that an experiment took.
 //!
-//! Not here: how profile files are read, and how results look.
+//! Not here: how profile files are read, and how reports show the results.
 
 use crate::profile::{ProfileDiff, ProfiledTrial};
 use crate::{Assessment, Doubts};
@@ -9,7 +9,8 @@ use serde::Serialize;
 /// The results of the profiles that an experiment took.
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
-    /// Profiles of a single target, at a low load and at the load under investigation.
+    /// Profiles of a single target, at a low load and at the load under investigation (such as the
+    /// load line).
     SingleTarget(Assessment<Profiles>),
     /// Profiles of both sides of a comparison, A and B.
     BothSides(Assessment<ProveProfiles>),
@@ -50,10 +51,11 @@ pub struct ProfileTotals {
     pub sample_type: String,
     /// Unit of the sums, as pprof writes it.
     pub unit: String,
-    /// The sums at the low load and at the load under investigation; `None` for a missing profile.
+    /// The sums at the low load and at the load under investigation (such as the load line); `None`
+    /// for a missing profile.
     pub sums: [Option<ProfileTotal>; 2],
-    /// Whether the sum is a stock, such as memory in use or goroutines. A stock is not divided by
-    /// the number of requests.
+    /// Whether the sum is a stock (an amount at one moment), such as memory in use or goroutines. A
+    /// stock is not divided by the number of requests.
     pub stock: bool,
 }
 

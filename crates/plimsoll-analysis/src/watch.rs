@@ -1,8 +1,9 @@
-//! Watches a running trial and decides when its verdict can no longer change ([`Watch`]).
+//! Watches a running trial and decides when to end it early, for example when it has certainly
+//! broken the SLO ([`Watch`]).
 //!
-//! [`crate::judge()`] also passes each finished run through a watch, and uses its counts. Because
-//! the judgement uses the watch's counts, a trial that was stopped early can be judged again from
-//! its record alone.
+//! [`crate::judge()`] also passes each finished run through a watch, and uses the watch's counts.
+//! Because the judgement uses the watch's counts, a trial that was stopped early can be judged
+//! again from its record alone.
 //!
 //! Not here: whether the server or the generator caused a failure.
 
@@ -28,7 +29,7 @@ const OVERLOAD_SHARE: f64 = 0.05;
 /// Number of consecutive ticks with a growing backlog after which the server counts as overloaded.
 const OVERLOAD_TICKS: usize = 10;
 /// At the start of a trial, growth of the backlog is ignored for this multiple of the response
-/// time.
+/// time, because requests in flight first rise to their steady level.
 const FILLING_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
 /// requests.
@@ -39,9 +40,9 @@ const DRAINED_RESPONSES_MIN: u64 = 3;
 /// Smallest number of completed requests after which the first load of a search may be stopped.
 const ANSWERS_SHOWN: u64 = 3;
 
-/// Returns the judged part of a plan, as start and end in ns of schedule time. The judged part is
-/// the last stage of the load's curve. The warm-up and earlier stages bring the server into the
-/// state in which it is judged.
+/// Returns the judged window of a plan (the part of the load that the SLO judges), as start and end
+/// in ns of schedule time. The judged window is the last stage of the load's curve. The warm-up and
+/// earlier stages bring the server into the state in which it is judged.
 pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     let stages = &plan.load.shape.curve().stages;
     let before: u64 = stages.iter().rev().skip(1).filter_map(|s| s.duration_ns).sum();
@@ -58,7 +59,7 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 /// The event at which a watch ends a load early.
 #[derive(Debug, Clone, PartialEq)]
 enum EarlyStop {
-    /// The load ends when its verdict is certain.
+    /// The load ends when it has certainly broken the SLO, whatever follows.
     Certain,
     /// The load ends when every response again takes at most this time, in ns.
     Calm(u64),
@@ -185,7 +186,7 @@ pub struct Watch {
     /// The largest number of requests that the trial can schedule in its judged window.
     scheduled_max: u64,
     bounds: Vec<WatchedBound>,
-    /// Ticks of the judged window and after, in order.
+    /// The ticks since the start of the judged window, in order.
     ticks: Vec<TickFigures>,
     /// Number of requests that ended since the start of the judged window.
     ended: u64,
@@ -351,7 +352,8 @@ impl Watch {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bound_violations(at);
             // It is not known how many of the scheduled requests have the name that the bound
-            // applies to. At most, all scheduled requests have the name that the bound applies to.
+            // applies to. The allowance therefore assumes that every scheduled request has the name
+            // that the bound applies to.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -399,7 +401,7 @@ impl Watch {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
 
-    /// Returns the ticks of the judged window and after.
+    /// Returns the ticks since the start of the judged window.
     pub(crate) fn ticks(&self) -> &[TickFigures] {
         &self.ticks
     }
@@ -430,8 +432,8 @@ impl Watch {
             return None;
         }
         let last = &self.ticks[inside - OVERLOAD_TICKS - 1..inside];
-        // A time without responses counts first as a stall and not as overload. The trial continues
-        // until the stall breaks a bound, so that the length of the stall becomes known.
+        // A period without responses counts as a stall, not as overload. The trial continues until
+        // the stall breaks a bound, so that the length of the stall becomes known.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < OVERLOAD_TICKS {
             return None;
         }

@@ -341,7 +341,7 @@ fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
 
 #[test]
 fn disturbances_cause_few_doubts() {
-    // At most this number of 20 searches may have a doubt.
+    // At most `doubted_max` of 20 searches may have a doubt about their load line.
     let check = |noise, doubted_max: usize| {
         let model = Model::all(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
         let searches = (0..20).map(|seed| simulator::search(model.seeded(seed), seed, 60 * SECOND, None));
@@ -555,7 +555,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
     }
 }
 
-/// Creates a random outcome of a trial with this plan.
+/// Creates a random outcome of a trial with the plan of `measure`.
 fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
@@ -611,7 +611,7 @@ fn no_load_exceeds_the_highest_allowed_rate() {
         for max_rate in [50.0, 500.0, 5_000.0] {
             let findings = simulator::search(model, first_seed(), 30 * SECOND, Some(max_rate));
             let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
-            // The first load has a single user and is short, so it is not checked.
+            // The first load has a single user and is short, so its rate is not checked.
             let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));
             let fastest = loads.map(|trial| trial.achieved_rps).fold(0.0, f64::max);
             assert!(fastest <= 1.1 * max_rate, "{fastest}\n{}", tell());

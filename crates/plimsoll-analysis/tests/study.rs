@@ -109,7 +109,7 @@ fn each_rung_has_its_own_load() {
 }
 
 /// Checks that interference does not prolong the climb, the search for the load of the blocks. The
-/// climb ends within its part of the budget, and blocks follow.
+/// climb ends within its part of the budget, and the loads of the comparison (blocks) follow.
 #[test]
 fn interference_does_not_prolong_the_climb() {
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 2000.0)];
@@ -119,9 +119,9 @@ fn interference_does_not_prolong_the_climb() {
     assert_eq!(users_of(&[block]), [4]);
 }
 
-/// Checks that the number of users saturates the larger side of a comparison. A connection pool of
-/// size 2 is compared with a pool of size 20. The users saturate the larger pool, and each load is
-/// long enough for responses of the server with the smaller pool.
+/// Checks that the number of users saturates both sides of a comparison, also the side with more
+/// capacity. A connection pool of size 2 is compared with a pool of size 20. The users saturate the
+/// larger pool, and each load is long enough for responses of the server with the smaller pool.
 #[test]
 fn users_saturate_the_larger_side() {
     // Each request takes 130 ms.
@@ -377,9 +377,9 @@ fn interventions_run_between_two_control_loads() {
     }
 }
 
-/// Checks that the first load of a level counts if all loads of the level were disturbed. Other
-/// processes disturb the machine all the time, so every steady load is repeated. The repeated low
-/// load follows a load above the load line, so the first low load counts.
+/// Checks that the first load of a level counts if other processes disturbed all loads of the
+/// level. Other processes disturb the machine all the time, so every steady load is repeated. The
+/// repeated low load follows a load above the load line, so the first low load counts.
 #[test]
 fn the_first_load_counts_if_all_are_disturbed() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
@@ -454,8 +454,8 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
     }
 }
 
-/// Creates the spec of an overload study of one minute. The load line is given, or a search finds
-/// it.
+/// Creates the spec of an overload study of one minute. If `line_rps` is `None`, a search finds the
+/// load line.
 fn overload_spec(line_rps: Option<f64>) -> OverloadSpec {
     OverloadSpec { search: search_spec(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
 }

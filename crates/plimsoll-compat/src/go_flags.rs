@@ -1,6 +1,6 @@
 //! Parses command-line flags as Go's `flag` package does: one dash or two, `-flag value` or
-//! `-flag=value`, up to the first word that is no flag. Also parses Go's durations. Not here: which
-//! flags a tool has.
+//! `-flag=value`, up to the first word that is no flag. This file also parses Go's durations, such
+//! as `1h2m3.5s`. Not here: which flags a tool has.
 
 /// Parses the flags in `words` and calls `each` with the name and value of each flag. The function
 /// `each` returns whether it knows the flag. A flag in `switches` is boolean, and has a value only

@@ -1,8 +1,8 @@
 //! Encodes requests byte for byte as Go's HTTP client does over HTTP/1.1, for hey and vegeta.
 //! Not here: choosing the header fields.
 
-/// A request to encode. Its texts must not contain control characters; the command-line parsers
-/// ensure this.
+/// A request to encode. The command-line parsers ensure that the texts of a request contain no
+/// control characters.
 pub struct GoRequest<'a> {
     pub method: &'a str,
     pub path: &'a str,

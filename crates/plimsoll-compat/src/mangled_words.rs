@@ -2,7 +2,7 @@
 //!
 //! Not here: the parsers themselves.
 
-/// Returns a random command line that contains the words `of` and odd words that are no flags. The
+/// Returns a random command line: words from the list `of`, and odd words that are no flags. The
 /// same `seed` always gives the same result.
 pub fn random_command_line(seed: u64, of: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

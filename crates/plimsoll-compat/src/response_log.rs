@@ -18,8 +18,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum number of rows in memory, one for each response. This number of rows takes about 200
-/// MB.
+/// The maximum number of rows in memory, one for each response. Five million rows take about 200 MB
+/// of memory.
 const ROWS_MAX: usize = 5_000_000;
 
 /// The request to send, and which data of its responses to record.
@@ -36,7 +36,7 @@ pub struct ResponseLogSpec {
     /// Formats the text that is printed for each response; `None` if nothing is printed.
     pub said: Option<fn(&AuthorAnswer) -> String>,
     /// A function that is called repeatedly with the number of completed requests, to report
-    /// progress; `None` for no reports.
+    /// progress; `None` if no progress is reported.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
     /// The rules for following redirects; `None` if redirects are not followed.
     pub follows: Option<RedirectPolicy>,

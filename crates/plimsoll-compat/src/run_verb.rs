@@ -39,7 +39,7 @@ pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A finished load, whose results can be computed and printed.
 pub trait FinishedLoad {
-    /// Returns the measurements of the load.
+    /// Returns the record of the load with all measurements.
     fn run(&self) -> &Run;
 
     /// Returns whether the load generator was the limit instead of the server.

@@ -2,9 +2,9 @@
 //! head and the content of a response are stored while they arrive, and checked when the response
 //! is complete.
 //!
-//! Responses of routes without checks are not stored. Each exchange (one request with its response)
-//! has a buffer that is reused for later responses. Not here: checks of the status, and the use of
-//! captured values.
+//! If a route has no checks, the content of its responses is not stored. Each exchange (one request
+//! with its response) has a buffer that is reused for later responses. Not here: checks of the
+//! status, and the use of captured values.
 
 use crate::content_coding::{self, ContentBudget, DecodeError, is_coded};
 use crate::json_find;

@@ -34,7 +34,7 @@ pub struct Tick<'a> {
     pub start_ns: u64,
     /// The schedule time at the tick's end, in ns.
     pub end_ns: u64,
-    /// The schedule time 0 on the monotonic clock, ns; 0 while unknown.
+    /// The start of the schedule on the monotonic clock, ns; 0 while the start is unknown.
     pub origin_ns: u64,
     /// The figures of the tick, over all parts.
     pub interval: &'a Interval,

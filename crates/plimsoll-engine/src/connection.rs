@@ -30,8 +30,8 @@ pub struct Readiness {
     /// Whether the peer closed or broke the connection, as in [`Ready::hangup`].
     pub hangup: bool,
     /// Whether a send found the connection broken. Bytes that arrived before the break are still
-    /// read first. A response that arrived before the request was sent completely (such as 413)
-    /// counts.
+    /// read first. A response (such as 413) that arrived before the request was sent completely
+    /// still counts as the request's response.
     pub broken: bool,
 }
 
@@ -59,8 +59,8 @@ impl Readiness {
 pub struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    /// The number of sockets that the slot has had. Events with an earlier generation belong to a
-    /// closed socket and are ignored.
+    /// The number of sockets that the slot has held so far. Events with an earlier generation
+    /// belong to a closed socket and are ignored.
     pub generation: u32,
     /// The protocol state of the connection, with its exchanges.
     pub conn: Conn,

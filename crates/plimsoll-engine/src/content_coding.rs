@@ -207,7 +207,7 @@ mod tests {
             (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
             (&["zstd"], b"", 100, DecodeError::Unknown),
             (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
-            // A kilobyte of this content decodes to a megabyte.
+            // The compressed content has about a kilobyte, and decodes to a megabyte.
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
             (&["br"], BROTLI_SAMPLE, 22, DecodeError::TooLong),
         ] {

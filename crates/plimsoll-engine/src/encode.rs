@@ -16,8 +16,8 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
         keep_alive: plan.carriage.keep_alive,
     };
     let encoded = EncodedRequest::new(&parts)?;
-    // The request is encoded for HTTP/2 only if a connection may use HTTP/2. This saves time,
-    // because a template is encoded again for each request.
+    // The request is encoded for HTTP/2 only if a connection may use HTTP/2. Encoding only for
+    // HTTP/1.1 saves time, because a template is encoded again for each request.
     let ConnectionPlan { http, tls, .. } = &plan.carriage;
     let may_be_h2 = *http == HttpChoice::H2 || (*http == HttpChoice::Auto && tls.is_some());
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })

@@ -49,8 +49,8 @@ pub enum AnswerRetention {
 /// A route encoded for the wire, with the checks of its responses.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// The encoded request of the route. If the route has a template, this is the first filled-in
-    /// request.
+    /// The encoded request of the route. If the route has a template, this field contains the first
+    /// filled-in request.
     pub request: EncodedRequest,
     /// The HTTP statuses that count as success for this route.
     pub ok_status: StatusSet,
@@ -76,8 +76,8 @@ pub(crate) struct RouteForm {
     /// The compiled template; `None`: only cookies and redirects change the request.
     form: Option<RequestForm>,
     request: Request,
-    /// The number of header fields before the `Cookie` field that contains the user's cookies. This
-    /// `Cookie` field is the last header field.
+    /// The number of header fields before the `Cookie` field that contains the user's cookies. The
+    /// `Cookie` field with the user's cookies is the last header field.
     headers: usize,
     /// The memory of the `Cookie` field, kept for reuse while the user has no matching cookies.
     cookie: Option<(String, String)>,
@@ -233,7 +233,7 @@ struct FilledRequest {
     is_filled_in: bool,
     /// The number of redirects that the exchange has followed.
     hops: u8,
-    /// Whether one of the redirects changed the method to GET.
+    /// Whether a redirect that the exchange followed changed the method to GET.
     as_get: bool,
 }
 

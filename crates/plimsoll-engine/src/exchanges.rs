@@ -19,9 +19,9 @@ pub struct Exchange {
     pub user: u64,
     /// The time at which the request was intended to start.
     pub intended_ns: u64,
-    /// The time at which the first byte was sent; 0 before.
+    /// The time at which the first byte of the request was sent; 0 until then.
     pub sent_ns: u64,
-    /// The time at which the first byte of the response arrived; 0 before.
+    /// The time at which the first byte of the response arrived; 0 until then.
     pub first_byte_ns: u64,
     /// The time at which the request times out.
     pub deadline_ns: u64,
@@ -33,7 +33,8 @@ pub struct Exchange {
     pub measured: bool,
     /// The number of times that the request was sent again.
     pub resent: u8,
-    /// The number of messages of this exchange whose responses follow after the current response.
+    /// The number of messages (requests of one batch) of this exchange whose responses follow after
+    /// the current response.
     pub further: u32,
     /// The number of the previous exchange in the lane, which lists the exchanges with equal
     /// timeouts by deadline.
@@ -97,7 +98,8 @@ impl ExchangeQueue {
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     timeout_ns: u64,
-    /// The deadline of the first exchange; `u64::MAX` if the lane is empty.
+    /// The deadline of the first exchange in the lane (list of exchanges); `u64::MAX` if the lane
+    /// is empty.
     first_ns: u64,
     first: u32,
     last: u32,
@@ -136,8 +138,8 @@ impl Exchanges {
     /// Adds an exchange and returns its number. The timeout of the exchange counts from `now_ns`,
     /// which never decreases.
     ///
-    /// This function and the function `end` are always inlined. Each of these two functions runs
-    /// once per request, and a function call with its copies would cost as much as the work.
+    /// `begin` and `end` run once per request and are always inlined, because a call that copies
+    /// the exchange would cost as much as the work.
     #[inline(always)]
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];

@@ -113,8 +113,8 @@ impl FailedAnswers {
         }
     }
 
-    /// Adds a response with a successful status that failed a check. Only the first such response
-    /// for each failed check is kept.
+    /// Adds a response with a successful status that failed a check. For each check, only the first
+    /// response that failed the check is kept.
     #[cold]
     pub fn add_failed_check(
         &mut self,
@@ -142,8 +142,8 @@ impl FailedAnswers {
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
-            // The stored copy belongs to an earlier response of the same exchange. The earlier
-            // response succeeded in the end, so its copy is removed.
+            // The stored copy belongs to an earlier response of this exchange, which succeeded in
+            // the end, so the copy is removed.
             Some(at) if piece.first => {
                 self.kept.swap_remove(at);
                 None

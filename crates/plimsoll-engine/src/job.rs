@@ -26,8 +26,8 @@ pub struct Resources {
 
 /// The job of one worker: its share of the load, and all data that the worker needs for it.
 pub struct Job {
-    /// The index of the worker within this process. The field `number` numbers the workers of all
-    /// machines.
+    /// The index of the worker within this process. The field `number` is the index of the worker
+    /// among the workers of all machines.
     pub index: usize,
     pub number: u32,
     /// The source of this worker's requests.
@@ -43,7 +43,8 @@ pub struct Job {
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
-    /// Whether the open loop ends by its number of requests, before its duration has passed.
+    /// Whether the open loop ends because its maximum number of requests is reached before its
+    /// duration has passed.
     pub ends_by_number: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
@@ -111,7 +112,8 @@ impl Job {
     }
 }
 
-/// Returns whether an open loop ends by its number of requests, before its duration has passed.
+/// Returns whether an open loop ends because its maximum number of requests is reached before its
+/// duration has passed.
 fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
     if load.requests_max.is_none() || schedule.end_ns().is_none() {
         return load.requests_max.is_some();

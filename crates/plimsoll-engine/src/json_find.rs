@@ -1,6 +1,6 @@
 //! Finds the value at a path in JSON bytes without parsing the whole document into memory. Values
-//! outside the path are skipped, and no memory is allocated. Documents are untrusted: in an
-//! incomplete, too deep or invalid document no value is found.
+//! outside the path are skipped, and no memory is allocated. Documents are untrusted: a search that
+//! meets an incomplete, too deep or invalid part of a document finds no value.
 //!
 //! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
@@ -16,8 +16,8 @@ pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
     reader.find(path.steps()).ok().flatten()
 }
 
-/// Appends a JSON value as text to `out`. A string loses its quotation marks and escapes; any other
-/// value is copied. An unpaired surrogate is omitted.
+/// Appends a JSON value as text to `out`. A string is written without quotation marks and with
+/// decoded escapes; any other value is copied. The escape of an unpaired surrogate is omitted.
 pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
@@ -35,7 +35,8 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Decodes an escape sequence in a JSON string. Returns its character and its length in bytes.
+/// Decodes an escape sequence in a JSON string. Returns the decoded character, and the length of
+/// the escape sequence in bytes.
 fn decode_escape_sequence(text: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 4)?;
@@ -82,7 +83,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
     }
 }
 
-/// The error for bytes that are incomplete or invalid JSON.
+/// The error for bytes that are incomplete, too deeply nested or invalid JSON.
 struct NotJson;
 
 struct JsonWalker<'a> {

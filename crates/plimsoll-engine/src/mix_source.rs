@@ -72,8 +72,9 @@ impl WeightTable {
 impl MixSource {
     pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
         let choice = WeightTable::new(&plan.traffic.routes);
-        // The random numbers for routes are independent of those for arrivals.
         let origin = plan.traffic.origin.clone();
+        // The seed is changed, so that the random numbers for routes are independent of the random
+        // numbers for arrivals.
         MixSource { filled, choice, seed: mix(plan.load.seed ^ ROUTE_CHOICE_SEED), users, origin }
     }
 

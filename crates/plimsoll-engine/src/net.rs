@@ -1,6 +1,6 @@
 //! The environment of a worker: a clock, connections, and readiness events. [`real`] implements the
-//! environment with this machine's clock and network. Tests implement it by a simulation, so that
-//! the whole engine runs on simulated time.
+//! environment with this machine's clock and network. Tests implement the environment by a
+//! simulation, so that the whole engine runs on simulated time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ pub enum Wait {
 pub struct Ready {
     /// The token that the worker passed to `connect`, which identifies the connection.
     pub token: u64,
-    /// Whether a read returns bytes, the end of the stream or an error.
+    /// Whether a read returns at once with bytes, the end of the stream or an error.
     pub readable: bool,
     /// Whether the connection accepts bytes. For a new connection, whether the result of the
     /// connect is known.

@@ -13,7 +13,7 @@ use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{EncodedRequest, Piece};
 
-/// A single request outside a load, such as one of the setup.
+/// A single request outside a load, such as a request of the setup.
 #[derive(Debug)]
 pub struct OneOffRequest {
     filled: FilledRoutes,

@@ -230,7 +230,8 @@ impl PreparedLoad {
     ///
     /// `on_tick` is called about every 100 ms, during the load and the grace period. If `on_tick`
     /// returns `Break(reason)`, the run ends within a tick, and unanswered requests count as in
-    /// flight. `on_tick` also gets the ticks after a `Break`, so that a recorder has the whole run.
+    /// flight. `on_tick` also gets the ticks after a `Break`, so that a caller who stores the ticks
+    /// has the whole run.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {

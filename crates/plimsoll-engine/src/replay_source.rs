@@ -1,9 +1,9 @@
 //! A source that sends the requests of a list, such as an access log to replay. Arrival number n
-//! sends entry number n.
+//! sends entry number n of the list.
 //!
-//! An entry takes eight bytes. Distinct paths are stored once, and all requests of a route are
-//! equal except for the path. A request is assembled in a reused buffer when it is sent. So tens of
-//! millions of requests need little more memory than their distinct paths.
+//! A list entry takes eight bytes of memory. Distinct paths are stored once, and all requests of a
+//! route are equal except for the path. A request is assembled in a reused buffer when it is sent.
+//! So tens of millions of requests need little more memory than their distinct paths.
 //!
 //! Not here: the times of the requests, and converting a log to a list
 //! ([`plimsoll_model::request_list`]).
@@ -60,8 +60,8 @@ impl ReplaySource {
     /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // The call fails only if all rows of a table with unique rows are used, and a request list
-        // has no such table.
+        // The call fails only if all rows of a data table with unique rows are used, and a replay
+        // uses no data table.
         let _ = self.users.begin(user);
     }
 

@@ -188,8 +188,8 @@ impl SessionSource {
         }
     }
 
-    /// Fills in the request that `exchange` sends for `user`. Returns whether the request has a
-    /// template.
+    /// Fills in the request that `exchange` sends for `user`. Returns false if the request is
+    /// fixed: no part of it is a template, and the user has no cookies.
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
         let unique = self.users.unique(user);

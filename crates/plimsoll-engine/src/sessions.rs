@@ -54,7 +54,8 @@ pub struct UserSession {
     /// The number of requests that the session has filled in. Requests of routes that never vary
     /// are not counted.
     pub asked: u64,
-    /// The slot of the connection that only this session uses; `None` if it has none.
+    /// The slot of the connection that only this session uses; `None` if the session has no own
+    /// connection.
     pub slot: Option<u32>,
     /// The number of the session among all sessions of the load.
     pub number: u64,
@@ -198,7 +199,8 @@ impl UserSessions {
         SessionStep::Completed
     }
 
-    /// Ends the session of `user`. In an open loop the state of the ended session is removed.
+    /// Ends the session of `user`. If users do not keep cookies and captured values, as in an open
+    /// loop, the state of the ended session is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
         self.under_way -= u64::from(std::mem::take(&mut session.under_way));

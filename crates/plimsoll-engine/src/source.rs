@@ -109,8 +109,8 @@ impl Source {
                 sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
                 Source::Sessions(sessions)
             }
-            // An author belongs to a single worker, so the copy of the source for another worker
-            // has no author.
+            // An author (script) belongs to a single worker, so the copy of the source for another
+            // worker has no author.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
@@ -124,8 +124,8 @@ impl Source {
         }
     }
 
-    /// Returns a source whose requests `author` writes. All figures count the author's requests
-    /// under the first route.
+    /// Returns a source whose requests `author` (a script) writes. All figures count the requests
+    /// of the author (script) under the first route.
     pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
@@ -152,8 +152,8 @@ impl Source {
         &self.routes()[usize::from(number)]
     }
 
-    /// Returns whether a request is available. An author may write the request during this call,
-    /// which takes time.
+    /// Returns whether a request is available. An author (script) may write the request during this
+    /// call, which takes time.
     #[inline]
     pub fn is_request_ready(&mut self) -> bool {
         match self {
@@ -180,13 +180,13 @@ impl Source {
         }
     }
 
-    /// Returns whether an author wants the responses, with head and content.
+    /// Returns whether an author (script) wants the responses, with head and content.
     #[inline]
     pub fn wants_responses(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.hears)
     }
 
-    /// Stores a piece of a response for the author.
+    /// Stores a piece of a response for the author (script).
     #[cold]
     pub fn gather(&mut self, exchange: u32, piece: Piece) {
         if let Source::Authored(_, authored) = self {
@@ -194,7 +194,7 @@ impl Source {
         }
     }
 
-    /// Reports to the author that `exchange` ended without a response.
+    /// Reports to the author (script) that `exchange` ended without a response.
     #[cold]
     pub fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
@@ -202,7 +202,7 @@ impl Source {
         }
     }
 
-    /// Reports the TLS parameters of a newly opened connection to the author.
+    /// Reports the TLS parameters of a newly opened connection to the author (script).
     #[cold]
     pub fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
@@ -212,9 +212,10 @@ impl Source {
         }
     }
 
-    /// Reports a complete response to the author, or lets the author follow the redirect in the
-    /// response. `ends`: whether the response is the exchange's last one, and whether the author
-    /// may follow a redirect. Returns whether the exchange sends another request.
+    /// Reports a complete response to the author (script), or lets the author follow the redirect
+    /// in the response. `ends`: whether the response is the last response of the exchange, and
+    /// whether the author (script) may follow a redirect. Returns whether the exchange sends
+    /// another request.
     #[inline(never)]
     pub fn report_response(
         &mut self,
@@ -332,7 +333,7 @@ impl Source {
     }
 
     /// Returns whether the source has no more requests: every row of a table with unique rows is
-    /// used, or the author has halted.
+    /// used, or the author (script) has stopped.
     pub fn is_used_up(&self) -> bool {
         match self {
             Source::Weighted(weighted) => weighted.users.is_used_up(),
@@ -342,8 +343,8 @@ impl Source {
         }
     }
 
-    /// Returns whether the author has halted. After the author has halted, no user may send another
-    /// request, whatever the schedule says.
+    /// Returns whether the author (script) has stopped. After the author (script) has stopped, no
+    /// user may send another request, whatever the schedule says.
     pub fn is_halted(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }

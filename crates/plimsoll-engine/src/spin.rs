@@ -14,8 +14,8 @@ const PATIENCE_NS: u64 = 2_000_000;
 /// The time before a known deadline at which a sleep ends, ns. A wake-up usually takes less than
 /// this time, so the worker is awake at the deadline.
 const WAKE_EARLY_NS: u64 = 120_000;
-/// The maximum duration of an uninterrupted poll, ns. In a longer poll another thread used the
-/// core.
+/// The maximum duration of an uninterrupted poll, ns. A longer poll shows that another thread used
+/// the core.
 const POLL_NS_MAX: u64 = 20_000;
 /// The length of the window in which stolen time is summed, ns. Stolen time is the time in which
 /// the worker lost its core.
@@ -38,8 +38,8 @@ pub struct Spinner {
 }
 
 impl Spinner {
-    /// Creates the spinner of one worker. `spare_core` is true if there are more cores than
-    /// workers.
+    /// Creates the spinner (the choice between polling and sleeping) of one worker. `spare_core` is
+    /// true if there are more cores than workers.
     pub fn new(mode: Spin, spare_core: bool) -> Spinner {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
         Spinner {

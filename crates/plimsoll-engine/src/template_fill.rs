@@ -15,8 +15,9 @@ use std::sync::Arc;
 /// A constant that is mixed into the seed, so that template values are independent of other random
 /// numbers from the same seed.
 const TEMPLATE_VALUES_SEED: u64 = 0x0056_414c_5545_5321;
-/// The characters from which `text(n)`, `uuid()` and `hex(n)` choose.
+/// The characters from which `text(n)` chooses.
 const LOWERCASE_ALPHANUMERICS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+/// The digits with which `uuid()`, `hex(n)` and escaped characters are written.
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The reason why a request template cannot be compiled, as a sentence.

@@ -83,7 +83,7 @@ impl<N: Net> Worker<N> {
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
             // A worker that sleeps until an arrival or a response notices a stop only after the
-            // sleep. So the load of such a worker ends at the time before the sleep.
+            // sleep. So a stopped load ends at the time before the sleep.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }

@@ -3,8 +3,9 @@
 //! of a coordinator.
 //!
 //! An agent runs one load at a time. A frame is a numbered result message with the measurements of
-//! one tick (100 ms). The last frame of a load, the seal, has the totals of the agent's part. The
-//! agent keeps each sent frame until the coordinator has recorded the frame.
+//! one tick (100 ms). The last frame (result message) of a load, the seal, has the totals of the
+//! agent's part. The agent keeps each sent frame (result message) until the coordinator has
+//! recorded the frame.
 //!
 //! The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest at the
 //! load's time limit. Not here: running loads, and transporting messages (`service`).
@@ -168,7 +169,8 @@ impl Agent {
         }
     }
 
-    /// Handles the result of a calibration. An error is a sentence without the agent's name.
+    /// Handles the result of a calibration. An error is a sentence without the agent's name, which
+    /// the coordinator adds.
     pub fn take_calibration(
         &mut self,
         number: u32,

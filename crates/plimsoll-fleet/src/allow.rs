@@ -51,7 +51,8 @@ impl AllowList {
     fn is_permitted(&self, address: &SocketAddr) -> bool {
         let ip = reached(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
-            // A range ADDRESS/BITS excludes the network address, which is not a valid target.
+            // A range ADDRESS/BITS does not contain its network and broadcast addresses, which are
+            // not valid targets.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
         !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
@@ -63,7 +64,7 @@ impl AllowList {
     }
 
     /// Checks whether the list permits the target addresses of a plan. An error is a sentence
-    /// without the agent's name.
+    /// without the agent's name, which the coordinator adds.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {

@@ -13,7 +13,8 @@ use std::time::Duration;
 pub enum BusEvent {
     /// A message of the agent.
     Message(ToCoordinator),
-    /// The connection to the agent has ended. The reason is a sentence without the agent's name.
+    /// The connection to the agent has ended. The reason is a sentence without the agent's name,
+    /// which the coordinator adds.
     Gone(String),
 }
 

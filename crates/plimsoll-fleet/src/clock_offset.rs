@@ -1,9 +1,9 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
 //! The estimate comes from the ping with the shortest round trip among recent pings. The error of
-//! the estimate is at most half of the shortest round trip. The error is largest if one direction
-//! takes the whole time of the round trip. More pings do not show how the round-trip time divides
-//! between the directions.
+//! the estimate is at most half of the shortest round trip. The error of the estimate is largest if
+//! one direction takes the whole time of the round trip. More pings do not show how the round-trip
+//! time divides between the directions.
 //!
 //! Clocks drift, so the error bound grows with the age of a ping. Not here: when pings are sent,
 //! and how pings are transported.
@@ -64,8 +64,8 @@ impl ClockOffset {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
-    /// Returns the time of the other clock minus the time of our clock, ns; 0 while the offset is
-    /// unknown.
+    /// Returns the time of the other machine's clock minus the time of our clock, ns; 0 while the
+    /// offset is unknown.
     pub fn offset_ns(&self) -> i64 {
         self.best_sample().map_or(0, |(sample, _)| sample.offset_ns)
     }
@@ -102,7 +102,7 @@ mod tests {
             assert!(error_ns <= clock.error_ns_max().expect("asked"), "{ways:?}: {error_ns}");
             assert_eq!(clock.round_trip_ns_min(), ways.iter().map(|(there, back)| there + back).min().expect("ways"));
         }
-        // The other clock is behind ours.
+        // The other machine's clock is behind ours.
         let mut behind = ClockOffset::default();
         behind.add(1_000_000, 200, 1_000_100);
         assert_eq!(behind.to_other_clock(1_000_050), 200);
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn clock_drift_is_tracked() {
         let mut clock = ClockOffset::default();
-        // The other clock is 50 ppm faster than ours, and the first ping has the shortest round
-        // trip.
+        // The other machine's clock is 50 ppm faster than ours, and the first ping has the shortest
+        // round trip.
         let there = |ours_ns: u64| OFFSET_NS + ours_ns + ours_ns / 20_000;
         for second in 0..600u64 {
             let sent_ns = second * 1_000_000_000;

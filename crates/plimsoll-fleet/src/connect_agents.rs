@@ -109,7 +109,7 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
 }
 
 /// Connects to the fleet of a study and waits for its agents. `plans` are the plans of all targets.
-/// `None` if the study has no fleet.
+/// Returns `None` if the study has no fleet.
 pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();

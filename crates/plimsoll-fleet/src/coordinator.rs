@@ -4,8 +4,8 @@
 //! arrived.
 //!
 //! A part is the share of a load that one agent sends. A frame is a numbered result message with
-//! the measurements of one tick (100 ms). The last frame of a part, the seal, has the totals of the
-//! part. Lease messages show agents that the coordinator is alive.
+//! the measurements of one tick (100 ms). The last frame (result message) of an agent's part, the
+//! seal, has the totals of the part. Lease messages show agents that the coordinator is alive.
 //!
 //! Not here: merging intervals (`merge`), waiting for messages (`fleet_load`), and transporting
 //! messages (`bus`).
@@ -54,7 +54,7 @@ pub enum FleetEvent {
     Refused {
         /// The number of the agent.
         agent: usize,
-        /// The reason, as a sentence without the agent's name.
+        /// The reason, as a sentence without the agent's name, which the owner adds.
         reason: String,
     },
     /// The measurements of the next tick (100 ms) of an agent's part of the load. The ticks of an
@@ -79,7 +79,7 @@ pub enum FleetEvent {
     Lost {
         /// The number of the agent.
         agent: usize,
-        /// The reason, as a sentence without the agent's name.
+        /// The reason, as a sentence without the agent's name, which the owner adds.
         why: String,
     },
 }
@@ -260,7 +260,7 @@ impl Coordinator {
     }
 
     /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
-    /// without the agent's name.
+    /// without the agent's name, which the caller adds.
     pub fn calibration_result(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -309,8 +309,8 @@ impl Coordinator {
         self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
     }
 
-    /// Marks an agent as lost. The reason `why` is a sentence without the agent's name. Returns the
-    /// event, or `None` if the agent was lost already.
+    /// Marks an agent as lost. The reason `why` is a sentence without the agent's name, which the
+    /// caller adds. Returns the event, or `None` if the agent was lost already.
     pub fn mark_lost(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {

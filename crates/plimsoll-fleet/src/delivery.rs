@@ -42,8 +42,8 @@ impl<T: Clone> Outbox<T> {
         }
     }
 
-    /// Returns at most `count_max` of the oldest frames that were last sent before `before_ns`.
-    /// Sets the send time of the returned frames to `now_ns`.
+    /// Returns at most `count_max` of the oldest frames that were last sent at `before_ns` or
+    /// earlier. Sets the send time of the returned frames to `now_ns`.
     pub fn overdue_frames(&mut self, now_ns: u64, before_ns: u64, count_max: usize) -> Vec<T> {
         let overdue = self.frames.iter_mut().filter(|(.., sent_ns)| *sent_ns <= before_ns).take(count_max);
         overdue

@@ -1,5 +1,6 @@
 //! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends each load, and
-//! merges the results of the agents. The same loop waits for messages of all transports.
+//! merges the results of the agents. One loop waits for the messages of the agents, whatever
+//! transport carries the messages.
 //!
 //! An agent is a plimsoll process, usually on another machine, that sends one part (share) of each
 //! load.

@@ -7,7 +7,8 @@
 //! body   = 1: a message as JSON
 //!          2: length of head (u32 LE)  a task as JSON  its plan as bytes
 //!          3: epoch (u64 LE)  sequence (u64 LE)  an interval as a frame of a run file
-//!          4: sample (u32 LE)  thousandths of a core (u32 LE; all ones: unknown)
+//!          4: sample request (u32 LE)  CPU use of the server, thousandths of a core (u32 LE; all
+//!             ones: unknown)
 //!             readings as frames of a run file
 //! ```
 //!
@@ -21,8 +22,8 @@ use serde::Serialize;
 /// The first bytes that each peer sends on a connection. The last byte is the version of the
 /// protocol.
 pub const PROTOCOL_GREETING: [u8; 8] = *b"PLIMFLT\x01";
-/// The longest body of a message to a coordinator, bytes (16 MiB). The measurements of a tick (100
-/// ms) with thousands of routes need fewer bytes.
+/// The longest body of a message to a coordinator, bytes (16 MiB). Even the measurements of a tick
+/// (100 ms) with thousands of routes need fewer bytes.
 pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
 /// The longest body of a message to an agent, bytes (512 MiB). The largest message is a plan with
 /// its request bodies.
@@ -41,7 +42,7 @@ pub enum FrameError {
     #[error("the program there is not a plimsoll agent")]
     NoGreeting,
     /// The agent and this plimsoll use different versions of the protocol. The values are the
-    /// agent's version and our version.
+    /// agent's protocol version and this program's protocol version.
     #[error(
         "the agent uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
          plimsoll on both machines"
@@ -146,7 +147,8 @@ impl ToCoordinator {
     }
 }
 
-/// Decodes readings from frames of a run file. `None`: a frame has another type or is damaged.
+/// Decodes readings from frames of a run file. Returns `None` if a frame is damaged or contains
+/// anything other than readings.
 fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     let mut probes = Probes::default();
     while !rest.is_empty() {
@@ -166,8 +168,8 @@ pub trait FleetMessage: Sized {
     /// The longest accepted body of a frame, bytes.
     const BYTES_MAX: usize;
 
-    /// Decodes the message from the kind and body of a complete frame. `None` if the content is
-    /// invalid.
+    /// Decodes the message from the kind and body of a complete frame. Returns `None` if the
+    /// content of the frame is invalid.
     fn read(kind: u8, body: &[u8]) -> Option<Self>;
 }
 
@@ -397,7 +399,7 @@ mod tests {
         ] {
             assert_eq!(read_all::<ToAgent>(&bytes, 3), Err(error));
         }
-        // Complete frames whose content is invalid are refused.
+        // Frames with a correct length and checksum are refused, too, if their content is invalid.
         for (kind, body) in [(9, &b"{}"[..]), (1, b"{\"shoot\":1}"), (2, b"\xff\xff\xff\xff{}"), (3, b"short")] {
             let mut bytes = PROTOCOL_GREETING.to_vec();
             append_frame(&mut bytes, kind, |out| out.extend_from_slice(body));

@@ -1,8 +1,8 @@
 //! Runs one load from many machines, and merges the results as if one machine had run the load.
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
-//! schedule. The coordinator starts all agents at the same time and sums their intervals, the
-//! measurements of 100 ms each. An agent ([`serve_over_stdio`]) runs its stripe (share of the
+//! schedule. The coordinator starts all agents at the same time and sums the agents' intervals (the
+//! measurements of 100 ms each). An agent ([`serve_over_stdio`]) runs its stripe (share of the
 //! schedule) with this program's load engine.
 //!
 //! Coordinator and agent are state machines without I/O ([`coordinator`], [`agent`]). A

@@ -1,6 +1,6 @@
-//! The record of a load, which a bus stores together with the load's intervals, the measurements of
-//! 100 ms each ([`LoadRecord`]). If the coordinator is lost, a run file can be rebuilt from the
-//! record and the intervals. The record contains no secrets of the plan.
+//! The record of a load ([`LoadRecord`]). A bus stores the record together with the load's
+//! intervals (the measurements of 100 ms each). If the coordinator is lost, a run file can be
+//! rebuilt from the record and the intervals. The record contains no secrets of the plan.
 //!
 //! Not here: rebuilding the run file (`fetch`).
 

@@ -2,7 +2,8 @@
 //! a NATS server and agents, and runs until ^C. If the system permits, each agent has its own
 //! network namespace and address.
 //!
-//! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
+//! When the fleet ends, its processes, namespaces and files are removed. Not here: running the
+//! agents' loads (`service`).
 
 use crate::task_key::{random_bytes, to_hex};
 use plimsoll_model::failure::Failure;
@@ -74,8 +75,8 @@ struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// Returns the address of host number `host`. 198.18.0.0/15 is reserved for load tests between
-    /// machines (RFC 2544).
+    /// Returns the address of host number `host`. The address is in 198.18.0.0/15, which is
+    /// reserved for load tests between machines (RFC 2544).
     fn host_address(&self, host: u32) -> String {
         format!("198.18.{}.{host}", self.number)
     }
@@ -89,7 +90,8 @@ impl LocalNetwork {
     }
 }
 
-/// Runs the program `ip` with these arguments. An error is the first line of the program's output.
+/// Runs the program `ip` with these arguments. An error names the command and contains the first
+/// line of the program's standard error.
 fn run_ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| {

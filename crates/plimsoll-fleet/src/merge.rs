@@ -79,12 +79,12 @@ impl Merge {
     }
 
     /// Returns the account of a part's agent (its summary in the run file), so that the caller can
-    /// complete it.
+    /// complete the account.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
 
-    /// Adds the measurements of the next tick (100 ms) of a part. `Break` means that all agents
+    /// Adds the measurements of the next tick (100 ms) of a part. Returns `Break` if all agents
     /// must stop. An error means that the measurements cannot belong to this part, so the caller
     /// must mark the agent as lost.
     pub fn add_tick(
@@ -128,9 +128,9 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// Ends a part with the totals that its agent sent. The error says that the totals differ from
-    /// the sums of the agent's ticks, or why the part ended early. After an error, the caller must
-    /// mark the agent as lost.
+    /// Ends the part (share) of one agent with the totals that the agent sent. The error says that
+    /// the totals differ from the sums of the agent's ticks, or why the part ended early. After an
+    /// error, the caller must mark the agent as lost.
     pub fn seal_part(
         &mut self,
         part: usize,
@@ -243,7 +243,7 @@ impl Merge {
         flow
     }
 
-    /// Whether the agent of a part is still active.
+    /// Whether the agent of a part (share) still runs its load.
     pub fn is_active(&self, part: usize) -> bool {
         matches!(self.parts[part].state, MergedPart::Made)
     }
@@ -285,8 +285,8 @@ impl LoadPart {
     fn into_account(self, is_open: bool) -> AgentAccount {
         let shares = self.workers.values().filter(|sum| sum.1 > 0).map(|sum| sum.0 as f64 / sum.1 as f64);
         let lag_p99_ns = (is_open && self.lag.count() > 0).then(|| self.lag.quantile_ns(0.99));
-        // The share of time in which the busiest worker thread worked is rounded to four digits,
-        // because records keep few digits.
+        // The share of time in which the busiest worker thread worked is rounded to four decimal
+        // places, so that run files store few digits.
         let work_share = (shares.fold(0.0, f64::max) * 1e4).round() / 1e4;
         AgentAccount { lag_p99_ns, work_share, ..self.account }
     }

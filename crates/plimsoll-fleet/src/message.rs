@@ -57,16 +57,16 @@ pub enum ToAgent {
         /// The number of the load.
         epoch: u64,
     },
-    /// Ends the session.
+    /// Ends the session between coordinator and agent.
     Leave,
     /// Asks the agent to measure the capacity of its machine against its own reference server.
     Calibrate(CalibrationTask),
     /// Asks an agent that only measures ("watches") to measure a server on its machine.
     Watch(WatchTask),
-    /// Asks the agent to sample all its probes now.
+    /// Asks the agent to take a sample of all its probes (measurements of the server) now.
     Sample {
-        /// The number of the sample request, which the reply repeats. The numbers increase from
-        /// request to request.
+        /// The number of the sample request, which the reply repeats. Each later request has a
+        /// higher number.
         number: u32,
     },
 }
@@ -74,7 +74,8 @@ pub enum ToAgent {
 /// Identifies the server that an agent must measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTask {
-    /// The server's addresses as the coordinator sees them. The agent uses only the ports.
+    /// The server's addresses as the coordinator sees them. The agent uses only the ports, to find
+    /// the server's process on its own machine.
     pub addresses: Vec<SocketAddr>,
     /// The id of the server's process, if the user names one.
     pub pid: Option<u32>,
@@ -151,7 +152,7 @@ pub struct TaskSignature {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToCoordinator {
-    /// Introduces the agent.
+    /// The first message of an agent, which introduces the agent to the coordinator.
     Hello(Hello),
     /// Replies to a ping with the time of the agent's clock.
     Pong {
@@ -217,7 +218,8 @@ pub enum ToCoordinator {
     /// The probe readings since the agent's last message with readings.
     #[serde(skip)]
     Readings {
-        /// The number of the last requested sample among the readings; 0 if there is none.
+        /// The number of the last requested sample among the readings; 0 if there is no such
+        /// sample.
         sample: u32,
         /// The server's recent CPU use, thousandths of a core. `None` if unknown.
         live_milli: Option<u32>,

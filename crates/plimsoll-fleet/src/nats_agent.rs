@@ -34,14 +34,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const PRESENCE_INTERVAL: Duration = Duration::from_secs(2);
 /// The time for which a new agent waits for messages of another agent with the same name.
 const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
-/// The largest number of intervals that are being sent to the bus at once.
+/// The largest number of intervals (measurements of 100 ms each) that are being sent to the bus at
+/// once.
 const IN_FLIGHT_MAX: usize = 16;
-/// The time after which an agent sends an interval again if the bus has not acknowledged it.
+/// The time after which an agent sends measurements (an interval) again if the bus has not
+/// acknowledged the measurements.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-/// The time after which an agent sends an interval again if no coordinator has recorded it.
+/// The time after which an agent sends measurements (an interval) again if no coordinator has
+/// recorded the measurements.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time after which an agent drops an interval that the bus never acknowledged (24 h). The
-/// agent's storage on disk (spool) also drops intervals after 24 h.
+/// The time after which an agent drops measurements (an interval) that the bus never acknowledged
+/// (24 h). The agent's storage on disk (spool) also drops intervals after 24 h.
 const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
@@ -56,7 +59,7 @@ pub struct JoinTerms {
     /// The public key with which the agent verifies tasks. With `None`, the agent accepts tasks of
     /// any coordinator.
     pub verifier: Option<TaskVerifier>,
-    /// The folder for the agent's stored intervals.
+    /// The folder in which the agent stores its intervals (measurements of 100 ms each).
     pub spool: PathBuf,
     /// The longest time to wait for a bus that does not respond.
     pub wait: Duration,
@@ -280,8 +283,8 @@ impl JoinWorker {
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
-                        // The command `fleet fetch` sends a commit message for an earlier run after
-                        // writing the run file.
+                        // After writing the run file of an earlier run, the command `fleet fetch`
+                        // confirms the recorded frames with a `Commit` message.
                         let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
                         if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
                             && is_run(&of)
@@ -299,8 +302,8 @@ impl JoinWorker {
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
                         // An invalid message means that the coordinator has another protocol
-                        // version. The session with this coordinator ends, because no valid message
-                        // arrives.
+                        // version. The session with such a coordinator ends after the agent's lease
+                        // (10 s), because no valid message arrives.
                         Some(Err(_)) => {}
                     }
                 }
@@ -336,15 +339,16 @@ impl JoinWorker {
     }
 }
 
-/// The state of the publication of one interval.
+/// Whether one interval (the measurements of 100 ms) waits for the bus, or the bus has acknowledged
+/// the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Publication {
     Waiting,
     Acknowledged(Instant),
 }
 
-/// Publishes stored intervals on the bus. An interval is published again if the bus does not
-/// acknowledge it, or if no coordinator records it.
+/// Publishes the stored intervals (measurements of 100 ms each) on the bus. An interval is
+/// published again if the bus does not acknowledge it, or if no coordinator records it.
 async fn publish_stored(
     client: Client,
     name: String,

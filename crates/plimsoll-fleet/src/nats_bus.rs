@@ -1,7 +1,7 @@
-//! Connects a coordinator to its agents over NATS ([`NatsBus`]): chooses and claims agents, and
-//! sends and receives messages. The coordinator receives intervals (the measurements of 100 ms
-//! each) directly like all messages, and the bus also stores the intervals. After an outage, the
-//! coordinator reads missed intervals from the bus's storage.
+//! Connects a coordinator to its agents over NATS ([`NatsBus`]): chooses agents, reserves (claims)
+//! them for a run, and sends and receives messages. The coordinator receives intervals (the
+//! measurements of 100 ms each) directly like all messages, and the bus also stores the intervals.
+//! After an outage, the coordinator reads missed intervals from the bus's storage.
 //!
 //! Not here: the agents' side of the bus (`nats_agent`), and run files from the bus's storage
 //! (`fetch`).
@@ -34,9 +34,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// The wait for the wanted agents if the user sets no waiting time.
+/// How long a coordinator waits for the wanted agents to join the bus, unless the user sets another
+/// time.
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
-/// The interval between repeated requests to agents: requests for presence, and claims.
+/// The interval at which a coordinator repeats its requests to agents: requests to announce their
+/// presence, and claims.
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
 /// The time to wait after the wanted agents have been found. During the wait, the coordinator can
 /// detect two agents with the same name, and agents that become free.
@@ -48,9 +50,9 @@ const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 const ECHO_EVERY: Duration = Duration::from_millis(200);
 /// The time without an echo message after which the bus counts as down, ns (1.2 s).
 const ECHO_NS_MAX: u64 = 1_200_000_000;
-/// The length of an outage after which all agents count as lost, ns (60 s).
+/// The length of an outage of the bus after which all agents count as lost, ns (60 s).
 const DOWN_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait for a flush of the connection.
+/// The longest wait until the connection has sent all buffered messages.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for the deletion of stored frames (result messages).
 const PURGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,10 +89,10 @@ pub struct NatsBus {
 }
 
 impl NatsBus {
-    /// Waits for the wanted agents and claims them for a new run. Also returns the names of the
-    /// agents in the order of their numbers.
+    /// Waits for the wanted agents and claims them for a new run. Also returns the agents' names,
+    /// ordered by agent number (the index that messages use).
     ///
-    /// Without `wait`, a bus that does not respond is an error at once.
+    /// If `wait` is `None`, a bus that does not respond causes an error at once.
     pub fn open(
         access: &BusAccess,
         choice: &AgentChoice,
@@ -190,7 +192,7 @@ struct BusWorker {
     echo_ns: Arc<AtomicU64>,
 }
 
-/// An open connection with claimed agents.
+/// An open connection to the bus, and the agents that are reserved (claimed) for this run.
 struct OpenBus {
     client: Client,
     stream: Stream,
@@ -237,8 +239,8 @@ impl BusWorker {
         let claimed = self.claim_agents(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // The claim of one agent failed, so the agents that are already claimed become free
-            // again.
+            // One agent could not be claimed for this run, so the agents that are already claimed
+            // are set free again.
             for name in &names {
                 self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
             }
@@ -270,8 +272,8 @@ impl BusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE_WAIT);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // A refusal of the agents is final only if it persists for `SETTLE_WAIT`, because
-                // an agent of another coordinator may become free soon.
+                // An error is returned only if its cause persists for `SETTLE_WAIT`, because an
+                // agent of another coordinator may become free soon.
                 RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
@@ -288,7 +290,7 @@ impl BusWorker {
         }
     }
 
-    /// Claims agents for this run, and waits until each confirms.
+    /// Claims (reserves) agents for this run, and waits until each agent confirms.
     async fn claim_agents(
         &self,
         client: &Client,
@@ -355,8 +357,8 @@ impl BusWorker {
             let is_connected = client.connection_state() == async_nats::connection::State::Connected;
             tokio::select! {
                 order = queue.recv() => match order {
-                    // Without a connection a message is dropped, because the coordinator repeats it
-                    // or replaces it by a newer one.
+                    // Without a connection a message is dropped, because the coordinator repeats
+                    // the message or sends a newer message.
                     Some(BusOrder::Send(agent, message)) if is_connected => {
                         number += 1;
                         self.publish(&client, &names[agent], number, &message).await;
@@ -443,8 +445,8 @@ async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(St
     Some((agent_in_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 
-/// Stores the pieces of a message in the stream, and tries again for each piece that the bus does
-/// not acknowledge.
+/// Stores the pieces of a message in the bus's storage, and tries again for each piece that the bus
+/// does not acknowledge.
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     let context = jetstream_context(&client);
     for piece in pieces {

@@ -26,10 +26,11 @@ const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Size limits for the stream, bytes (1 GiB, 64 MiB). The stream gets the first limit that the
 /// server accepts.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
-/// Fill level of the stream in percent above which no new run starts.
+/// Fill level, in percent, of the stream that stores intervals; above this level no new run starts.
 const STREAM_FULL_PERCENT: u64 = 90;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time after which a published interval without an acknowledgement is sent again.
+/// The time after which measurements (an interval) are published again if the bus has not
+/// acknowledged them.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(500);
 const BUS_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between pings to the server.
@@ -169,7 +170,8 @@ fn connect_options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Fail
     Ok(options.nkey(seed.to_owned()))
 }
 
-/// Returns the failure for a connection that could not be made, with a way to correct it.
+/// Returns the failure for a connection that could not be made, with advice how to correct the
+/// problem.
 fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
     let url = &access.address.url;
     let creds = access.creds.as_deref();
@@ -224,7 +226,8 @@ pub fn jetstream_context(client: &Client) -> Context {
     context
 }
 
-/// Returns the stream that stores intervals. A missing stream is created.
+/// Returns the stream of the bus that stores intervals (measurements of 100 ms each). If the stream
+/// does not exist, the function creates it.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
     // `BUS_REQUEST_TIMEOUT` limits requests about the stream, not acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());

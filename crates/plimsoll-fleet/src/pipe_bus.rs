@@ -2,7 +2,8 @@
 //! standard input and output of one process, usually `ssh`. The last lines of the process's
 //! standard error explain why the process ended.
 //!
-//! Not here: the processes, and the meaning of their last lines (`ssh_login`).
+//! Not here: the commands of the processes, and the meaning of the last lines of standard error
+//! (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
 use crate::frame::PROTOCOL_GREETING;
@@ -18,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time that a process has to exit by itself before it is killed.
+/// The time that an agent's process has to exit by itself before plimsoll kills the process.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of bytes at the end of a process's standard error that are kept to explain its exit.
@@ -49,7 +50,8 @@ pub struct PipeBus {
 
 struct PipeEnd {
     child: Child,
-    /// Queue of bytes to write. Closing the queue closes the standard input of the process.
+    /// The queue of bytes to write to the standard input of the process. Closing the queue closes
+    /// the standard input.
     outgoing: Option<Sender<Vec<u8>>>,
 }
 

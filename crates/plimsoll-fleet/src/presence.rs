@@ -1,6 +1,6 @@
-//! The messages by which agents and coordinators find each other on a bus. The module has the
-//! subjects, the presence message of an agent ([`Presence`]), and the message with which a
-//! coordinator claims an agent ([`Claim`]).
+//! The messages by which agents and coordinators find each other on a bus. The module has the NATS
+//! subjects (message topics), the presence message of an agent ([`Presence`]), and the message with
+//! which a coordinator claims an agent ([`Claim`]).
 //!
 //! ```text
 //! pl.who              coordinator to all    asks all agents for a presence
@@ -36,7 +36,7 @@ pub fn presence_subject(agent: &str) -> String {
     format!("pl.here.{agent}")
 }
 
-/// Returns the subject on which coordinators claim an agent.
+/// Returns the subject on which coordinators claim (reserve) an agent.
 pub fn claim_subject(agent: &str) -> String {
     format!("pl.claim.{agent}")
 }
@@ -74,7 +74,8 @@ pub fn agent_in_subject(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
-/// Returns the name of the run in a subject. The result is meaningless for subjects without a run.
+/// Returns the name of the run in a subject. If the subject names no run, the result has no
+/// meaning.
 pub fn run_of(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
@@ -148,7 +149,7 @@ impl Presence {
     }
 }
 
-/// A message with which a coordinator claims an agent for a run.
+/// A message with which a coordinator claims (reserves) an agent for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The start id of the claimed agent.

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// the load continues without the sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
-/// A source of readings from another machine.
+/// A source of readings (measurements) of a server on another machine.
 pub struct RemoteReadings {
     /// The readings of this machine, which generates the load.
     generator: Watcher,
@@ -39,7 +39,8 @@ struct LinkShared {
 
 #[derive(Default)]
 struct LinkState {
-    /// The readings since the last `take`, with times of this machine's monotonic clock.
+    /// The readings that have arrived since the last call of `take`, with times of this machine's
+    /// monotonic clock.
     seen: Probes,
     /// The kind and the unit of each time series received so far, by the name of the series.
     known: BTreeMap<String, (SeriesKind, String)>,
@@ -89,8 +90,8 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Returns the remote readings since the last call. If the agent is lost, the result contains a
-    /// gap with the reason.
+    /// Returns the readings (measurements) that have arrived since the last call. If the agent is
+    /// lost, the result contains a gap with the reason.
     fn take(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
         let mut probes = std::mem::take(&mut state.seen);
@@ -107,8 +108,8 @@ impl LinkShared {
 }
 
 impl RemoteReadings {
-    /// Receives the readings of an agent in a thread. `generator` provides the readings of this
-    /// machine, which generates the load.
+    /// Starts a thread that receives the readings of an agent. `generator` provides the readings of
+    /// this machine, which generates the load.
     pub fn start_receiving<B: Bus + Send + 'static>(
         link: WatchLink<B>,
         host: &str,

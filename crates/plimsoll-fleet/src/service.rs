@@ -33,7 +33,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest wait for a load to end when the session with its coordinator has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An event for the session of an agent.
+/// An event that an agent's session with a coordinator must handle.
 pub enum ServiceEvent {
     /// A coordinator claims the agent; the value is the name of its run.
     Claimed(String),
@@ -68,7 +68,8 @@ pub trait AgentTransport {
 pub struct Permissions {
     /// The addresses to which the agent may send load.
     pub allow: AllowList,
-    /// The public key with which the agent verifies tasks. `None` accepts tasks of any coordinator.
+    /// The public key with which the agent verifies tasks. If the value is `None`, the agent
+    /// accepts tasks of any coordinator.
     pub verifier: Option<TaskVerifier>,
 }
 
@@ -284,8 +285,8 @@ impl Drop for PanicReporter {
     }
 }
 
-/// Prepares and runs a task. An error says why the task cannot be prepared, as a sentence without
-/// the agent's name.
+/// Prepares and runs a task (the agent's part of a load). An error says why the task cannot be
+/// prepared, as a sentence without the agent's name.
 fn carry_out(
     run: &str,
     task: &PartTask,

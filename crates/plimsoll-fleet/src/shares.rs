@@ -9,8 +9,8 @@ use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
 /// The largest accepted relative error (0 to 1) of an agent's share that is due to rounding weights
-/// to small whole numbers. Two calibrations of the same machine differ by more than this error of
-/// 0.05.
+/// to small whole numbers. A smaller error has no benefit, because two calibrations of the same
+/// machine differ by more than 0.05.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
 /// The weights of agents as the user writes them.
@@ -18,7 +18,7 @@ const SHARE_ERROR_MAX: f64 = 0.05;
 pub enum Weights {
     /// One weight for each agent, in the order of the agents.
     Ordered(Vec<u32>),
-    /// Weights with the names of their agents.
+    /// Weights, each with the name of its agent.
     Named(Vec<(String, u32)>),
 }
 
@@ -91,8 +91,8 @@ pub fn agent_weights_from_calibrations(agents: &[AgentCalibration]) -> Vec<u32> 
 }
 
 /// Computes a weight for each agent from the stored calibrations `known`, and returns a note for
-/// the user. The weights are empty if all shares are equal. The note says why existing calibrations
-/// are not used.
+/// the user. The weights are empty if all shares are equal. The note says why plimsoll does not use
+/// existing calibrations.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {

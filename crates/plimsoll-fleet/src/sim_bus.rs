@@ -40,7 +40,7 @@ struct MessageInTransit {
 pub struct SimBus {
     pub now_ns: u64,
     pub message_faults: MessageFaults,
-    /// The time at which the simulated user interrupts, ns.
+    /// The time at which the simulated user interrupts the run, ns.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,

@@ -42,7 +42,7 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
     ControlFlow::Continue(())
 }
 
-/// Runs one load of a fleet. The load starts 3 s after all agents are ready.
+/// Runs one load of a fleet. The load starts 3 s after all agents have opened their connections.
 fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, may_continue: bool) -> Run {
     fleet.connect(plan, may_continue, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + 3 * SECOND;
@@ -175,7 +175,8 @@ fn a_full_disk_loses_the_agent_but_keeps_its_results() {
             "seed {seed}"
         );
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
-        // All ticks of the agent and its seal (the totals) have arrived.
+        // The measurements of all ticks (100 ms each) of the agent have arrived, and also the seal
+        // (the totals).
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
         assert!(
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
@@ -221,8 +222,8 @@ fn requests_of_a_lost_agent_count_as_unsent() {
         let why = lost.loss_reason.as_deref().unwrap_or_default();
         assert_eq!(why, if tells { "its ssh ended" } else { "the agent sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // Results of the agent count if they arrived before the agent was killed. Results that were
-        // in transit when the agent was killed are lost.
+        // Results of the lost agent count if the results arrived before the agent was killed.
+        // Results that were in transit when the agent was killed are lost.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -324,7 +325,7 @@ fn a_bus_delays_messages() {
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
 }
 
-/// Checks that every ledger (request outcomes) closes when agents are killed and disconnected at
+/// Checks that every scheduled request has an outcome when agents are killed and disconnected at
 /// random times, with reliable and unreliable messages. Delivered results must count exactly once.
 /// If no agent is lost, the result must equal the result of one process. No load may outlive its
 /// lease, which ends 10 s after the last message of the coordinator.

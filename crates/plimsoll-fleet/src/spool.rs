@@ -1,11 +1,11 @@
 //! Stores an agent's intervals on its own disk until a coordinator has recorded them ([`Spool`]).
-//! Each run has one file. A separate thread writes and synchronises the files, so the load never
-//! waits for a disk.
+//! All intervals of a run are in one file. A separate thread writes and synchronises the files, so
+//! the load never waits for a disk.
 //!
 //! ```text
 //! file  = magic (8 bytes: "PLIMSPL", version 1) entry*
 //! entry = length of message (u32 LE)  epoch (u64 LE)  sequence (u64 LE)  message
-//!         CRC-32 of all before it in the entry (u32 LE)
+//!         CRC-32 of the preceding bytes of the entry (u32 LE)
 //! ```
 //!
 //! A spool file is truncated when a coordinator has recorded all its entries, and removed at the
@@ -47,7 +47,7 @@ pub struct SpoolEntry {
     pub message: Vec<u8>,
 }
 
-/// An order to the writing thread.
+/// An order to the thread that writes the spool files.
 enum SpoolOrder {
     Append(SpoolEntry),
     /// All entries of the run up to this key (load number, sequence number) are recorded in a run
@@ -57,7 +57,7 @@ enum SpoolOrder {
     Close(String),
 }
 
-/// The callbacks of the writing thread.
+/// The callbacks of the thread that writes the spool files.
 pub struct SpoolOutlet {
     /// Called with each entry when the entry is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
@@ -66,7 +66,7 @@ pub struct SpoolOutlet {
     pub failed: Box<dyn FnMut(String) + Send>,
 }
 
-/// A handle to the writing thread of a spool.
+/// A handle to the thread that writes an agent's intervals to disk.
 #[derive(Clone)]
 pub struct Spool {
     orders: Sender<SpoolOrder>,
@@ -121,7 +121,8 @@ impl Spool {
     }
 }
 
-/// Locks a folder. `None` if another process has the lock.
+/// Locks the folder of a spool, so that no other agent uses the folder. `None` if another process
+/// has the lock.
 fn lock_folder(folder: &Path) -> io::Result<Option<File>> {
     let file = output_file::create(&folder.join(LOCK_NAME))?;
     match file.try_lock() {
@@ -245,7 +246,7 @@ impl SpoolFile {
     }
 }
 
-/// The state of the writing thread.
+/// The state of the thread that writes the spool files.
 struct SpoolWriter {
     folder: PathBuf,
     files: BTreeMap<String, SpoolFile>,
@@ -305,7 +306,8 @@ impl SpoolWriter {
         Ok(())
     }
 
-    /// Appends an entry to the file of its run. Returns whether the file has grown.
+    /// Appends an entry to the file of its run. Returns false if the file already contains the
+    /// entry.
     fn append_if_new(&mut self, entry: &SpoolEntry) -> io::Result<bool> {
         if !self.files.contains_key(&entry.run) {
             self.files.insert(entry.run.clone(), SpoolFile::create(&self.folder, &entry.run)?);

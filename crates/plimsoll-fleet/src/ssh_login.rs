@@ -3,9 +3,9 @@
 //! --stdio`, and the pipe of `ssh` transports the messages. Nothing stays on the remote machine,
 //! because the agent ends when the pipe closes.
 //!
-//! `ssh` runs in batch mode, because nobody may be present to answer a question. The shell command
-//! in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not here: the
-//! messages over the pipe, and the choice of machines (`ssh`, `watching`).
+//! `ssh` runs in batch mode, because perhaps nobody is present to answer a question. The shell
+//! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not
+//! here: the messages over the pipe, and the choice of machines (`ssh`, `watching`).
 
 use crate::pipe_bus::{ExitFormatter, PipeCommand};
 use crate::place::SshHost;
@@ -16,7 +16,8 @@ use std::process::Command;
 
 /// The environment variable with a shell command that replaces `ssh`.
 const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
-/// Options for `ssh`: it asks no questions, and notices within seconds that the connection is lost.
+/// Options with which `ssh` asks no questions, and notices within seconds that the connection is
+/// lost.
 const SSH_OPTIONS: [&str; 8] = [
     "-oBatchMode=yes",
     "-oConnectTimeout=10",
@@ -55,8 +56,8 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
 /// the agent ends.
 fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
-        // The version is printed first, so that the error message for an old plimsoll can name the
-        // version.
+        // The remote machine prints its version first, so that the error message for an old
+        // plimsoll can name the version.
         None => format!("plimsoll --version >&2 && exec plimsoll agent --stdio {words}"),
         Some(bytes) => format!(
             "umask 077; f=$(mktemp) && trap 'rm -f \"$f\"' EXIT HUP INT TERM && head -c {bytes} >\"$f\" && chmod 700 \"$f\" && \

@@ -17,13 +17,13 @@ pub enum StdioEvent {
     Closed(Option<String>),
 }
 
-/// The connection to the coordinator.
+/// An agent's connection to its coordinator.
 pub struct StdioLink {
     outgoing: Sender<Vec<u8>>,
 }
 
 impl StdioLink {
-    /// Sends the greeting, and passes received messages to `events`.
+    /// Sends the greeting (protocol version), and passes received messages to `events`.
     pub fn start<E: From<StdioEvent> + Send + 'static>(events: Sender<E>) -> StdioLink {
         std::thread::spawn(move || forward_messages(&events));
         let (outgoing, queue) = channel::<Vec<u8>>();

@@ -24,8 +24,8 @@ pub enum WatchAgentAction {
 #[derive(Debug)]
 pub struct WatchAgent {
     hello: Hello,
-    /// The current task, and the reply to the task. The agent keeps the reply to send it again if
-    /// it was lost.
+    /// The current task, and the reply to the task. The agent keeps the reply, so that the agent
+    /// can repeat a lost reply.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
     heard_ns: u64,
     beat_ns: Option<u64>,

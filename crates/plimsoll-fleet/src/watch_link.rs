@@ -40,7 +40,7 @@ pub struct ReadingBatch {
     pub probes: Probes,
 }
 
-/// The connection to the agent.
+/// A coordinator's connection to an agent that measures a server.
 pub struct WatchLink<B: Bus> {
     bus: B,
     coordinator: Coordinator,
@@ -48,7 +48,7 @@ pub struct WatchLink<B: Bus> {
 
 impl<B: Bus> WatchLink<B> {
     /// Waits until the agent on the bus is present and its clock offset is known. Every error of a
-    /// link is a sentence without the agent's name, which the caller adds.
+    /// `WatchLink` is a sentence without the agent's name; the caller adds the name.
     pub fn wait_for_agent(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
@@ -94,7 +94,7 @@ impl<B: Bus> WatchLink<B> {
     }
 
     /// Returns the readings that have arrived, or that arrive within `patience`. An error says why
-    /// no more readings come; all earlier readings are returned first.
+    /// no more readings come. Readings that arrived before the error are returned first.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.exchange_messages(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });

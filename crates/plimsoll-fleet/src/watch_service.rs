@@ -16,7 +16,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The interval at which readings are sent, ns. A tick of a load has the same length.
+/// The interval at which the agent sends readings, ns: as long as a tick (100 ms) of a load.
 const TICK_NS: u64 = 100_000_000;
 
 /// Serves a coordinator over standard input and output until the coordinator is gone. An error
@@ -60,8 +60,8 @@ pub fn serve_watch() -> Result<(), Failure> {
     }
 }
 
-/// Sends the readings since the last call. If `sample` is set, a sample with this number is taken
-/// now and included.
+/// Sends the readings (measurements) that the probes took since the last call. If `sample` is set,
+/// a sample with this number is taken now and included.
 fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordinator)) {
     if sample.is_some() {
         watcher.sample_now();

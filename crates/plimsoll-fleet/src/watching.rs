@@ -20,7 +20,7 @@ use plimsoll_study::base::Base;
 /// The option that copies this program to the server's machine.
 const COPY_FLAG: &str = "--watch-copy";
 
-/// Parses the location of a server that `--watch` names. The location must be exactly one machine.
+/// Parses the location of a server that `--watch` names. The text must name exactly one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
         return Err(format!(

@@ -1,5 +1,5 @@
-//! Tests of coordinators and agents on a real `nats-server`, with loads on a real server. The
-//! completed requests of agents count exactly once, even if the bus or the coordinator fails.
+//! Tests of coordinators and agents on a real `nats-server`, with loads on a real server. Each
+//! completed request of an agent counts exactly once, even if the bus or the coordinator fails.
 //!
 //! In this file, coordinators and agents are threads of one process. In the tests of
 //! `plimsoll/tests/e2e/fleet_nats.rs`, coordinators and agents are separate processes.
@@ -36,7 +36,7 @@ fn create_test_folder(name: &str) -> PathBuf {
     path
 }
 
-/// A `nats-server` on a free port, which is killed when dropped.
+/// A `nats-server` process on a free port. The process is killed when the value is dropped.
 struct Nats {
     child: Child,
     folder: PathBuf,
@@ -188,7 +188,7 @@ fn run(fleet: &mut FleetLoad<NatsBus>, plan: &Plan) -> Run {
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Returns the files with intervals in a spool folder.
+/// Returns the files of a spool folder that contain an agent's stored intervals.
 fn spool_files(spool: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(spool).expect("a folder").flatten().map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
@@ -228,8 +228,8 @@ fn three_agents_of_a_bus_make_one_load() {
     }
     drop(fleet);
     wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
-    // After their coordinator has ended, the agents are free again. A second agent with a name that
-    // is in use is refused.
+    // After their coordinator has ended, the agents are free again. A second agent is refused if
+    // another agent already uses its name.
     drop(nats.claim_agents("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
     let second = JoinTerms {
         access: nats.bus_access(),

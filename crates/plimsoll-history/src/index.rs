@@ -1,11 +1,12 @@
-//! The index of a store ([`Index`]): an SQLite file next to the run files, with a list entry for
-//! each run. A damaged index is created again. If the file cannot be written, the index is in
-//! memory, so that a read-only or full store remains readable. If another program's database has
-//! the file name of the index, the index is in memory, and the database is left unchanged.
+//! The index of a store ([`Index`]): an SQLite file next to the run files, with a row for each run:
+//! the facts that a list of runs shows. A damaged index is created again. If the file cannot be
+//! written, the index is in memory, so that a read-only or full store remains readable. If another
+//! program's database has the file name of the index, the index is in memory, and the database is
+//! left unchanged.
 //!
-//! Several processes may write one index. Each process waits for the lock on the index. All
-//! processes write equal rows, because they read the rows from the same run files. Not here: the
-//! rows of the index (`rows`).
+//! Several processes may write one index. Each process waits for the lock on the index before it
+//! writes. All processes write equal rows, because they read the rows from the same run files. Not
+//! here: the rows of the index (`rows`).
 
 use crate::rows;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -35,7 +36,8 @@ impl Index {
         // resolved first.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(INDEX_FILE_NAME);
-        // A file with several hard links may belong to a copy of the store, so it is not written.
+        // A file with several hard links may also belong to a copy of the store, so the file is
+        // replaced, never written.
         if database_files(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
             return Index::recreate_index(path);
         }
@@ -53,8 +55,8 @@ impl Index {
         Ok(Index { connection, path: None })
     }
 
-    /// Deletes a damaged index and creates an empty index. The new index is in memory if no file
-    /// can be created.
+    /// Deletes a damaged index and creates an empty index. If the file cannot be created, the new
+    /// index is in memory.
     fn recreate_index(path: PathBuf) -> Result<Index, Error> {
         for beside in database_files(&path) {
             // Errors of removing a file are ignored, because a missing file needs no removal. A
@@ -101,7 +103,8 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(LOCK_WAIT_MAX)?;
-    // The index can be created again, so it need not survive a loss of power.
+    // The index can be created again from the run files, so the index need not survive a loss of
+    // power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if rows::is_foreign(&connection)? {
@@ -119,7 +122,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
 }
 
 /// Returns whether an error means that the content of the index is damaged. Errors about the path
-/// or the permissions of the index file are no damage.
+/// or the permissions of the index file do not count as damage.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::SqliteFailure(failure, _) => matches!(

@@ -1,7 +1,7 @@
-//! Lists the run files in a folder ([`Store`]), reads the list entry of each run, and finds the run
-//! that a name means. The run files are the source of truth. The index next to the run files is
-//! derived from their heads and ends. A missing or damaged index is created again, and run files
-//! can be read without the index.
+//! Lists the run files in a folder ([`Store`]), reads the facts that a list of runs shows, and
+//! finds the run that a name means. The run files are the source of truth. The index, a file next
+//! to the run files, is derived from the heads and ends of the run files. A missing or damaged
+//! index is created again, and run files can be read without the index.
 //!
 //! This crate must not depend on the comparison of runs or the detection of changes
 //! (`plimsoll-analysis`), on presentation, or on the code that makes runs.

@@ -19,7 +19,7 @@ const TAGS_MAX: usize = 50;
 /// The maximum number of characters in the key, and in the value, of a tag `key=value`.
 const TAG_CHARS_MAX: usize = 200;
 
-/// The marks that a user gave a finished run.
+/// The marks that a user gave a finished run: tags and a pin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunMarks {
     /// Whether the run is pinned: `clean` never removes a pinned run.
@@ -36,7 +36,8 @@ impl RunMarks {
         run_file.with_extension(MARKS_SUFFIX.trim_start_matches('.'))
     }
 
-    /// Reads the marks of a run file. A missing or unreadable marks file gives no marks.
+    /// Reads the marks (tags and pin) of a run file. If the marks file is missing or unreadable,
+    /// the run has no marks.
     pub fn read(run_file: &Path) -> RunMarks {
         let path = RunMarks::path(run_file);
         let is_small = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
@@ -67,7 +68,8 @@ impl RunMarks {
         self
     }
 
-    /// Writes the marks to the file next to a run file. Empty marks remove that file.
+    /// Writes the marks (tags and pin) to the marks file next to a run file. If the marks are
+    /// empty, the marks file is removed.
     pub fn write(&self, run_file: &Path) -> Result<(), Failure> {
         let path = RunMarks::path(run_file);
         let done = match *self == RunMarks::default() {
@@ -87,7 +89,8 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a run from a folder with its page, profiles, logs and marks. The run file is removed
-/// last. Returns an error for a pinned run and removes nothing.
+/// last, so that an interrupted removal can be repeated. Returns an error for a pinned run and
+/// removes nothing.
 pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
     let run_file = folder.join(name);
     if RunMarks::read(&run_file).is_pinned {

@@ -59,8 +59,8 @@ pub fn file_stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp
     rows.collect()
 }
 
-/// Writes the list entry of a run file to the index, or the reason why the file cannot be read.
-/// Replaces the earlier row of the file.
+/// Writes the facts of a run to the index, or the reason why its run file cannot be read. The new
+/// row replaces the earlier row of the file.
 pub fn write_run(
     transaction: &Transaction,
     file: &str,

@@ -1,5 +1,5 @@
-//! Reads the list entry of a run file ([`read_run`]) with two small reads: the head and the end of
-//! the file.
+//! Reads the facts that a list of runs shows ([`read_run`]), with two small reads: the head and the
+//! end of the run file.
 //!
 //! Not here: the content between head and end (`plimsoll_model::codec::decode`).
 
@@ -16,8 +16,9 @@ use std::path::Path;
 /// shorter than 16 KiB.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
-/// Reads the list entry of the run file at `path`; `name` is its file name in the store. An error
-/// text completes the sentence "'PATH' ...".
+/// Reads the facts that a list of runs shows about the run file at `path`; `name` is its file name
+/// in the store. An error is the end of a sentence that begins with the path of the file in
+/// quotation marks.
 pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");

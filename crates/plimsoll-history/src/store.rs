@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// refresh computes the summaries that are still missing.
 const SUMMARY_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The conditions that a list of runs must meet.
+/// The conditions that a run must meet to appear in a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Select only runs of this service, or of targets whose URL is at or below this URL. `None`
@@ -46,7 +46,7 @@ fn is_url_at_or_below(wanted: &str, url: &str) -> bool {
     url.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))
 }
 
-/// A folder of run files and the index of their list entries.
+/// A folder of run files, and an index with the facts that a list of runs shows.
 pub struct Store {
     folder: PathBuf,
     index: Index,
@@ -115,7 +115,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the runs that match a filter, the oldest first, as of the last refresh.
+    /// Returns the runs that match a filter, the oldest first. The result is as old as the last
+    /// refresh of the index.
     pub fn matching_runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
         let found = self.index.run(|connection| match &service {

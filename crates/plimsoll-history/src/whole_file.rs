@@ -1,7 +1,7 @@
 //! Reads a whole run file ([`read_experiment`]): its settings and measurements, with warnings about
 //! missing parts.
 //!
-//! Not here: the list entry of a run file (`run_file`), and the file format
+//! Not here: the facts that a list of runs shows (`run_file`), and the file format
 //! (`plimsoll_model::codec`).
 
 use plimsoll_model::codec::{self, RunFileContents};

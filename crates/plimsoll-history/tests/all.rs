@@ -1,5 +1,5 @@
 //! Tests of a store of run files through its public interface. The tests write run files in the
-//! format of a recording and check their list entries.
+//! format of a recording, and check what the list of runs shows.
 
 use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
@@ -134,8 +134,8 @@ fn a_damaged_index_is_rebuilt() {
 fn a_read_only_store_is_read() {
     let folder = create_test_folder("read-only");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
-    // The test makes the index unwritable by a folder at its path, because root ignores file
-    // permissions.
+    // The test creates a folder at the path of the index, so that even root, who ignores file
+    // permissions, cannot write the index.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
     assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 3);
     fs::remove_dir(folder.join("index.sqlite")).expect("removed");
@@ -266,7 +266,7 @@ fn run_names_resolve_to_runs() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Checks that a list entry is read only from the head and the end of a file, so that a long file
+/// Checks that the list of runs reads only the head and the end of each file, so that a long file
 /// costs no more time.
 #[test]
 fn listing_reads_only_start_and_end_of_files() {

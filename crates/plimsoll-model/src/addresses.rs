@@ -1,7 +1,7 @@
 //! Addresses as data: ranges of local addresses, their parser, and which target addresses plimsoll
 //! may load without `--allow-public`.
 //!
-//! Not here: names (resolved before a plan exists) and sockets.
+//! Not here: host names (resolved before a plan exists) and sockets.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -26,8 +26,8 @@ fn address_as_number(address: IpAddr) -> u128 {
 }
 
 impl AddressRange {
-    /// Creates the range from `first` to `last`. `None` means that the two addresses are of
-    /// different families or in the wrong order.
+    /// Creates the range from `first` to `last`. Returns `None` if the two addresses are of
+    /// different families (IPv4, IPv6) or in the wrong order.
     pub fn new(first: IpAddr, last: IpAddr) -> Option<AddressRange> {
         (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
     }
@@ -82,7 +82,8 @@ impl AddressRange {
         self.first.is_ipv4()
     }
 
-    /// Returns the number of addresses, at least 1 (u64::MAX if there are more).
+    /// Returns the number of addresses of the range, from 1 to u64::MAX; a larger range counts as
+    /// u64::MAX.
     pub fn count(&self) -> u64 {
         u64::try_from(address_as_number(self.last) - address_as_number(self.first))
             .unwrap_or(u64::MAX)
@@ -95,7 +96,7 @@ impl AddressRange {
     }
 
     /// Returns address number `index` of several ranges in sequence; larger numbers wrap around.
-    /// Returns `None` without ranges.
+    /// Returns `None` if the list of ranges is empty.
     pub fn nth_address(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
         let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         let mut index = index.checked_rem(total)?;

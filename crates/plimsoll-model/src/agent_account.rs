@@ -18,7 +18,7 @@ pub struct AgentAccount {
     pub name: String,
     /// Number of the agent's worker threads.
     pub workers: u32,
-    /// Outcomes of the agent's requests. Requests that a lost agent could not send are unsent.
+    /// Outcomes of the agent's requests. Requests that a lost agent could not send count as unsent.
     pub ledger: Ledger,
     /// Lag of requests behind the schedule, p99, ns; `None` for a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,9 +27,10 @@ pub struct AgentAccount {
     pub work_share: f64,
     /// Largest possible clock error of the agent, ns: half of the shortest round trip.
     pub skew_ns_max: u64,
-    /// Number of intervals recorded from this agent.
+    /// Number of intervals (measurements of 100 ms each) recorded from this agent.
     pub frames: u64,
-    /// Number of repeated intervals from the agent, which were dropped.
+    /// Number of intervals (measurements of 100 ms each) that the agent sent again, and that were
+    /// dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub frames_repeated: u64,
     /// Why the agent was lost before the end of its part of the load; `None` means that the agent
@@ -58,8 +59,8 @@ impl AgentAccount {
         }
     }
 
-    /// Adds the same agent's account of another load. Counts are added; of every other figure, the
-    /// worse of the two values is kept. The order of merging does not matter.
+    /// Adds the same agent's account of another load. Counts are added; for every other figure, the
+    /// result is the worse of the two values. The order of merging does not matter.
     pub fn merge(&mut self, other: &AgentAccount) {
         self.workers = self.workers.max(other.workers);
         self.ledger.merge(&other.ledger);

@@ -24,8 +24,8 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Creates the arrival times from these intended starts, ns of schedule time. The part from
-    /// `measured_from_ns` to `end_ns` is measured. `None` means that the starts are out of order,
+    /// Creates the arrival times from these intended starts, ns of schedule time. The load is
+    /// measured from `measured_from_ns` to `end_ns`. `None` means that the starts are out of order,
     /// or that the measured part has no start.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
@@ -42,18 +42,18 @@ impl ArrivalTimes {
         })
     }
 
-    /// Returns a copy without the list of starts, for a record.
+    /// Returns a copy without the list of starts, for the record of a plan in a run file.
     pub fn record(&self) -> ArrivalTimes {
         ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }
 
-    /// Returns whether the list of starts is present.
+    /// Returns whether the list of starts is present, as the execution of a load needs.
     pub fn is_whole(&self) -> bool {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Returns whether both lists have the same starts. Each list may be a record without starts,
-    /// because digests are compared.
+    /// Returns whether both lists have the same starts. Either value may lack its list of starts (a
+    /// record), because only digests are compared.
     pub fn is_of(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }

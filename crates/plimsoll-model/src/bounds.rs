@@ -1,6 +1,7 @@
-//! Upper bounds for the numbers of a run file. A frame with a valid checksum can still claim a load
-//! of 292 years. A list of the intervals of a load of 292 years would need all memory. A number
-//! that plimsoll never writes counts as damage of the file, so that later code needs no checks.
+//! Upper bounds for the numbers of a run file. A damaged or forged frame with a valid checksum can
+//! still claim a load of 292 years (2^63 ns). A list of the intervals of a load of 292 years would
+//! need all memory. A number that plimsoll never writes counts as damage of the file, so that later
+//! code needs no checks.
 //!
 //! Not here: whether the numbers agree with each other.
 
@@ -27,7 +28,7 @@ use crate::units::TIME_NS_MAX;
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval of a recorded load, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
-/// The maximum number of routes of one traffic: a route number has 16 bits.
+/// The maximum number of routes of one plan: a route number has 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
 /// The maximum number of machines that may generate one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
@@ -42,7 +43,7 @@ const LEVEL_MAX: f64 = 1e9;
 /// Upper bound for a count in one interval. With this upper bound, sums over all intervals and all
 /// kinds of counts fit a u64.
 const COUNT_MAX: u64 = 1 << 36;
-/// Upper bound for an amount in one interval: bytes, or requests x ns.
+/// Upper bound for an amount in one interval: bytes, or requests multiplied by ns.
 const AMOUNT_MAX: u64 = 1 << 60;
 /// Largest absolute value of a reading (a measurement of the server or host).
 const READING_MAX: f64 = 1e21;
@@ -78,16 +79,17 @@ impl Load {
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
-    /// Returns whether the interval at this schedule time has a number within [`INTERVALS_MAX`].
+    /// Returns whether the interval at this schedule time has a number of at most
+    /// [`INTERVALS_MAX`].
     fn has_interval_number(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
 }
 
-/// The maximum number of levels of a sweep.
+/// The maximum number of load levels that a sweep tries.
 const LEVELS_MAX: usize = 1 << 16;
-/// Possible numbers of arms (compared targets) of a comparison or ladder: each arm has a letter as
-/// its name.
+/// Possible numbers of arms (compared targets) of a comparison or of a ladder (a sequence of
+/// targets). Each arm has a letter as its name.
 pub const ARM_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
@@ -191,8 +193,8 @@ impl Plan {
     }
 }
 
-/// Returns whether the plan has a request list exactly if its request choice needs one. The list
-/// must have one entry for each given arrival time.
+/// Returns whether the plan has a request list if its rule for choosing requests needs a list, and
+/// otherwise has none. The list must have one entry for each given arrival time.
 fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
@@ -213,8 +215,8 @@ fn is_list(plan: &Plan) -> bool {
     }
 }
 
-/// Returns whether the traffic has scenarios exactly if its request choice needs them, and every
-/// scenario ends.
+/// Returns whether the traffic has valid scenarios if its rule for choosing requests needs
+/// scenarios, and otherwise has none.
 fn are_sessions(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {

@@ -2,11 +2,12 @@
 //! few bytes can expand to very many bytes. All parsers use [`Budget`], so that all parsers have
 //! the same two limits: one in proportion to the input, and one in total.
 //!
-//! Not here: how many bytes of a file are read, and the message for an input over its budget.
+//! Not here: how many bytes of a file are read, and the message for an input that exceeds its
+//! budget.
 
 use thiserror::Error;
 
-/// Number of bytes to which every input may expand, even the smallest input.
+/// Number of bytes to which even the smallest input may expand.
 pub const EXPANSION_BYTES_MIN: usize = 4 << 20;
 /// Largest expansion of an input as a multiple of its length, if this multiple exceeds
 /// [`EXPANSION_BYTES_MIN`]. Real inputs expand to less than ten times their length.
@@ -28,7 +29,7 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Returns the budget that an empty input has.
+    /// Returns the budget of an empty input.
     fn default() -> Budget {
         Budget::proportional_to_input(0)
     }
@@ -45,7 +46,8 @@ impl Budget {
         Budget::new(bytes.saturating_mul(EXPANSION_FACTOR_MAX).clamp(EXPANSION_BYTES_MIN, EXPANSION_BYTES_MAX))
     }
 
-    /// Takes `bytes` from the budget. After the first failure, every later call fails too.
+    /// Takes `bytes` from the budget. After the first call that exceeds the budget, every later
+    /// call fails, too.
     pub fn take(&mut self, bytes: usize) -> Result<(), BudgetError> {
         match self.left.checked_sub(bytes) {
             Some(left) if !self.is_over => {

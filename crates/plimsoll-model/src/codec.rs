@@ -8,8 +8,8 @@
 //! Frames of rare kinds contain JSON. Frames of intervals are frequent, so they contain tagged
 //! fields of variable-length integers. A reader decodes whole frames up to the first damaged frame,
 //! and reports the length of the remaining file. The reader skips and counts frames and figures
-//! that its version does not know. This module converts values to bytes and back; its callers read
-//! and write the files.
+//! that this version of plimsoll does not know. This module converts values to bytes and back; its
+//! callers read and write the files.
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_moment};
@@ -56,7 +56,7 @@ pub enum Frame {
         tag: Tag,
         /// Start of the load since the beginning of the experiment, ns.
         start_ns: u64,
-        /// The plan without its secrets.
+        /// The plan of the load, without its secrets.
         plan: Box<PlanRecord>,
         /// The machines that generate the load; see [`Run::injectors`].
         injectors: Vec<Injector>,
@@ -77,14 +77,14 @@ pub enum Frame {
     Agents(Vec<AgentAccount>),
     /// The latest load has ended.
     TrialEnd {
-        /// How the load ended.
+        /// How the load ended, such as finished or stopped.
         ending: LoadEnd,
         /// Start and end of the measured window, ns; see [`Run::window_ns`].
         window_ns: (u64, u64),
         /// Start of the schedule since the beginning of the experiment, ns. The schedule starts
         /// later than the load (`TrialStart`), because plimsoll opens connections first.
         start_ns: u64,
-        /// The addresses of the host, including addresses that were found during the load.
+        /// The addresses of the target host, including addresses that were found during the load.
         addresses: Vec<SocketAddr>,
         /// The first failed response of each kind; see [`Run::failed_answers`].
         failed_answers: Vec<FailedAnswer>,
@@ -154,7 +154,8 @@ const KIND_AGENTS: u8 = 9;
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// Returns the frames that store these readings of probes. Empty readings have no frame.
+    /// Returns the frames that store these readings of probes. If the readings are empty, there is
+    /// no frame.
     pub fn probe_frames(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
@@ -214,7 +215,7 @@ impl Frame {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Decodes a frame, and counts the figures that this version does not know.
+    /// Decodes a frame, and counts its figures that this version of plimsoll does not know.
     fn decode(kind: u8, payload: &[u8]) -> Option<(Frame, usize)> {
         if kind == KIND_INTERVAL {
             let (index, interval, unknown) = read_interval(Reader::new(payload))?;
@@ -263,7 +264,7 @@ pub enum FileError {
     /// The file has an unsupported version of the format.
     #[error("this run file has format version {0}, which {reader} reads; this plimsoll reads versions 2 and 3", reader = compatible_plimsoll_versions(*.0))]
     OtherVersion(u8),
-    /// The file is cut or damaged within its first frame.
+    /// The file is cut off or damaged within its first frame.
     #[error("this run file is cut off or damaged at its beginning: plimsoll cannot read any data from the file")]
     Nothing,
 }
@@ -289,9 +290,9 @@ pub struct RunFileContents {
     pub experiment: Experiment,
     /// The unreadable tail; `None` means that the file is intact.
     pub damage: Option<Damage>,
-    /// Number of frames of kinds that this version does not know.
+    /// Number of frames whose kind this version of plimsoll does not know.
     pub frames_unknown: usize,
-    /// Number of values that belong to figures that this version does not know.
+    /// Number of values of figures (measures) that this version of plimsoll does not know.
     pub figures_unknown: usize,
 }
 
@@ -520,8 +521,8 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     true
 }
 
-/// Completes the ledger (request outcomes) of a recording that was cut: requests without an outcome
-/// count as in flight.
+/// Completes the ledger (request outcomes) of a recording that was cut off: requests without an
+/// outcome count as in flight.
 fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;

@@ -56,7 +56,7 @@ pub struct RerunInputs {
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
 }
 
-/// Why a record cannot be completed.
+/// The reason why the plan of a record cannot be restored for a rerun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incomplete {
     /// A redacted input is missing.
@@ -65,18 +65,18 @@ pub enum Incomplete {
     Superfluous(TextKind),
     /// An input differs from the input in the record.
     Differs(MissingInput),
-    /// The traffic file cannot be read.
+    /// The traffic file or log of the record cannot be read.
     Unread,
     /// Targets that had equal requests in the record have different requests now, or the reverse.
     Alike,
 }
 
-/// Numbers the items, so that equal items have equal numbers.
+/// Gives each item a number, so that equal items have equal numbers.
 pub fn numbers<T: PartialEq>(all: &[T]) -> Vec<u32> {
     all.iter().map(|one| all.iter().position(|other| other == one).unwrap_or_default() as u32).collect()
 }
 
-/// Numbers the targets of these plans, so that equal targets have equal numbers.
+/// Gives each target of these plans a number, so that equal targets have equal numbers.
 pub fn targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
@@ -99,7 +99,7 @@ impl RouteRecord {
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// Restores the redacted inputs of the route. `url` is the whole path and query.
+    /// Restores the redacted inputs of the route. `url` is the path and query, without redaction.
     fn restore_route(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
@@ -130,7 +130,8 @@ impl RouteRecord {
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
         let (ok_status, timeout_ns, follow) = (self.ok_status.clone(), self.timeout_ns, self.follow);
-        // The gRPC messages are encoded again from the body.
+        // A record contains no encoded gRPC messages; plimsoll encodes the messages again from the
+        // body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
         Ok(Route { label, weight, ok_status, timeout_ns, follow, grpc, ..Route::new(request) })
     }
@@ -195,7 +196,7 @@ impl PlanRecord {
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
-        // Scenarios, setup and teardown stay empty here, because they come from a file that is read
+        // Scenarios, setup and teardown stay empty here, because a rerun reads the traffic file
         // again.
         let (scenarios, around) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
@@ -368,7 +369,7 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
     terms.targets.get(target).is_some_and(|target| target.user_info)
 }
 
-/// Texts that a rerun may need again, by kind and in order.
+/// Returns the recorded texts that a rerun may need again, by kind and in order.
 fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {

@@ -1,5 +1,6 @@
-//! Control characters in foreign text. Output formats with escapes use their own escapes for
-//! control characters. Formats without escapes show `\x1b`, `\n` or `\u{202e}`.
+//! Makes control characters visible in text from servers, files and users. Output formats with
+//! escapes (such as JSON) use their own escapes for control characters. Formats without escapes
+//! show `\x1b`, `\n` or `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -19,7 +19,7 @@ pub struct Stage {
     pub duration_ns: Option<u64>,
 }
 
-/// A level over time: stages in sequence. A constant is one stage.
+/// A level over time: stages in sequence. A constant level is one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// The stages in sequence; never empty.
@@ -35,7 +35,7 @@ impl Curve {
     /// Parses a curve of users: whole numbers up to [`USERS_MAX`].
     ///
     /// # Errors
-    /// A sentence with the reason.
+    /// The error is a sentence with the reason.
     pub fn of_users(text: &str) -> Result<Curve, String> {
         let curve = Curve::parse(text).map_err(|error| error.to_string())?;
         if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
@@ -47,7 +47,7 @@ impl Curve {
     /// Parses a curve of rates, 1/s.
     ///
     /// # Errors
-    /// A sentence with the reason.
+    /// The error is a sentence with the reason.
     pub fn parse_rate_curve(text: &str) -> Result<Curve, String> {
         let curve = Curve::parse(text).map_err(|error| error.to_string())?;
         if curve.max() > RATE_MAX { Err("a rate can be at most 100M requests a second".into()) } else { Ok(curve) }

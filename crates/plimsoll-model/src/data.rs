@@ -1,15 +1,16 @@
-//! Tables of values for requests, and the choice of each session's row. A table is stored once,
-//! however many requests use it.
+//! Tables of values for requests, and the rule by which each session gets its row. A table is
+//! stored once, however many requests use it.
 //!
 //! Not here: the files that rows come from.
 
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Longest text of all cells of a table together, in bytes. Offsets in this text fit 32 bits.
+/// Longest text of all cells of a table together, in bytes. With this limit, the offsets of the
+/// cells fit 32 bits.
 pub const DATA_BYTES_MAX: usize = 1 << 30;
 
-/// The choice of a session's row in a table.
+/// The rule by which a session gets its row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
@@ -35,7 +36,8 @@ pub struct Data {
     pub columns: Vec<String>,
     /// How a session chooses its row.
     pub pick: Pick,
-    /// Whether every use of the table gets another row, instead of one row for each session.
+    /// Whether every use of the table takes another row. If not, a session uses one row for all its
+    /// requests.
     pub each_use: bool,
     /// The texts of all cells, row by row.
     text: String,
@@ -66,7 +68,8 @@ impl Data {
             self.ends.push(self.text.len() as u32);
             let mut crc = crc32fast::Hasher::new_with_initial(self.crc);
             crc.update(cell.as_bytes());
-            // The end of each cell is part of the checksum.
+            // The end of each cell is part of the checksum, so that `ab,c` and `a,bc` have
+            // different checksums.
             crc.update(&[0]);
             self.crc = crc.finalize();
         }

@@ -80,7 +80,7 @@ pub enum CaptureSource {
 }
 
 impl Expectations {
-    /// Returns whether there is no expectation.
+    /// Returns whether the request has no expectation of its response.
     pub fn is_empty(&self) -> bool {
         *self == Expectations::default()
     }

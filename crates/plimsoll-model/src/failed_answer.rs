@@ -6,7 +6,7 @@
 //! passphrases). To hide such secrets, the record contains only short plain words of the response,
 //! unless the user wants the whole text.
 //!
-//! Not here: which responses fail, and how the engine gets their bytes.
+//! Not here: the rules by which responses fail, and how the engine gets the bytes of responses.
 
 use crate::RouteNumber;
 use crate::grpc::{CallFault, GrpcStatus};
@@ -23,7 +23,7 @@ pub const KEPT_BYTES: usize = 4 << 10;
 const SHOWN_CHARS: usize = 200;
 
 /// The first failed response of a kind. The kind is the HTTP status or the failed check; for gRPC,
-/// the status and the fault of the call are part of the kind.
+/// the gRPC status and the fault of the call are part of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
     /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status 0
@@ -99,7 +99,7 @@ impl FailedAnswer {
         FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
     }
 
-    /// Creates an entry with these fields; all other fields are empty.
+    /// Creates an entry with the given fields; all other fields are empty.
     fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
         FailedAnswer {
             status,
@@ -160,8 +160,8 @@ impl FailedAnswer {
         FailedAnswer { reason: reason.to_owned(), ..answer }
     }
 
-    /// Describes the response in words: `HTTP/1.1 503 Busy, "try later"`. If the content is
-    /// shortened, its type and length are included.
+    /// Describes the response in words: `HTTP/1.1 503 Busy, "try later"`. If a part of the content
+    /// is redacted, the text includes the type and length of the content.
     pub fn text(&self) -> String {
         let shape = || {
             let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
@@ -180,8 +180,8 @@ impl FailedAnswer {
     }
 }
 
-/// Merges two lists of first failed responses, ascending by kind. For each kind the earlier
-/// response stays.
+/// Merges two lists of first failed responses, ascending by kind. For each kind, the merged list
+/// contains the earlier response.
 pub fn keep_first_failures(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
@@ -245,7 +245,7 @@ fn text_of(bytes: &[u8], how: Redact) -> String {
     };
     match how {
         Redact::SecretsButBodies => one_line(&text),
-        // A cut word could be half of a secret, so the cut word is dropped.
+        // A word that is cut off could be half of a secret, so such a word is dropped.
         Redact::Secrets | Redact::All => shorten_text(&one_line(&redact::excerpt(&text))),
     }
 }

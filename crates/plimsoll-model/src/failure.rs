@@ -16,7 +16,8 @@ pub mod exit {
     /// The command line is wrong, or the command cannot start.
     pub const USAGE: u8 = 2;
     /// The command has no conclusion: no verdict, or a `--fail-if` condition that the measurements
-    /// could not decide. The message says what would decide the verdict or the condition.
+    /// could not decide. The message says which further measurement would decide the verdict or the
+    /// condition.
     pub const NO_CONCLUSION: u8 = 3;
     /// The user interrupted the command, which still reported its results.
     pub const INTERRUPTED: u8 = 130;
@@ -37,7 +38,7 @@ impl Failure {
         Failure(text.into())
     }
 
-    /// Creates a failure for a command that cannot start, or cannot write its result.
+    /// Creates a failure for a command that cannot start, or cannot write its result (exit code 2).
     pub fn start(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

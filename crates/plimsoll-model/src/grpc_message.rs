@@ -9,7 +9,7 @@ const PREFIX_BYTES: usize = 5;
 /// Longest message that gRPC clients accept by default, in bytes.
 pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
 
-/// Appends a message with its prefix.
+/// Appends a message with its prefix of 5 bytes (compression flag and length).
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
     // The length fits 32 bits, because the encoder of messages refuses longer messages.
@@ -101,7 +101,7 @@ pub struct MessageCount {
 }
 
 impl MessageCount {
-    /// Takes the next piece of the content. Returns the number of messages that this piece
+    /// Reads the next piece of the content. Returns the number of messages that this piece
     /// completes.
     pub fn take(&mut self, mut piece: &[u8]) -> u32 {
         let before = self.whole;

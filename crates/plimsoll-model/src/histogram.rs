@@ -23,8 +23,8 @@ pub use sparse::SparseHistogram;
 use geometry::ExactFigures;
 use pages::Pages;
 
-/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because a
-/// recording histogram is drained (read and emptied) long before a count overflows.
+/// A histogram for recording times in ns. Counts of 32 bits suffice, because a recording histogram
+/// is drained (read and emptied) long before a count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,

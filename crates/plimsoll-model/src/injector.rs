@@ -25,8 +25,8 @@ pub struct Injector {
     pub workers: u32,
     /// Whether idle workers poll for events instead of sleeping.
     pub spin: Spin,
-    /// Local addresses from which connections are opened, in turn. If the list is empty, the
-    /// operating system chooses the local address.
+    /// Local addresses from which the worker threads open connections, in turn. If the list is
+    /// empty, the operating system chooses the local address.
     pub sources: Vec<AddressRange>,
     /// Number of distinct local addresses that this load and all earlier loads used together.
     /// `None` means that the addresses were not counted, as in older files.
@@ -50,7 +50,8 @@ impl Injector {
 }
 
 impl Default for Injector {
-    /// Creates an injector with one worker, for which the system chooses the local address.
+    /// Creates an injector (settings of one load generator) with one worker. The operating system
+    /// chooses the local address.
     fn default() -> Injector {
         Injector { workers: 1, spin: Spin::Auto, sources: Vec::new(), sources_so_far: None }
     }

@@ -1,17 +1,18 @@
-//! The figures of one interval of a run, for the load and for each route. Figures add up over time,
-//! workers and machines. The table of measures ([`crate::measures`]) lists the figures.
+//! The figures (counts, times and gauges) of one interval of a run, for the load and for each
+//! route. Figures add up over time, workers and machines. The table of measures
+//! ([`crate::measures`]) lists the figures.
 
 use crate::histogram::Histogram;
 use crate::measures::{LoadFigures, RouteFigures};
 use std::sync::{LazyLock, OnceLock};
 
-/// Number of a route in its traffic, from 0.
+/// Number of a route among the routes of a plan, from 0.
 pub type RouteNumber = u16;
 
 /// The figures of one interval of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
-    /// Figures of the load as a whole.
+    /// Figures of the load that belong to no route.
     pub load: LoadFigures,
     /// Figures of each route.
     pub routes: Routes,
@@ -23,8 +24,8 @@ impl Interval {
         self.routes.all_routes()
     }
 
-    /// Adds the figures of other workers or machines for the same interval. Gauges (values at the
-    /// end of an interval) add up, too.
+    /// Adds the figures that other workers or machines measured in the same interval. Gauges
+    /// (values at the end of an interval) add up, too.
     pub fn merge_parallel(&mut self, other: &Interval) {
         self.load.merge_parallel(&other.load);
         other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_parallel(theirs));

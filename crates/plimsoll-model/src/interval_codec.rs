@@ -1,5 +1,5 @@
-//! The bytes of an [`Interval`] in a run file, as tagged fields. The table of measures alone
-//! defines which figures exist, and their tags.
+//! The bytes of an [`Interval`] in a run file, as tagged fields. Only the table of measures
+//! (`measures`) defines which figures exist, and which tag each figure has.
 //!
 //! ```text
 //! interval  = 1: number  2: figures of the load  3: route, for each, ascending
@@ -43,7 +43,8 @@ pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval)
     }
 }
 
-/// Decodes an interval and its number, and counts the figures that this version does not know.
+/// Decodes an interval and its number, and counts the figures that this version of plimsoll does
+/// not know.
 pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
     let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
     let mut last: Option<RouteNumber> = None;
@@ -192,7 +193,8 @@ fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
     }
 }
 
-/// Decodes a ledger, and counts the parts that this version does not know.
+/// Decodes a ledger (request outcomes), and counts the fields that this version of plimsoll does
+/// not know.
 fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
     let (mut ledger, mut unknown) = (Ledger::default(), 0);
     unknown += reader.read_fields(|tag, value| {

@@ -8,7 +8,7 @@
 use crate::plan::{Purpose, Tag};
 use serde::{Deserialize, Serialize};
 
-/// A change that one load makes, to test a cause.
+/// A change to one load, with which plimsoll tests a possible cause of the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {
@@ -22,7 +22,8 @@ pub enum Intervention {
     NewConnections,
     /// Connections are kept alive, in place of a new connection for each request.
     KeptConnections,
-    /// Requests use HEAD in place of GET: the same work without a body.
+    /// Requests use HEAD in place of GET, so that the server does the same work without a response
+    /// body.
     Head,
     /// Requests come from several client identities, given by a header field.
     Identities,
@@ -55,13 +56,13 @@ pub const STOP_NS: u64 = 60_000_000;
 /// ns; see [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
-/// The turn number ([`Tag::turn`]) of a load with the first intervention. Steady loads with lower
-/// turn numbers have no intervention.
+/// The number ([`Tag::turn`]) that marks a load with the first intervention. Steady loads with
+/// lower numbers have no intervention.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
-    /// All interventions, in the order of their turn numbers ([`Tag::turn`]). New interventions
-    /// come last, because run files contain the turn numbers of interventions.
+    /// All interventions, in the order of the numbers ([`Tag::turn`]) of their loads. New
+    /// interventions come last, because run files contain the numbers.
     pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
@@ -137,7 +138,7 @@ impl Intervention {
     }
 }
 
-/// The turn number ([`Tag::turn`]) of a load with the first value of a varied server setting.
+/// The number ([`Tag::turn`]) that marks a load with the first value of a varied server setting.
 const FIRST_SETTING_TURN: u32 = 64;
 /// The maximum number of values that an experiment can try for a server setting.
 pub const VARIED_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! Paths into a JSON document: the part of JSONPath ([RFC
+//! Paths to values in a JSON document: the part of JSONPath ([RFC
 //! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. Examples are `$.token`,
 //! `$.items[0].id`, `$['a b']`, `$.items[*].id` and `$..id`. If a path matches several values, the
 //! first value counts.

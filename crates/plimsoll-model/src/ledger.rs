@@ -34,7 +34,7 @@ pub enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Every kind, in the order of [`Ledger::failed`].
+    /// Every kind of failure, in the order of [`Ledger::failed`].
     pub const ALL: [RequestFailure; RequestFailure::KIND_COUNT] = [
         RequestFailure::Status,
         RequestFailure::Connect,
@@ -51,7 +51,7 @@ impl RequestFailure {
     /// Number of kinds of failures.
     pub const KIND_COUNT: usize = 11;
 
-    /// Returns the name of the failure in every output.
+    /// Returns the name of the failure that every output shows.
     pub fn name(self) -> &'static str {
         match self {
             RequestFailure::Status => "status",
@@ -89,7 +89,8 @@ pub struct Ledger {
     pub failed: [u64; RequestFailure::KIND_COUNT],
     /// Number of requests that were never sent: no connection was free, or the generator was late.
     pub unsent: u64,
-    /// Number of requests without an outcome when the grace period ended.
+    /// Number of requests without an outcome when the grace period (the wait after the end of the
+    /// schedule) ended.
     pub in_flight: u64,
 }
 

@@ -2,8 +2,8 @@
 //! the result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
 //!
 //! Everything in this crate is a plain value. This crate has no sockets, files, threads or current
-//! time, and no text for people beyond the messages of its own errors. Other crates have the
-//! sockets, files, threads, clocks and texts for people.
+//! time, and no text for people beyond the messages of its own errors. Sockets, files, threads,
+//! clocks and texts for people are in other crates.
 
 #![forbid(unsafe_code)]
 

@@ -66,9 +66,9 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// Calls `read` and returns its result, or an error if `read` panicked. `what` names the input, as
-/// in "the library that reads ...". After a panic, the caller must not use state that `read`
-/// changed.
+/// Calls `read` and returns its result, or an error if `read` panicked. `what` names the input, and
+/// completes the text "the library that reads". After a panic, the caller must not use state that
+/// `read` changed.
 pub fn catch<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = CallGuard::begin();

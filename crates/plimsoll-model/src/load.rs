@@ -56,7 +56,7 @@ impl Arrivals {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadShape {
-    /// Closed loop: each user waits for a response before the next request.
+    /// Closed loop: each user waits for the response to a request before the next request.
     Closed {
         /// Number of users over time.
         users: Curve,
@@ -99,7 +99,7 @@ impl LoadShape {
     }
 
     /// Returns the spacing of arrivals for a further open loop, such as the load for a profile. If
-    /// this load has no rule of spacing, the result is even spacing.
+    /// this load has no rule for the spacing of arrivals, the result is even spacing.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -114,7 +114,7 @@ impl LoadShape {
     }
 }
 
-/// Beginning, end and random seed of a load.
+/// The load of a plan: its load model, beginning, end and random seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// The seed of all random numbers of the load.

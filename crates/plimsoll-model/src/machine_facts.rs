@@ -2,7 +2,8 @@
 //! on a machine ([`SelfMeasurement`]).
 //!
 //! Not here: how the facts are read (`plimsoll-probe`), and how the capacity is measured
-//! (`plimsoll-study`). `plimsoll_analysis::fitness` decides whether machine and capacity suffice.
+//! (`plimsoll-study`). `plimsoll_analysis::fitness` decides whether the machine and the capacity
+//! suffice for a load.
 
 use crate::run::MachineLimits;
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,8 @@ pub struct MachineFacts {
     /// The distinct frequency governors of the cores; an empty list means that the machine exposes
     /// no governors.
     pub governors: Vec<String>,
-    /// CPU use of other processes while nothing was measured; `None` means that the kernel does not
-    /// report this use.
+    /// CPU use of processes other than plimsoll, sampled while no load runs; `None` means that the
+    /// kernel does not report this use.
     pub interference: Option<InterferenceSample>,
     /// Limit of open files for a process, or for a thread with its own file table.
     pub files_max: u64,
@@ -48,7 +49,7 @@ pub struct MachineFacts {
     pub probes_missing: Vec<MissingProbe>,
 }
 
-/// CPU use of other processes over a short time.
+/// CPU use of processes other than plimsoll over a short time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InterferenceSample {
     /// Mean number of cores that other processes kept busy.
@@ -101,8 +102,8 @@ pub struct SelfMeasurement {
     pub rate_rps: f64,
     /// Lag of the open loop's requests behind the schedule, p99, ns.
     pub lag_p99_ns: u64,
-    /// What disturbed the closed loop or the open loop of the measurement; `None` means that
-    /// nothing disturbed the measurement.
+    /// The reason why other processes or the hypervisor made the closed or the open loop inexact;
+    /// `None` means that no such interference was found.
     #[serde(rename = "disturbed")]
     pub disturbance: Option<String>,
 }

@@ -24,8 +24,8 @@ pub enum Kind {
     /// A count of events, which adds up over time, workers and machines.
     Counter,
     /// A state at the end of an interval, such as open connections. The gauges of several workers
-    /// or machines add up. Of consecutive intervals the latest gauge counts; for a whole run the
-    /// largest gauge counts.
+    /// or machines add up. Merging consecutive intervals keeps the latest gauge; the totals of a
+    /// whole run keep the largest gauge.
     Gauge,
     /// A histogram of times.
     Times,
@@ -37,7 +37,7 @@ pub enum Kind {
     Workers,
 }
 
-/// The meaning of the keys of a tally.
+/// The meaning of the keys of a tally (counts by a 16-bit key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Keys are the statuses of responses.
@@ -46,15 +46,15 @@ pub enum Key {
     SystemError,
     /// Keys are the indices of addresses in the plan.
     Address,
-    /// Keys are the numbers of TLS failures ([`crate::TlsFailure`]).
+    /// Each key is the code of a TLS failure ([`crate::TlsFailure`]).
     TlsFailure,
     /// Keys are error codes of HTTP/2 ([`crate::H2Error`]).
     H2Error,
     /// Keys are status codes of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
-    /// Keys are the numbers of faults in a response's messages ([`crate::CallFault`]).
+    /// Each key is the code of a fault in a gRPC response ([`crate::CallFault`]).
     CallFault,
-    /// Keys are the numbers of workers.
+    /// Each key is the number that identifies a worker.
     Worker,
 }
 
@@ -92,7 +92,7 @@ pub struct Figure {
     /// The number of the figure in a run file. The number is never reused for another figure of the
     /// table.
     pub tag: u32,
-    /// The field's name in Rust.
+    /// The name of the figure's Rust field in [`LoadFigures`] or [`RouteFigures`].
     pub name: &'static str,
     /// The kind of the figure, which determines how two values of the figure are merged.
     pub kind: Kind,
@@ -105,7 +105,7 @@ pub struct Figure {
 }
 
 /// A histogram figure that the JSON of a load shows. An SLO or a `--fail-if` condition may limit
-/// the quantiles of such a histogram.
+/// the quantiles of a time measure.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMeasure {
     figure: &'static Figure,
@@ -137,8 +137,8 @@ impl TimeMeasure {
         self.figure.name
     }
 
-    /// Returns whether the measure is a time of requests, which each route has. Every other measure
-    /// is a time of connections.
+    /// Returns whether the measure is a time of requests, so that each route has its own histogram.
+    /// Every other measure is a time of connections.
     pub fn is_of_routes(self) -> bool {
         self.of_routes
     }
@@ -296,14 +296,14 @@ macro_rules! table {
                 $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
-            /// Returns the figures, and resets all figures except gauges. Each histogram is
-            /// converted with the function `times`.
+            /// Returns the figures, and resets all figures except gauges (states such as open
+            /// connections). Each histogram is converted with the function `times`.
             pub fn take<G>(&mut self, mut times: impl FnMut(&mut H) -> G) -> $table<G> {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
 
-            /// Adds the figures in `other`. `over` says whether the figures in `other` are from
-            /// other workers, from a later interval, or for the totals of a run.
+            /// Adds the figures in `other`. `over` says whether `other` comes from other workers,
+            /// from a later interval, or is one interval to add to the totals of a run.
             fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
                 self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
             }
@@ -342,8 +342,8 @@ macro_rules! table {
 }
 
 table! {
-    /// The figures of one route. All figures include measured requests only, except for requests in
-    /// flight and completions in the measured window.
+    /// The figures of one route. Figures of a route include measured requests only, except for
+    /// requests in flight and completions in the measured window.
     RouteFigures
     /// Number of requests by outcome. A scheduled request counts at its intended start, a finished
     /// request at its end.
@@ -395,8 +395,8 @@ table! {
 }
 
 table! {
-    /// The figures of a load as a whole, over all routes. These figures include the warm-up and the
-    /// preparation of connections.
+    /// The figures of a load as a whole, over all routes. Figures of a load include the warm-up and
+    /// the preparation of connections, unless the figure's own comment says otherwise.
     LoadFigures
     /// Lag of measured requests behind their intended start, caused by the generator.
     1 lag: Times of Ns, csv "lag" [Column::Quantile(990)];
@@ -474,7 +474,8 @@ table! {
     30 read_wait: Times of Ns;
 }
 
-/// The axis along which figures are added.
+/// The source of added figures: other workers at the same time, a later interval, or every interval
+/// of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MergeAxis {
     /// Figures of several workers or machines at the same time are added.

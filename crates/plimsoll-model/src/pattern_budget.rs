@@ -1,8 +1,8 @@
 //! The memory budget for compiled regular expressions of one input: a pattern of a few bytes can
 //! take megabytes when compiled.
 //!
-//! Not here: the library that compiles regular expressions. Readers and the engine pass the library
-//! as a function, so that the same limits apply to readers and engine.
+//! Not here: the library that compiles regular expressions. Importers of traffic and the engine
+//! pass the library as a function, so that the same limits apply to both crates.
 
 use crate::budget::Budget;
 

@@ -1,6 +1,6 @@
 //! Everything that one load will do, with resolved addresses and a random seed. One machine or
 //! several machines can execute a [`Plan`] without further input. An [`Injector`](crate::injector)
-//! describes the part of each machine.
+//! describes the part of the plan that one machine executes.
 
 use crate::arrival_times::ArrivalTimes;
 use crate::load::{Arrivals, Load, LoadShape};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub enum Purpose {
     /// The only load of a `run` command.
     Run,
-    /// A load at one level of a sweep.
+    /// A load at one level (number of users) of a sweep.
     Level,
     /// A closed-loop trial that searches for the concurrency with the highest throughput (the
     /// peak).
@@ -35,9 +35,9 @@ pub enum Purpose {
     Confirm,
     /// A load outside any measurement, to drain queues or to warm up the server.
     Settle,
-    /// A load with a fixed rate, under which profiles of the server are taken.
+    /// A load with a fixed rate, during which profiles of the server are taken.
     Profile,
-    /// A load of a block. A block has one load for each arm (each compared target).
+    /// A load of a block; a block is a round with one load for each arm (compared target).
     Block,
     /// A steady load at a share of the load line (the highest sustained rate), to see what changes
     /// as the rate approaches the load line.
@@ -57,13 +57,13 @@ pub enum ArmIndex {
     /// A side of a comparison of two builds: 0 is A, 1 is B.
     Side(u8),
     /// A target (rung) of a ladder, in which each target does one thing more than the target
-    /// before. The lowest rung is 0.
+    /// before. The lowest rung of the ladder has the number 0.
     Rung(u8),
 }
 
 impl ArmIndex {
-    /// The index of the second target, in addition to the target whose load line (highest sustained
-    /// rate) is searched.
+    /// The index of the second target of an overload study, which gets the same load as the first
+    /// target.
     pub const SECOND_TARGET: ArmIndex = ArmIndex::Side(1);
 
     /// Returns the index of the arm (the compared target) among all arms, from 0.
@@ -87,8 +87,8 @@ pub struct Tag {
     /// The target; `None` if the experiment has only one target.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
-    /// The number of the level, block or profile that the load belongs to, from 0. If two
-    /// loads have equal tags, the later load repeats the earlier one.
+    /// The number of the sweep level, of the block (round of loads) or of the profile that the load
+    /// belongs to, from 0. If two loads have equal tags, the later load repeats the earlier load.
     #[serde(default)]
     pub turn: u32,
 }

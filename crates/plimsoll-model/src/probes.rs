@@ -53,7 +53,8 @@ pub struct Series {
     pub unit: String,
     /// Readings, ascending by time.
     pub samples: Vec<SeriesSample>,
-    /// Periods without readings, ascending by time. Adjacent periods with one reason are joined.
+    /// Periods without readings, ascending by time. Adjacent periods with the same reason form one
+    /// gap.
     pub gaps: Vec<Gap>,
 }
 
@@ -75,8 +76,8 @@ pub struct WatchedServer {
 /// and commutative, so that parts written one after another add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
-    /// The login name of the machine on which the server was watched. `None` means that the server
-    /// was watched from the load generator's machine.
+    /// The name of the server's machine, if an agent on that machine watched the server
+    /// (`--watch`). `None` means that the server was watched from the load generator's machine.
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
     pub series: BTreeMap<String, Series>,
@@ -185,7 +186,7 @@ impl Series {
     }
 
     fn merge(&mut self, other: &Series) {
-        // If two observers report different kinds or units for a series, the smaller one is used,
+        // If two observers disagree about a series' kind or unit, the pair that sorts first wins,
         // so that the order of merging does not matter.
         if (other.kind, &other.unit) < (self.kind, &self.unit) {
             (self.kind, self.unit) = (other.kind, other.unit.clone());
@@ -209,8 +210,8 @@ impl Series {
 /// Prefix for names of series from the load generator's machine. The prefix is used if the server
 /// is watched on another machine.
 pub const GENERATOR_SERIES_PREFIX: &str = "generator.";
-/// Prefix for names of metrics that a server exposes. These metrics belong to the server, whichever
-/// machine reads them.
+/// Prefix for names of metrics that a server exposes. A metric that the server exposes describes
+/// the server, whichever machine reads the metric.
 const METRICS_SERIES_PREFIX: &str = "metrics.";
 /// Name of the series that tells whether load generator and server share a machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
@@ -265,7 +266,8 @@ impl Probes {
         self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
     }
 
-    /// Marks a gap from `from_ns` to `to_ns` in each of these series (name, kind, unit).
+    /// Marks a gap from `from_ns` to `to_ns` in each series of the list `series` (name, kind,
+    /// unit).
     pub fn gaps_in<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a str, SeriesKind, &'a str)>,

@@ -1,5 +1,6 @@
 //! The bytes of [`Probes`] in a run file. Rare parts are JSON; the many readings are packed
-//! numbers. Sampled functions have their own frame (`codec`), which readers of older versions skip.
+//! numbers. Sampled functions have their own frame (`codec`), which older versions of plimsoll
+//! skip.
 //!
 //! ```text
 //! probes = length of JSON (varint)

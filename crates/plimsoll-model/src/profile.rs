@@ -71,7 +71,7 @@ struct End {
 pub struct Profile {
     /// The columns of values that every sample has; at least one column.
     pub sample_types: Vec<ValueType>,
-    /// Index of the default column.
+    /// Index of the column that is used if the user names no column.
     pub sample_type_default: usize,
     /// The quantity by which the profiler took samples, if known: `cpu nanoseconds`, `space bytes`.
     pub period_type: Option<ValueType>,
@@ -256,7 +256,7 @@ impl ProfileBuilder {
     }
 
     /// Adds a place (code address) to the stack of the next sample. The first place of a stack is
-    /// the leaf.
+    /// the leaf (the code that was running).
     pub fn push_place(&mut self, place: u32) {
         self.profile.stacks.push(place);
     }

@@ -1,6 +1,6 @@
 //! The record of a plan in a run file: the plan without its secrets. Only [`Plan::record`] creates
-//! the record from a complete plan. The record has its own type, so that redacted text cannot be
-//! sent or shown by mistake.
+//! the record from a complete plan. The record has its own type, so that plimsoll cannot send
+//! redacted text to a server by mistake.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and how a record becomes a plan again
 //! ([`crate::completion`]).
@@ -80,7 +80,7 @@ pub struct ScenarioRecord {
     pub digest: String,
 }
 
-/// Returns the default of [`ScenarioRecord::cookies`].
+/// Returns the value of [`ScenarioRecord::cookies`] in older records, which lack the field.
 fn keeps_cookies() -> bool {
     true
 }
@@ -94,7 +94,7 @@ pub struct DataRecord {
     pub columns: Vec<String>,
     /// Number of the table's rows.
     pub rows: u64,
-    /// How a session's row of the table is chosen.
+    /// The rule by which a session gets its row of the table.
     pub pick: Pick,
     /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
@@ -123,8 +123,9 @@ pub struct RouteRecord {
     /// A digest of the body; `None` without a body, or in an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_digest: Option<String>,
-    /// A digest of templates, expectations and captures. `None` means that the route has no
-    /// templates, expectations or captures, or that the record is older than this field.
+    /// A digest of templates, expectations, captures and the limit of redirects. `None` means that
+    /// the route has no templates, expectations, captures or redirects, or that the record is older
+    /// than this field.
     #[serde(rename = "asked_digest", default, skip_serializing_if = "Option::is_none")]
     pub template_digest: Option<String>,
     /// The weight of the route among all routes.

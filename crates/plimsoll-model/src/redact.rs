@@ -1,12 +1,12 @@
 //! Redaction: this module alone decides how much of a text that could contain a secret appears in a
 //! record, report or message.
 //!
-//! Redaction denies by default. Plain text stays: words and numbers, paths of words and numbers,
-//! and the values of a few harmless headers. All text that is not plain is replaced by [`REDACTED`]
-//! or shortened, since no list of secrets is complete. Every redacting function but [`command`] is
-//! idempotent.
+//! Redaction hides every text that is not known to be harmless. Plain text stays: words and
+//! numbers, paths of words and numbers, and the values of a few harmless headers. All text that is
+//! not plain is replaced by [`REDACTED`] or shortened, since no list of secrets is complete. Every
+//! redacting function but [`command`] is idempotent.
 //!
-//! Not here: the kind of each command-line argument (see the binary's table).
+//! Not here: which command-line arguments can contain secrets (`plimsoll/src/secrets.rs`).
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ pub fn is_secret_name(name: &str) -> bool {
     if SECRET_WITHIN.iter().any(|within| lower.contains(within)) {
         return true;
     }
-    // `apiKey` has the parts `api` and `Key`.
+    // Split the name at capitals and at punctuation: `apiKey` has the parts `api` and `key`.
     let mut parts = vec![String::new()];
     let mut before_lower = false;
     for c in name.chars() {
@@ -242,8 +242,8 @@ pub fn path(path: &str) -> String {
 /// Characters that separate words in a path segment.
 const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
-/// Returns whether a path segment has the suffix of a static file. The digest in such a name
-/// (`main.3f2a9b1c.js`) is no secret.
+/// Returns whether a path segment has the suffix of a static file. The digest in the name of a
+/// static file (`main.3f2a9b1c.js`) is no secret.
 fn is_asset(segment: &str) -> bool {
     const ASSET_SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     ASSET_SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
@@ -262,8 +262,8 @@ pub fn name(name: &str) -> String {
 
 /// Replaces each part of a path and query that looks like a key by `replacement`. Parts that look
 /// like keys are segments and query values that are not plain, and values whose name marks a
-/// secret. Names of static files stay. The result is the target of a request, not a text for
-/// display.
+/// secret. Names of static files (`main.3f2a9b1c.js`) stay unchanged. The result is the target of a
+/// request, not a text for display.
 pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -341,8 +341,8 @@ pub fn url(url: &str, how: Redact) -> String {
     };
     let is_host = host.chars().all(|c| c.is_alphanumeric() || "-._[]:%".contains(c)) && host.len() <= 255;
     let is_port = port.is_none_or(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
-    // A URL without a valid host and port may start with a user and password that contain an
-    // unescaped slash.
+    // A URL without a valid host and port may begin with a password that contains a slash, so
+    // invalid parts are redacted.
     let authority = match (is_host, is_port) {
         (true, true) => authority.to_owned(),
         (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
@@ -393,8 +393,8 @@ pub fn command(text: &str) -> String {
 const COMMAND_CHARS_MAX: usize = 160;
 
 /// Redacts a shell command. The command stays as typed if every word is plain, no word names a
-/// secret, and no word is nested shell code. If any of these conditions fails, [`command`] redacts
-/// the command.
+/// secret, and no word is nested shell code. Any other command, and a command longer than
+/// `COMMAND_CHARS_MAX`, is redacted by [`command`].
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -512,8 +512,8 @@ pub fn words(text: &str) -> String {
 const EXCERPT_WORD_CHARS_MAX: usize = 11;
 
 /// Redacts the beginning of an arbitrary text, so that a reader can still recognise the text. The
-/// rules of [`line`] apply to the text. In addition, long words and words that mix letters and
-/// digits are replaced by [`REDACTED`].
+/// rules of [`line`] apply to the text. Long words, and words that mix letters and digits, are also
+/// replaced by [`REDACTED`].
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);
@@ -548,7 +548,7 @@ pub fn excerpt(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Typical tokens and keys. No redaction may leave any part of a token or key.
+    /// Typical tokens and keys. No redaction may leave a whole token or key.
     const SECRET_CANARIES: [&str; 8] = [
         "Zq7xK2mW9vLp4TnR8sYd",
         "s3cret",

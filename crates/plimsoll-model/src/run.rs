@@ -43,8 +43,8 @@ pub enum Stop {
     UsedUp,
 }
 
-/// The result of one load: its plan and its figures in numbered intervals. Merging two results is
-/// associative and commutative.
+/// The result of one load: its plan and its figures in numbered intervals. Merging results is
+/// associative and commutative, so that the results of several machines can be merged in any order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The plan of the load.
@@ -68,7 +68,8 @@ pub struct Run {
     pub agents: Vec<AgentAccount>,
 }
 
-/// The sums of a run's figures over all intervals; a gauge has its largest value in place of a sum.
+/// The sums of a run's figures over all intervals; a gauge, such as open connections, has its
+/// largest value in place of a sum.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     /// Figures of the load.
@@ -92,8 +93,8 @@ impl Run {
         }
     }
 
-    /// Adds the figures of the tick that starts at `start_ns` of schedule time. Callers push the
-    /// ticks of a load in order.
+    /// Adds the figures of the tick (one reporting period of a load) that starts at `start_ns` of
+    /// schedule time. Callers add the ticks (reporting periods) of a load in order of time.
     pub fn push(&mut self, start_ns: u64, interval: Interval) {
         let index = (start_ns / self.plan.load.interval_ns.max(1)) as u32;
         match self.intervals.entry(index) {
@@ -112,8 +113,8 @@ impl Run {
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
-            // Keep the more severe of the two stop reasons, so that the order of merging does not
-            // matter.
+            // Keep the stop reason that comes first in [`Stop`], so that the order of merging does
+            // not matter.
             (Some(LoadEnd::Stopped(a)), Some(LoadEnd::Stopped(b))) => Some(LoadEnd::Stopped(a.min(b))),
             (Some(LoadEnd::Finished), theirs) => theirs,
             (mine, Some(LoadEnd::Finished)) => mine,

@@ -4,12 +4,13 @@
 //! of the schedule. Stripes partition the schedule exactly, so workers and machines share the
 //! schedule without communication.
 //!
-//! Let r(t) be the rate and L(t) the integral of r(t). Arrival n of a constant load starts at L(t)
-//! = n. A Poisson load is built in blocks of [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The
-//! number of arrivals in a block has a Poisson distribution. The arrivals of a block are uniform in
-//! L and generated in ascending order (order statistics; Devroye 1986, V.3). Any arrival can be
-//! found without generating the earlier blocks. Arrival times that are given as a list are looked
-//! up in that list.
+//! Let r(t) be the rate and L(t) the integral of r(t). Arrival n of a constant load starts when the
+//! integral L(t) of the rate reaches n. A Poisson load is built in blocks of
+//! [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The number of arrivals in each block of a Poisson
+//! load has a Poisson distribution. The arrivals of a block are uniform in the integral L(t) of the
+//! rate, and generated in ascending order (order statistics; Devroye 1986, V.3). The start of any
+//! arrival can be computed without generating the blocks of arrivals before it. Arrival times that
+//! are given as a list are looked up in that list.
 //!
 //! Not here: waiting, clocks, connections.
 
@@ -77,7 +78,8 @@ enum Spacing {
     Given(Arc<[u64]>),
 }
 
-/// A compiled load.
+/// A compiled load, which gives the intended start of every arrival, or the number of users at any
+/// time.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<Segment>,
@@ -115,8 +117,8 @@ impl Schedule {
             add(stage.from, stage.to, length_ns);
         }
         let open = match &load.shape {
-            // The schedule fixes the number of arrivals in each stage of a replayed load, and
-            // `session_draws` draws the arrival times.
+            // A replayed load needs only the number of arrivals in each stage from the schedule,
+            // because `session_draws` draws the arrival times.
             LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
             LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
             LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
@@ -156,8 +158,8 @@ impl Schedule {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
-                // Add blocks until the shape ends, or until the schedule has the requested number
-                // of arrivals.
+                // Add blocks of arrivals until the load's shape ends, or until the schedule has the
+                // requested number of arrivals.
                 loop {
                     let from = block as f64 * BLOCK_ARRIVALS_EXPECTED;
                     if area_end.is_some_and(|end| from >= end) {
@@ -236,8 +238,9 @@ impl Schedule {
         }
     }
 
-    /// Returns an iterator over the arrivals of a stripe in order. The iterator gives the same
-    /// times as [`Schedule::start_ns`], but at constant cost for each arrival.
+    /// Returns an iterator over the arrivals of a stripe (part of the schedule) in order. The
+    /// iterator gives the same times as [`Schedule::start_ns`], but at constant cost for each
+    /// arrival.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
@@ -309,8 +312,8 @@ impl Schedule {
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
-    /// Returns the number of measured requests that a stripe sends in a closed loop with a limited
-    /// number of requests. User k modulo the number of users sends request k.
+    /// Returns the number of measured requests of a stripe (part of the schedule) in a closed loop
+    /// with a limited number of requests. User k modulo the number of users sends request k.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
@@ -327,8 +330,8 @@ fn users_of(level: f64) -> u64 {
     if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
 }
 
-/// The arrivals of one Poisson block in ascending order. Each arrival is given as the integral of
-/// the rate at the arrival's time.
+/// The arrivals of one block (piece) of a Poisson schedule, in ascending order. Each arrival is
+/// given as the integral of the rate at the arrival's time.
 #[derive(Debug, Clone)]
 struct BlockPoints {
     rng: Rng,
@@ -361,7 +364,7 @@ impl Iterator for BlockPoints {
     }
 }
 
-/// Iterates over the arrivals of one stripe.
+/// Iterates over the arrivals of one stripe (part of the schedule).
 #[derive(Debug, Clone)]
 pub struct ArrivalCursor {
     schedule: Arc<Schedule>,

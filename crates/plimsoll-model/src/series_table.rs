@@ -228,7 +228,8 @@ series! {
     TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
-    /// Number of periods of the control group's CPU quota.
+    /// Number of elapsed periods of the control group's CPU quota; the kernel grants the quota anew
+    /// in each period.
     CGROUP_PERIODS: "cgroup.periods", Counter, "", ControlGroup;
     /// Number of periods in which the control group's CPU quota was exhausted.
     CGROUP_PERIODS_THROTTLED: "cgroup.periods_throttled", Counter, "", ControlGroup;
@@ -244,7 +245,7 @@ series! {
     CGROUP_MEMORY_MAX: "cgroup.memory_max", Gauge, "bytes", ControlGroup;
     /// Number of connections in the accept queue of the server's listening socket.
     LISTEN_QUEUE: "listen.queue", Gauge, "", Socket;
-    /// Longest allowed accept queue of the server's listening socket.
+    /// Longest allowed accept queue of the server's listening socket, in connections.
     LISTEN_BACKLOG: "listen.backlog", Gauge, "", Socket;
     /// Number of open connections that the server has accepted.
     ACCEPTED_CONNECTIONS: "accepted.connections", Gauge, "", Socket;
@@ -270,11 +271,12 @@ series! {
     DOWNSTREAM_PROCESSES: "downstream.processes", Gauge, "", Dependency;
     /// Number of database sessions that wait for a lock.
     DOWNSTREAM_IN_LOCK: "downstream.in_lock", Gauge, "", Dependency;
-    /// Number of database threads that wait.
+    /// Number of threads of a database that wait in a futex or in a timed sleep, such as during a
+    /// lock wait.
     DOWNSTREAM_THREADS_WAITING: "downstream.threads_waiting", Gauge, "", Dependency;
     /// CPU quota of a dependency's control group.
     DOWNSTREAM_QUOTA: "downstream.quota.*", Gauge, "cores", Dependency;
-    /// Number of periods of the CPU quota of a dependency's control group.
+    /// Number of elapsed periods of the CPU quota of a dependency's control group.
     DOWNSTREAM_PERIODS: "downstream.periods.*", Counter, "", Dependency;
     /// Number of periods in which the CPU quota of a dependency's control group was exhausted.
     DOWNSTREAM_PERIODS_THROTTLED: "downstream.periods_throttled.*", Counter, "", Dependency;

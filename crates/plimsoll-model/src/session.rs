@@ -46,8 +46,8 @@ pub enum SessionOp {
     },
     /// Waits for a think time.
     Think(Think),
-    /// Jumps unless the text, after its values are filled in, meets the condition: is empty, or is
-    /// not empty.
+    /// Jumps unless the text, with its template values filled in, is empty (or not empty, if
+    /// `empty` is `false`).
     Unless {
         /// A template, usually with one captured value.
         text: String,
@@ -119,7 +119,7 @@ impl Scenario {
     }
 }
 
-/// The maximum number of times in the list of a `pick` think time.
+/// The maximum number of think times in the list of `pick(...)`.
 const PICKED_MAX: usize = 1_000;
 
 /// A think time: how long a user waits between two steps.
@@ -131,8 +131,8 @@ pub enum Think {
     Uniform(u64, u64),
     /// A think time that is exponentially distributed with the given mean, ns.
     Exponential(u64),
-    /// A time that is log-normally distributed: the median, ns, and the standard deviation of the
-    /// logarithm, in thousandths.
+    /// A think time that is log-normally distributed: the median, ns, and the standard deviation of
+    /// the logarithm, in thousandths.
     LogNormal(u64, u32),
     /// A think time that is chosen from a list with equal probability, ns; the list is never empty.
     Pick(Box<[u64]>),

@@ -3,8 +3,8 @@
 //!
 //! Sessions begin at random times, and the requests of a session keep the time gaps recorded in the
 //! log. The number of sessions follows from the wanted rate. The load is a time window of an
-//! endless sequence of random sessions. Therefore the mix of requests and the timing within
-//! sessions equal the log, and visitors arrive independently. Changes of the log's rate over hours
+//! endless sequence of random sessions. The mix of requests and the timing within sessions equal
+//! the log, and visitors arrive independently of each other. Changes of the log's rate over hours
 //! are not reproduced.
 //!
 //! The load's requests and times are a function of the load (its seed, rate and length) and the
@@ -105,10 +105,10 @@ impl ListedSessions {
     /// and the index of the request; unsorted.
     ///
     /// A random request is placed at a random time in the window of `length_ns`. The other requests
-    /// of the session keep their recorded time gaps, and those other requests inside the window are
-    /// appended, too. A session with k requests in the window could be chosen through each of the k
-    /// requests. To correct for this higher chance, a session with k requests in the window is
-    /// accepted with probability 1/k. The last session is cut to the remaining number of requests.
+    /// of the chosen session that fall inside the window are appended with the time gaps of the
+    /// log. A session with k requests in the window can be chosen through each of the k requests,
+    /// so the session is accepted with probability 1/k. The last session is cut to the remaining
+    /// number of requests.
     fn append_random_requests(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];

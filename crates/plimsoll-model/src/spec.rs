@@ -30,7 +30,7 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Overload(OverloadSpec<P>),
     /// The question: is one build of the server better than another build?
     Prove(ProveSpec<P>),
-    /// The question: how much does each target of a ladder cost more than the previous target? Each
+    /// The question: how much more does each target of a ladder cost than the previous target? Each
     /// target (rung) of a ladder does one thing more than the previous target.
     Ladder(LadderSpec<P>),
 }
@@ -69,8 +69,8 @@ pub struct SweepSpec<P = PlanRecord> {
 pub enum Lengths {
     /// A fixed measured time that is equal for all levels, ns.
     Fixed(u64),
-    /// A time budget: each level is measured for as long as its figures need. The budget is the
-    /// total time of all levels, ns.
+    /// A time budget for all levels together, ns. A level with longer response times gets a larger
+    /// part of the budget.
     Budget(u64),
 }
 
@@ -106,7 +106,7 @@ pub struct Planning {
     /// load at the remaining share of the load line (0.7) checks the headroom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
-    /// The rate for which a number of instances is planned, 1/s.
+    /// The rate, 1/s, for which the report computes the needed number of server instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
     /// Length of a soak (a long load at the load line) after the search, ns. The search budget does
@@ -211,9 +211,10 @@ pub struct BlocksSpec<P = PlanRecord> {
     /// Length of the unmeasured load before each measured load, ns; `None` means that plimsoll
     /// chooses a length that suits the targets.
     pub warmup_ns: Option<u64>,
-    /// Time budget of all blocks, ns.
+    /// Time budget of all blocks (rounds of loads) together, ns.
     pub budget_ns: u64,
-    /// The maximum number of valid blocks, after which the comparison ends; `None` means no limit.
+    /// The maximum number of valid blocks (rounds of one load for each target), after which the
+    /// comparison ends; `None` means no limit.
     pub blocks_max: Option<u64>,
     /// Whether targets are compared even if their responses differ.
     #[serde(default)]
@@ -379,7 +380,7 @@ impl ExperimentSpec<Plan> {
 }
 
 impl ExperimentSpec {
-    /// The words of all studies.
+    /// The names of all kinds of studies, which are also the names of the commands for the studies.
     pub const STUDY_WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
     /// Returns the word for the kind of study, such as `find`.
@@ -421,7 +422,8 @@ impl ExperimentSpec {
         }
     }
 
-    /// Returns the blocks of a comparison or ladder; `None` for another study.
+    /// Returns the settings of the blocks (rounds of loads) of a comparison or ladder; `None` for
+    /// every other kind of study.
     pub fn blocks(&self) -> Option<&BlocksSpec> {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),

@@ -9,8 +9,8 @@
 /// items as the sum of the weights divided by their common divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// A part of a schedule: every `of`-th item, starting with item `index`. For unequal parts, `index`
-/// and `of` count only the items that the pattern assigns to the part.
+/// A part of a schedule: every `of`-th item (arrival or user), starting with item `index`. For
+/// unequal parts, `index` and `of` count only the items that the pattern assigns to the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
     /// Number of this part, from 0 to `of` - 1.
@@ -77,8 +77,8 @@ impl Stripe {
         Stripe { index, of, pattern: StripePattern::ALL_ITEMS }
     }
 
-    /// Creates part `index` of the parts with the weights `weights`. `None` means that a pattern
-    /// with these weights is not possible ([`reduced_weights`]).
+    /// Creates part `index` of the parts with the weights `weights`. `None` means that
+    /// [`reduced_weights`] refuses the weights, or that no weight has the index `index`.
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
         let weights = reduced_weights(weights)?;
         if index >= weights.len() {
@@ -107,7 +107,7 @@ impl Stripe {
         Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
     }
 
-    /// Returns a number that is unique among the stripes of one split.
+    /// Returns a number that is unique among the stripes that partition a schedule.
     pub fn number(self) -> u64 {
         self.pattern.part + self.pattern.parts * self.index
     }

@@ -1,5 +1,5 @@
 //! The result of a study in a few figures ([`StudySummary`]), for lists of runs. The summary is the
-//! last frame of a run file, so that a list reads only the beginning and the end of each file.
+//! last frame of a run file, so that a list of runs reads only the beginning and end of each file.
 //!
 //! Not here: how the figures are computed (`plimsoll-analysis`). A command that shows one run does
 //! not use the summary, but computes the finding again.
@@ -48,7 +48,7 @@ pub struct StudySummary {
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
     /// The reason why the study is void (says nothing about the server), such as a load generator
-    /// at its limit. `None` means that no such reason was found.
+    /// at its limit. `None` means that plimsoll found no reason to call the study void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }

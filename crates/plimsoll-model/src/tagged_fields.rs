@@ -12,7 +12,7 @@
 //!
 //! Not here: the meaning of tags, and checksums (`codec`).
 
-/// Appends a number.
+/// Appends a number as a varint (LEB128).
 pub(crate) fn append_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -194,7 +194,8 @@ impl Template {
 /// Returns a path template for reports: fixed text is redacted as in any path, and values are
 /// replaced by placeholders.
 pub fn target_shown(text: &str, how: Redact) -> String {
-    // A plain word that redaction does not change, in place of each value during redaction.
+    // During redaction, this plain word replaces each value, because redaction does not change
+    // plain words.
     const PLACEHOLDER_WORD: &str = "valueofplimsoll";
     let text = Template::parse(text)
         .map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(PLACEHOLDER_WORD));

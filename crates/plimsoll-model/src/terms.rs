@@ -4,8 +4,8 @@
 //!
 //! `Terms<String>` contains every text in full, so plimsoll can execute the experiment.
 //! `Terms<RedactedText>` is the record of the terms in a run file, with secrets redacted. Only
-//! [`Terms::record`] converts complete terms into their record. [`Terms::map`] visits every text
-//! that may contain a secret.
+//! [`Terms::record`] converts complete terms, which contain secrets, into their redacted record.
+//! [`Terms::map`] visits every text that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and command-line flags.
@@ -66,20 +66,21 @@ pub enum TextKind {
     Metrics,
     /// The URL of the server's profile endpoint.
     Profiles,
-    /// The URL of a server endpoint that does little work. An intervention compares the target with
-    /// the endpoint that does little work.
+    /// The URL of a server endpoint that does little work. During a diagnosis, plimsoll compares
+    /// the target with the endpoint that does little work.
     Reference,
     /// A header field that identifies the load generator as another client.
     Identity,
     /// The command that changes a server setting.
     Vary,
-    /// A second request body, which an intervention sends: text, or `@` and a file.
+    /// A second request body, which an intervention (an experiment during a diagnosis) sends: text,
+    /// or `@` and a file.
     OtherBody,
     /// The command that starts build A.
     BuildA,
     /// The command that starts build B.
     BuildB,
-    /// The command to run before each block.
+    /// The command to run before each block (one load on each build).
     BeforeBlock,
     /// The command that builds a server from a revision.
     Build,
@@ -219,7 +220,7 @@ pub struct Terms<T> {
     pub probes: ProbesTerms<T>,
     /// Profiles to take after the measurement.
     pub profiles: Option<ProfilesTerms<T>>,
-    /// Which interventions may run to distinguish causes.
+    /// Which interventions (experiments during a diagnosis) may run to distinguish causes.
     #[serde(default)]
     pub changes: ChangeTerms<T>,
     /// How builds under test are started.
@@ -417,7 +418,7 @@ pub struct FleetTerms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
     /// Each agent's share of the load, as the user typed it: `2,1,1` or `a1=2,a2=1`. `None` means
-    /// shares in proportion to the agents' calibrations, or equal shares.
+    /// shares in proportion to the agents' measured capacities, or equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
 }
@@ -428,7 +429,7 @@ pub const SKEW_NS_MAX: u64 = 20_000_000;
 /// The process, metrics and control group of the server that plimsoll watches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbesTerms<T> {
-    /// Whether plimsoll watches nothing of the server.
+    /// Whether probes are off, so that plimsoll reads nothing about the server's processes.
     #[serde(default)]
     pub none: bool,
     /// The id of the process to watch. Without an id and a name, plimsoll watches the process that
@@ -456,7 +457,7 @@ pub struct WatchTerms {
     pub copied: bool,
 }
 
-/// The endpoint of the server that plimsoll reads: the target's default endpoint, or given URLs.
+/// The server's endpoint for metrics or for profiles: the target's default endpoint, or given URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointChoice<T> {

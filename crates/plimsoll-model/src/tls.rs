@@ -65,7 +65,7 @@ pub enum TlsFailure {
     Closed = 9,
     /// The server reset the connection during the handshake.
     Reset = 10,
-    /// The server ended the session with another alert.
+    /// The server ended the session with an alert that fits no other reason.
     Alert = 11,
     /// A record was damaged or out of order.
     BadRecord = 12,

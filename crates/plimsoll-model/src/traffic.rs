@@ -83,7 +83,7 @@ pub struct Route {
     pub template_parts: TemplateFlags,
     /// Expectations of a response beyond its status.
     pub expect: Expectations,
-    /// Values to capture from a response. A response without one of these values counts as failed,
+    /// Values to capture from a response. A response without a value to capture counts as failed,
     /// unless the capture has a default.
     pub captures: Vec<AnswerCapture>,
     /// The maximum number of redirects to follow as part of one request; 0 means none.
@@ -114,8 +114,8 @@ impl Route {
     /// The maximum number of redirects that a user may allow for a request.
     pub const FOLLOW_MAX: u8 = 20;
 
-    /// Creates a route with the default statuses and a timeout of 30 s. Its label is the method and
-    /// the redacted path.
+    /// Creates a route with the default statuses and a timeout of 30 s. The label of the route is
+    /// the method and the redacted path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
         Route {

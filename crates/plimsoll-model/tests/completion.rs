@@ -71,8 +71,8 @@ fn inputs_from_texts(given: &[(TextKind, &str)]) -> RerunInputs {
     texts
 }
 
-/// Checks that the record of an experiment contains no secret and lacks the inputs `expect`. Also
-/// checks that the inputs `given` restore the experiment.
+/// Checks that the record of an experiment contains no secret and lacks the inputs `expect`. The
+/// function also checks that the inputs `given` restore the experiment.
 fn assert_restored(
     name: &str,
     asked: &ExperimentSpec<Plan>,
@@ -146,8 +146,8 @@ fn a_record_is_restored_with_its_inputs() {
     complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
-    // Both header fields have the same name. Each header field is a separate input, and the inputs
-    // keep their order.
+    // The two header fields that identify clients have the same name. Each header field is a
+    // separate input, and the inputs keep their order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = inputs_from_texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),

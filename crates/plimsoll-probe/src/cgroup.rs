@@ -11,7 +11,7 @@ use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// Slowly changing values are read in one of this many samples, that is every 0.5 s.
+/// Slowly changing values are read in every fifth sample only, that is every 0.5 s.
 pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {

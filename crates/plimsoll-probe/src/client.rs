@@ -132,13 +132,13 @@ pub struct BlockingSocket {
 }
 
 impl BlockingSocket {
-    /// Waits until the connection that `connect` starts is open.
+    /// Starts a connection with `connect`, and waits until the connection is open.
     pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
         BlockingSocket::open_ignoring_stop(connect, deadline, false)
     }
 
-    /// Waits like [`BlockingSocket::open`] until the connection is open. With `ignores_stop`, the
-    /// wait continues after the user has asked to stop.
+    /// Starts a connection, and waits like [`BlockingSocket::open`] until the connection is open.
+    /// With `in_any_case`, the wait continues after the user has asked to stop.
     fn open_ignoring_stop(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,

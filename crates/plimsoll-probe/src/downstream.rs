@@ -1,6 +1,6 @@
 //! Measures the server's downstream dependencies on this machine. A dependency is a process, such
-//! as a database, to which the server has connections over TCP or unix sockets. The dependencies of
-//! a dependency count too.
+//! as a database, to which the server has connections over TCP or unix sockets. A dependency of a
+//! dependency also counts as a dependency of the server.
 //!
 //! The CPU time of dependencies belongs to the server's work, so it does not count as interference.
 //! The probe also reads the CPU quotas of the dependencies' control groups. For databases, the
@@ -34,9 +34,9 @@ const WAITS_FOR_A_LOCK: &str = " waiting";
 /// on a futex with a timeout during a lock wait, and waits for data while the session is idle.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
-/// Addresses on this machine to which the server is known to send requests. A server may open a
-/// new connection to a dependency for each request. Such a connection is closed again before the
-/// search through open files finds it, so plimsoll keeps the addresses that it saw once.
+/// Addresses on this machine to which the server is known to send requests. A server may open a new
+/// connection to a dependency for each request. A connection for one request closes before the
+/// search through open files finds it, so plimsoll keeps every address that was seen once.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {

@@ -38,8 +38,9 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Targets of requests to the server of a load, in addition to the requests of the load. The
-/// additional requests go to the addresses of the load, without another name lookup.
+/// Targets of requests for metrics and profiles, which go to the server of a load in addition to
+/// the load itself. Requests for metrics and profiles go to the addresses of the load, without
+/// another name lookup.
 impl FetchTarget {
     /// Returns the target for requests to the server of a load. The user has already permitted
     /// requests to that server.
@@ -111,7 +112,8 @@ impl FetchError {
 /// within `timeout` and fit the byte budget. The user may interrupt the request.
 ///
 /// # Errors
-/// The [`FetchError`] of the last address, with the address in its text.
+/// Returns [`FetchError::Late`] at the deadline. If every address fails earlier, the text of the
+/// error has one reason for each address.
 pub fn fetch(
     target: &FetchTarget,
     path: &str,

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 
-/// The topmost processes of the server that a search found. Their child processes are not listed.
+/// The topmost processes of the server that a search found. Child processes of the topmost
+/// processes are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundServer {
     /// Process ids of the server's topmost processes, ascending; never empty.
@@ -52,7 +53,7 @@ pub struct Finder {
     /// Whether only the port of a listening socket is compared with the target. The addresses by
     /// which another machine reaches the server may differ on this machine.
     by_port: bool,
-    /// The server found at the start, or why none was found.
+    /// The server found at the start, or the reason why no server was found.
     first: Result<FoundServer, String>,
 }
 
@@ -95,7 +96,7 @@ impl Finder {
         Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
-    /// Returns the server found at the start, or why none was found.
+    /// Returns the server found at the start, or the reason why no server was found.
     pub fn first(&self) -> &Result<FoundServer, String> {
         &self.first
     }

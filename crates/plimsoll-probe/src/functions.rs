@@ -81,7 +81,8 @@ impl FunctionSampling {
             pids: Vec::new(),
             stretch: OpenSampleInterval::new(monotonic_ns()),
             // The list of threads is updated at every sample, unless the updates cost more than a
-            // 700th of a core. Some servers start a thread for each connection.
+            // 700th of a core. Some servers start a thread for each connection, so their list of
+            // threads changes often.
             threads_schedule: ExpensiveReading::add_edge_part(0, 700),
             walked: Vec::new(),
         }
@@ -239,8 +240,9 @@ mod tests {
     #[inline(never)]
     fn test_thread_clocks() -> u64 {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
-        // The test spins on clock readings. Most readings end in the clock page that the kernel
-        // maps into the process (vDSO). Readings of CPU time enter the kernel.
+        // The function reads clocks in a loop until its thread has used enough CPU time for many
+        // samples. Most readings end in the clock page that the kernel maps into the process
+        // (vDSO). Readings of CPU time enter the kernel.
         while thread_cpu_ns() < start_ns + TEST_CALL_NS {
             sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
         }
@@ -266,7 +268,7 @@ mod tests {
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
         if seen.refused.is_some() {
-            return; // Not allowed here; why is said.
+            return; // The kernel forbids sampling here, and `refused` has the reason.
         }
         let stretches = &seen.stretches;
         let caught = |function: &str| {
@@ -281,8 +283,8 @@ mod tests {
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("burn_test_cpu") >= 10 || !named, "of about 29 samples: {stretches:?}");
         // Clock readings appear in stacks, although neither the clock's code nor the library has
-        // frame pointers. A few samples show a clock reading only by the address of the clock
-        // function.
+        // frame pointers. A few samples contain only the address of the clock function, without its
+        // callers.
         let by_tables = cfg!(target_arch = "x86_64");
         assert!(caught("test_thread_clocks") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }

@@ -1,6 +1,6 @@
-//! Reads figures of the machine that plimsoll runs on. For a local target this is the server's
-//! machine, for a remote target only the generator's machine. Not here: the machine's CPU time
-//! ([`super::machine`]).
+//! Reads figures of the machine that plimsoll runs on. With a local target, plimsoll's machine is
+//! also the server's machine. With a remote target, plimsoll's machine is only the load generator's
+//! machine. Not here: the machine's CPU time ([`super::machine`]).
 
 use super::optional_file::OptionalFile;
 use super::ports::Ports;
@@ -24,9 +24,9 @@ pub struct Host {
     buffer: Vec<u8>,
 }
 
-/// Slowly changing values and sums are read in one of this many samples, that is every 0.5 s.
+/// Slowly changing values and sums are read in every fifth sample only, that is every 0.5 s.
 const SLOW_EVERY: u64 = 5;
-/// Means over a minute and almost constant values are read in one of this many samples, that is
+/// Means over a minute and almost constant values are read in every tenth sample only, that is
 /// every second.
 const SLOWEST_EVERY: u64 = 10;
 

@@ -1,7 +1,9 @@
 //! Reads the CPU time of the kernel's own threads, which write files, move packets and free memory
-//! for all processes. The CPU time of kernel threads therefore never counts as interference.
+//! for all processes. The CPU time of kernel threads never counts as interference, because kernel
+//! threads work for all processes.
 //!
-//! In a container with its own process ids, kernel threads are invisible.
+//! In a container with its own process ids, kernel threads are invisible, so the series
+//! `kernel.cpu` has no readings.
 
 use super::sink::{ExpensiveReading, Extent, Sink};
 use plimsoll_sys::probe::process::{CpuClock, numbered_entries, read_process_stat};

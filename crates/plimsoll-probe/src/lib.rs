@@ -130,7 +130,7 @@ struct WatchSite {
 
 impl Watcher {
     /// Starts to measure the process that listens on the target's address, or a named process,
-    /// which must exist. Returns `None` if the terms ask for no probes.
+    /// which must exist. Returns `None` if the user asks for no probes (`terms.none`).
     pub fn begin(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -155,7 +155,7 @@ impl Watcher {
     }
 
     /// Starts to measure a server on this machine: a named process, or the server that another
-    /// machine reaches at `addresses`. The server must exist.
+    /// machine reaches at `addresses`. The function fails if the server does not exist.
     pub fn begin_remote_server_probes(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
@@ -176,8 +176,8 @@ impl Watcher {
     }
 
     /// Starts to measure plimsoll and other processes on this machine, and the server's own
-    /// metrics. Another watcher measures the server's processes. `shared` says whether that watcher
-    /// runs on the same machine, as with containers.
+    /// metrics. Another watcher measures the server's processes. `shared` says whether the server,
+    /// which another watcher measures, runs on this machine, for example in a container.
     pub fn begin_generator_probes(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,

@@ -1,6 +1,6 @@
 //! Reads CPU time by owner: the machine's total over all cores, the kernel's own threads, and
-//! plimsoll. The rest of the total, without the server's CPU time, belongs to other processes
-//! (`plimsoll_analysis::interference`).
+//! plimsoll. CPU time that neither the kernel's threads, plimsoll nor the server used belongs to
+//! other processes (`plimsoll_analysis::interference`).
 
 use super::downstream::Downstream;
 use super::kernel::KernelThreads;
@@ -98,8 +98,9 @@ impl MachineProbe {
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Reports how long threads of this process waited for a core. Each load has new threads. If a
-    /// thread ends, its wait since its last reading is lost, at most the time between two samples.
+    /// Reports how long threads of this process waited for a core. Each load has new threads, so
+    /// every sample lists the threads again. If a thread ends, its wait since its last reading is
+    /// lost, at most the time between two samples.
     fn report_run_queue_wait(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbered_entries("/proc/self/task") else { return };
         for tid in &tids {

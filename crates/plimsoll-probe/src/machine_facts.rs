@@ -1,7 +1,7 @@
 //! Reads facts about this machine ([`read`]) for `plimsoll doctor`.
 //!
-//! Not here: whether the machine suffices (`plimsoll_analysis::fitness`), and readings during a
-//! load (`machine`, `host`).
+//! Not here: whether the machine suffices for measurements (`plimsoll_analysis::fitness`), and
+//! readings during a load (`machine`, `host`).
 
 use plimsoll_model::MachineLimits;
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess};
@@ -18,8 +18,8 @@ const CORES_READ_MAX: u32 = 1024;
 /// The smallest CPU use, in cores, at which the busiest other process is named to the user.
 const NAMED_CORES_MIN: f64 = 0.01;
 
-/// Reads all facts. CPU use of other processes is sampled for the time `sample`, while the caller
-/// is idle.
+/// Reads all facts about this machine. CPU use of other processes is sampled for the time `sample`,
+/// while the caller is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
     // The check for separate file tables needs a new thread, because a new file table closes all
@@ -150,8 +150,7 @@ mod tests {
         assert!(sample.cores <= f64::from(facts.cores_online) * 1.5, "{sample:?}");
     }
 
-    /// Checks that a process that works during the sample is reported as the busiest, with its
-    /// name.
+    /// Checks that a busiest process is reported while a child process of the test works.
     #[test]
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");

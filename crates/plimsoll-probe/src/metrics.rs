@@ -101,7 +101,7 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     Err(format!("{path} serves no numbers", path = displayed_path(path)))
 }
 
-/// Fetches the metrics. The error is a sentence.
+/// Fetches the metrics. The text of an error is a sentence for the user.
 fn fetch_metrics(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let FetchResponse { status, body } = fetch(target, path, METRICS_FETCH_TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX))
         .map_err(|error| error.text().to_owned())?;

@@ -1,5 +1,6 @@
-//! Finds the ports on which the server listens. Usually the server listens on the target's port. A
-//! server process behind a proxy, named by the user, listens on other ports.
+//! Finds the ports on which the server listens. Usually the server listens on the target's port. If
+//! the target is a proxy, and the user names the server process behind the proxy (`--pid`), that
+//! process listens on other ports.
 //!
 //! Not here: readings of the connections (`sockets`).
 
@@ -33,8 +34,8 @@ pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (
         let inodes = links.filter_map(|link| socket_inode(link.as_os_str().as_bytes()));
         own.extend(inodes.filter_map(|inode| listening.get(&inode).copied()));
     }
-    // A service manager may own the target's listening socket in place of the server, so the
-    // target's port is measured.
+    // If no listening socket of the server was found, a service manager may own the target's
+    // listening socket, so the target's port is measured.
     if own.is_empty() || own.contains(&target) {
         return (vec![target], false);
     }

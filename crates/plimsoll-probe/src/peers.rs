@@ -2,9 +2,10 @@
 //! over TCP and unix sockets. This module also reads unsent bytes on connections that clients
 //! opened to other ports of the server.
 //!
-//! The kernel's list of connections does not name the processes. A process's open files show its
-//! connections, but a server may have many thousands of open files. This module therefore searches
-//! open files only if a connection could be the server's own, and only a few files at a time.
+//! The kernel's list of connections does not name the process that owns a connection. A process's
+//! open files show its connections, but a server may have many thousands of open files. This module
+//! therefore searches open files only if a connection could be the server's own, and only a few
+//! files at a time.
 
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
@@ -25,7 +26,7 @@ use std::sync::PoisonError;
 /// series first.
 const PEERS_MAX: usize = 8;
 /// The number of open files that one sample searches at the lowest effort (`Effort::Little`). A
-/// higher effort multiplies this number.
+/// higher effort, which allows the probes more CPU time, multiplies this number.
 const FILES_PER_SAMPLE: u64 = 64;
 /// The number of open files that one sample searches when the CPU budget is used up and the search
 /// has already taken long.
@@ -35,8 +36,8 @@ const SEARCH_WAIT_NS: u64 = 1_000_000_000;
 /// user, because connections were not read during the search.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
-/// The time after received data within which more of the same response may follow, ms. The time
-/// covers several kernel ticks.
+/// The time after received data within which more of the same response may follow, ms. The kernel
+/// counts the age of received data in ticks of up to 10 ms, so 40 ms cover several ticks.
 const RECENT_DATA_MS: u32 = 40;
 
 const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be read: the process belongs to another user (run plimsoll \
@@ -44,8 +45,8 @@ const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be re
 
 pub struct Peers {
     tables: Tables,
-    /// Addresses on this machine to which the server is known to send requests. The probe of
-    /// dependencies uses these addresses too.
+    /// Addresses on this machine to which the server is known to send requests. This probe and the
+    /// probe of dependencies (`downstream`) share the list of addresses.
     asked: DependencyAddresses,
     look: ExpensiveReading,
     /// Access to other network namespaces, which contain peers of connections that the server may
@@ -105,10 +106,10 @@ struct ServerPeerConnections {
 }
 
 /// Connections whose peer is outside the searched network namespaces, on another machine or in a
-/// container. Each connection is known by its end in a searched namespace.
+/// container. Each connection has only one of its two ends in the searched namespaces.
 #[derive(Debug, Default)]
 struct OutsidePeers {
-    /// TCP connections as seen from the known end: its own address, and the peer's address.
+    /// TCP connections, each as two addresses: the end in a searched namespace, then the peer.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path without a listener in the client's namespace.
     files: Vec<UnixLink>,
@@ -169,7 +170,8 @@ struct ServerPeerConnection {
 struct PeerTraffic {
     /// The number of connections that wait for a response.
     waiting: u64,
-    /// The number of connections on which data arrived recently and nothing was sent since.
+    /// The number of connections on which a response probably still arrives: data came recently,
+    /// and the server sent nothing since.
     coming: u64,
     /// The number of bytes from the peer that the server has not read.
     unread: u64,
@@ -233,7 +235,8 @@ impl Peers {
                     sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
                     return;
                 }
-                // If the kernel refuses the list of connections, only the accept queue is read.
+                // If the kernel refuses the list of connections, the probes read only the accept
+                // queue of the target's port.
                 Some(Some(Err(_))) | None => return,
             };
             if !seen.outside.is_empty()
@@ -278,7 +281,7 @@ impl Peers {
         }
     }
 
-    /// Searches the next `files` open files.
+    /// Searches the next `files` open files for sockets of the snapshot.
     fn go_on(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..files {
@@ -335,7 +338,7 @@ impl Peers {
             }
             if let Some(carried) = connection.carried {
                 // A connection that the last snapshot does not contain is new, so all of its
-                // traffic belongs to the current interval.
+                // traffic belongs to the time since that snapshot.
                 let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
                 let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
@@ -454,8 +457,8 @@ fn snapshot_candidate_connections(
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
-                // Each network namespace has its own loopback addresses, so the peer cannot be in
-                // another namespace.
+                // Each network namespace has its own loopback addresses, so a peer with a loopback
+                // address cannot be in another namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
                     led_away.ends.insert((ipv4_if_mapped(*local), ipv4_if_mapped(*peer)));
@@ -512,7 +515,8 @@ fn snapshot_candidate_connections(
 /// Facts about peers that were found in another network namespace.
 #[derive(Default)]
 struct ForeignPeers {
-    /// Lengths of accept queues in the other namespace, by the address that connections lead to.
+    /// Lengths of accept queues in the other namespace, by the address of the listener's end of a
+    /// connection.
     queued: BTreeMap<SocketAddr, u64>,
     /// The number of bytes that a peer in the other namespace has written and the server has not
     /// received, by peer and server address.
@@ -679,7 +683,7 @@ mod tests {
         };
         check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);
         // Connections with the owner `NotFound` were closed before the search found them. The owner
-        // of such a connection follows from another connection to the same peer, found now or
+        // of a closed connection follows from another connection to the same peer, found now or
         // earlier.
         check(&[], &[(1, 6379, Server), (2, 6379, NotFound), (3, 80, NotFound)], &[1, 2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 80, NotFound)], &[2]);

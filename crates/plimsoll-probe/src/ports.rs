@@ -20,7 +20,8 @@ use std::net::{IpAddr, SocketAddr};
 /// no pair can be near its limit.
 const UNCOUNTED_CONNECTIONS_MAX: u64 = 64;
 /// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
-/// client with the system's range leaves gaps, because the kernel steps by at least two ports.
+/// client that uses the system's port range leaves gaps, because the kernel chooses ports in steps
+/// of at least two.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
 /// This share (0 to 1) of the lowest and of the highest used ports is ignored. Other clients of the
 /// same peer may use ports outside the range of the measured client.

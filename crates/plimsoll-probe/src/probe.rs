@@ -10,8 +10,8 @@ pub(super) trait Probe: Send {
     fn sample(&mut self, sink: &mut Sink);
 }
 
-/// The server's current CPU use, in thousandths of a core. The largest number means that the CPU
-/// use is unknown.
+/// The server's current CPU use, in thousandths of a core. The number `u64::MAX` stands for an
+/// unknown CPU use.
 #[derive(Debug, Clone)]
 pub struct LiveServer(Arc<AtomicU64>);
 

@@ -114,8 +114,8 @@ pub struct ServerProbe {
     ended_ns: u64,
     ended: EndedSums,
     lost: Option<String>,
-    /// The start time of plimsoll's own process, in ticks. All CPU time of a process that started
-    /// later counts.
+    /// The start time of plimsoll's own process, in ticks. The whole CPU time of a process that
+    /// started after plimsoll counts.
     own_start_ticks: u64,
     shown: BTreeSet<(u32, u32)>,
     recent: VecDeque<(u64, u64)>,
@@ -236,7 +236,7 @@ impl ServerProbe {
             shown: BTreeSet::new(),
             recent: VecDeque::new(),
             rescan: ExpensiveReading::new(1_000_000_000),
-            // A server that ended may restart at once, so the search runs often.
+            // A server that ended may restart at once, so the search for its successor runs often.
             seek: ExpensiveReading::add_edge_part(100_000_000, 100),
             files: ExpensiveReading::new(200_000_000),
             downstream: port.map(Downstream::new),
@@ -366,8 +366,8 @@ impl ServerProbe {
         sink.set_unmeasured_reason(None);
     }
 
-    /// Reads the CPU time of all processes, and drops processes that have ended. Returns whether a
-    /// reading summed over all threads of a process.
+    /// Reads the CPU time of all processes, and drops processes that have ended. Returns whether at
+    /// least one reading included the kernel's slow sums over all threads of a process.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
         let length = if sink.extent() == Extent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
@@ -399,8 +399,8 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum of CPU time may decrease slightly, because the last readings of an ended
-            // thread are lost.
+            // The sum of CPU time may decrease for a short time after a process ends, until the
+            // parent's sum over ended children includes the process.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -584,7 +584,8 @@ impl Probe for ServerProbe {
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;
-        // Page faults are reported only if this sample has read them.
+        // A sample that skipped the kernel's slow sums over all threads has no new CPU times by
+        // mode and no new page faults.
         if whole {
             sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
             sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);

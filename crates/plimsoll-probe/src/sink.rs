@@ -1,5 +1,5 @@
 //! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also manages the CPU
-//! time budget of readings. Readings never exceed this budget for long, even for a large server.
+//! time budget of readings, so that even readings of a large server exceed the budget only briefly.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
@@ -49,9 +49,10 @@ impl Effort {
 /// The set of values that the current sample reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// The sample reads only cheap, quickly changing values, because the budget is used up.
+    /// The sample reads only cheap, quickly changing values, because the CPU budget is used up.
     Least,
-    /// The sample also reads some other values in turn, and expensive values within the budget.
+    /// The sample reads quickly changing values, some other values in turn, and expensive values
+    /// within the CPU budget.
     Usual,
     /// The sample is at the start or end of a load. This sample reads every counter whose
     /// difference over the load is needed, but no slow value that would delay the load.
@@ -175,7 +176,7 @@ impl Sink {
         }
     }
 
-    /// Adds an interval of sampled functions.
+    /// Adds the stack samples of one interval, which show the functions that use CPU time.
     pub fn sampled(&mut self, stretch: SampleInterval) {
         self.seen.sampled.stretches.push(stretch);
     }
@@ -192,8 +193,8 @@ impl Sink {
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
-    /// Takes the readings since the last call. Series keep their names, so that a gap in an earlier
-    /// series can be reported.
+    /// Takes the readings since the last call. The sink keeps the name of each series, so that it
+    /// can report a gap in a series without new readings.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
         let next = Probes { series: self.seen.series.iter().map(empty).collect(), ..Probes::default() };

@@ -1,6 +1,6 @@
 //! The threads of one process: CPU time, waiting and states. Busy threads, and threads with much
-//! CPU time so far, are read in every sample. The other threads are read in turn, over all
-//! processes of the server ([`Turns`]).
+//! CPU time so far, are read in every sample. Threads with little CPU time are read in turn, over
+//! all processes of the server ([`Turns`]).
 
 use super::sink::{Effort, ExpensiveReading, Extent, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -111,8 +111,8 @@ pub struct Turns {
     states: RoundRobin,
     /// The number of threads in the processes that the current sample has visited so far.
     passed: usize,
-    /// The number of the current round of reading thread states. States are reported once the round
-    /// has read the states of all threads, or of enough threads.
+    /// The number of the current round of reading thread states. Thread states are reported once
+    /// the current round has read the states of all threads, or of enough threads.
     telling: u64,
     states_read: usize,
     /// Whether the current round has read enough thread states to report the states after the
@@ -155,7 +155,8 @@ impl Turns {
     }
 }
 
-/// Returns the ratio of the number of all threads to the number of threads with a reported state.
+/// Returns the number of all threads, divided by the number of threads whose states the current
+/// round has read.
 pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
@@ -210,7 +211,7 @@ impl Threads {
         self.look = look;
     }
 
-    /// Updates the list from time to time, for a process with an unknown number of threads.
+    /// Updates the list of threads from time to time, if the number of threads is unknown.
     pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
         self.follow(u64::MAX, sink, buffer);
     }
@@ -251,14 +252,16 @@ impl Threads {
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// Returns the threads whose state belongs to the current report.
+    /// Returns the threads whose states were read in the current round, which are the threads that
+    /// the next report counts.
     pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// Returns the number of reported threads that wait for each of the reasons `kinds`. A futex
-    /// wait with a timeout counts as sleep if no other thread waits at the same address, as in many
-    /// runtimes. The function adds the number of waiters at each futex address to `places`.
+    /// Counts the threads that wait for each of the reasons `kinds`, among the threads whose states
+    /// the current round has read. Many runtimes sleep in a futex wait with a timeout. A timed
+    /// futex wait therefore counts as sleep if no other thread waits at its address. The function
+    /// adds the number of waiters at each futex address to `places`.
     pub fn count_waiting_threads<const KINDS: usize>(
         &self,
         turns: &Turns,
@@ -266,8 +269,9 @@ impl Threads {
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Threads outside the current report also count as waiters at a futex address. A futex
-        // address with two waiters is shared, so a wait at a shared address is not a timed sleep.
+        // Threads whose states the current round has not read also count as waiters at a futex
+        // address. A futex address with two waiters is shared, so a wait at a shared address is not
+        // a timed sleep.
         for place in self.list.iter().filter_map(|thread| thread.futex_place) {
             *own.entry(place.address).or_default() += 1;
         }
@@ -301,7 +305,8 @@ impl Threads {
         }
     }
 
-    /// Returns the number of reported threads in `state`.
+    /// Returns the number of threads in `state`, among the threads whose states the current round
+    /// has read.
     pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
         self.threads_with_state(turns).filter(|thread| thread.state == state).count()
     }

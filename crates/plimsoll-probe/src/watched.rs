@@ -10,6 +10,7 @@ pub struct WatchTarget<'a> {
     pub plan: &'a Plan,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Resolves the address of another URL, if the user has permitted requests to that address.
+    /// Resolves the address of a URL other than the target, such as a URL of metrics, if the user
+    /// has permitted requests to that address.
     pub resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>,
 }

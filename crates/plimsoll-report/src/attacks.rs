@@ -52,8 +52,9 @@ fn chart_line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) 
     }
 }
 
-/// Creates the panels of the chart: one panel with the rates of all attacks, and a panel with the
-/// latencies of each attack.
+/// Creates the panels of the chart. One panel has the rates of all attacks. If any request failed,
+/// a second panel has the rates of failed requests. A further panel for each attack has the
+/// latencies.
 fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
         attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();

@@ -20,7 +20,7 @@ pub enum Tone {
     Plain,
     /// The sentence is the answer to the user's question.
     Answer,
-    /// The sentence is a doubt or a warning.
+    /// The sentence is a warning, for example evidence against a figure of the report.
     Warning,
 }
 

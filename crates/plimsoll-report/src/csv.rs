@@ -107,7 +107,7 @@ pub fn csv_cell(text: &str) -> String {
     }
 }
 
-/// Returns the name for the purpose of a load. Every output format uses this name.
+/// Returns the name for the purpose of a load, which is the same in every output format.
 pub fn load_purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "run",
@@ -126,8 +126,8 @@ pub fn load_purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Returns the name of a load. Every output format uses this name. A load in a block of a
-/// comparison is named by the letter of its arm (server). All other loads are named by their
+/// Returns the name of a load in the CSV. In a comparison, a load in a block (round of
+/// measurements) is named by the letter of its arm (server). All other loads are named by their
 /// purpose.
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {

@@ -193,7 +193,7 @@ mod tests {
         disturbance: None,
     };
 
-    /// Checks that the screen is complete even for a machine that fails every check.
+    /// Checks that the output fits on one screen even for a machine that fails every check.
     #[test]
     fn a_machine_that_fails_every_check_has_a_screen() {
         let facts = MachineFacts {

@@ -103,7 +103,8 @@ struct FindingEventFields<'a> {
     document: &'a Value,
 }
 
-/// Formats one event as a line of JSON. Numbers are rounded as in every document.
+/// Formats one event as a line of JSON. As in every JSON document of plimsoll, fractional numbers
+/// are rounded to seven significant digits.
 fn event_line(event: &impl Serialize) -> String {
     crate::visible_controls::json_line(&round_fractional_numbers(&to_json_value(event)))
 }

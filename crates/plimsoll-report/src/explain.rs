@@ -83,12 +83,12 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
     rows
 }
 
-/// If no probe observed where at least this share of the requests were, the report explains how to
-/// observe these requests.
+/// The smallest share (0 to 1) of requests in flight at an unknown place in the system for which
+/// the report explains how to observe these requests.
 const UNOBSERVED_MIN: f64 = 0.2;
 
-/// Returns a note if no probe observed where in the system many of the requests were; otherwise
-/// `None`. The note states where the unobserved requests may wait, and how to observe them.
+/// Returns a note if the place in the system is unknown for many of the requests; otherwise `None`.
+/// The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -116,7 +116,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Returns the headings of the table of evidence for each cause.
+/// Returns the headings of the table of signals that are evidence for the shown causes.
 fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     let [low, line, past] = level_headings(findings);
     ["signal", low, line, past, "evidence for", "from"]
@@ -143,7 +143,7 @@ fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
     }
 }
 
-/// Draws the signals that are evidence for the named cause, at each of the three steady loads.
+/// Draws the signals that are evidence for the shown causes, at each of the three steady loads.
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {

@@ -33,7 +33,7 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 }
 
 /// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
-/// about the load line follow in the same sentence.
+/// (evidence against the load line) follow in the same sentence.
 pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
@@ -207,7 +207,8 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 }
 
 /// The middle columns of the live log, each as index of the cell in [`trial_row`] and width in
-/// characters. The kind of the trial stands before these columns, and its verdict after them.
+/// characters. In each row, the time and the kind of the trial precede the middle columns, and the
+/// verdict follows them.
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
 /// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The cell that
 /// comes first in the list is dropped first.

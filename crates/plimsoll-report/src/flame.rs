@@ -166,8 +166,8 @@ fn flame_value(flame: &Flame, value: f64) -> String {
     format!("{}{per}", format_with_unit(value, flame.unit))
 }
 
-/// Formats the frames as JSON for the script: one list of numbers for each property. Special
-/// characters in names are escaped, so that no name can end the surrounding HTML element.
+/// Formats the frames as JSON for the script: one list for each property, such as depth or width.
+/// Special characters in names are escaped, so that no name can end the surrounding HTML element.
 fn frames_json(flame: &Flame) -> String {
     let tree = flame.tree;
     let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
@@ -210,7 +210,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Returns the beginning of a function's name, up to the end of its package, module or class.
-/// Functions with equal beginnings have the same hue.
+/// Functions whose names begin with the same package have the same hue.
 fn package_prefix(name: &str) -> &str {
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
     let end = name[base..].find(['.', ':', '(']).map_or(name.len(), |end| base + end);

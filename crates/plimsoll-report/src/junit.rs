@@ -37,14 +37,14 @@ pub struct Case {
     pub outcome: CaseOutcome,
 }
 
-/// The test cases of one run file, with the doubts about its figures.
+/// The test cases of one run file, with warnings about its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
     /// The name of the run file.
     pub name: String,
     /// The test cases of the run file.
     pub cases: Vec<Case>,
-    /// The doubts about the figures as warnings, one sentence each.
+    /// The warnings about the figures of the run file, one sentence each.
     pub warnings: Vec<String>,
 }
 

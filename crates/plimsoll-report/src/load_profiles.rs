@@ -50,7 +50,7 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     ))
 }
 
-/// Renders the section of a report about profiles. The doubts about the profiles come first.
+/// Renders the section of a report about profiles. Warnings about the profiles come first.
 pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
@@ -138,8 +138,8 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function is omitted from the table if at least this share of its cost is in one callee.
-/// Without this rule, chains of callers, such as middleware, would fill the table of functions.
+/// A function is omitted from the table if at least this share of its cost is in one callee. The
+/// omission keeps chains of callers, such as middleware, from filling the table of functions.
 const PASSED_ON_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions whose cost

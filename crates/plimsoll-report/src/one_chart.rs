@@ -16,8 +16,8 @@ pub enum ChartKind {
     /// The chart of a search for the load line: response time over the offered rate.
     Line,
     /// The chart of a comparison: the values of A and B in each block (round of measurements), and
-    /// the change from A to B. For a ladder, which measures several servers in turn, the chart of
-    /// the servers.
+    /// the change from A to B. A ladder, which measures several servers in turn, has a chart of all
+    /// its servers instead.
     Blocks,
     /// The chart of an explanation: the signals that are evidence for the cause.
     Evidence,

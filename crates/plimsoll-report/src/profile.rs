@@ -66,8 +66,8 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
 }
 
 /// Renders the table of functions with at most `limit` rows. If the root frames of the stacks are
-/// groups of stacks, such as processes, `group` is the word for one group. Such groups are also
-/// listed in a table of their own.
+/// groups of stacks, such as processes, `group` is the word for one group. A separate table has a
+/// row for each group.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -149,8 +149,8 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
     })
 }
 
-/// Returns the unit of the costs in a comparison of profiles. The second value is what the costs
-/// are divided by, such as `request`; `None` for shares.
+/// Returns the unit of the costs in a comparison of profiles. The second value names the divisor of
+/// the costs, such as `request`; `None` for shares.
 pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         CostDivisor::Requests { .. } => (&comparison.sample_type.unit, Some("request")),

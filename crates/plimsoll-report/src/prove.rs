@@ -27,7 +27,7 @@ pub(crate) struct ProveContext<'a> {
     pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
-/// Formats a ratio of B to A as a relative change, such as `-4.8 %`.
+/// Formats the ratio of server B's value to server A's as a relative change, such as `-4.8 %`.
 fn relative_change_text(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
@@ -124,7 +124,8 @@ pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, bu
     )
 }
 
-/// Formats a row of the live log. The row has 59 columns, so that it fits nearly every terminal.
+/// Formats a row of a comparison's live log (one row for each interim result). The row has 59
+/// columns, so that it fits nearly every terminal.
 fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
@@ -134,8 +135,8 @@ pub fn prove_heading() -> String {
     live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
-/// Formats one row of the live log of a comparison: the change from A to B, estimated from all
-/// blocks so far.
+/// Formats one row of the live log of a comparison: the change from server A to server B, estimated
+/// from all blocks measured so far.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) =
@@ -232,8 +233,8 @@ fn inconclusive_text(proof: &Proof) -> String {
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{advice}", missing_measure_text(*why)),
         (_, Some(one), Some(estimate)) => {
-            // A 95 % interval of the ratio that excludes 1 (no change) is not enough for a verdict,
-            // because the verdict requires stronger evidence.
+            // A 95 % interval that excludes the ratio 1 (no change) gives no verdict alone. A
+            // verdict also depends on the margin, and on a stricter test.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {estimate}{advice}");
             }
@@ -266,8 +267,8 @@ fn missing_measure_text(why: EffectUnavailable) -> String {
 /// The longest time budget in ns that a message to the user may recommend: one day.
 const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Formats how much longer a comparison would have to run to reach a verdict; `None` if no estimate
-/// exists.
+/// Formats which time budget or how many more blocks a comparison needs to reach a verdict; `None`
+/// if no estimate exists.
 fn budget_advice_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
@@ -334,7 +335,7 @@ fn side_descriptions<'a>(context: &'a ProveContext) -> impl Iterator<Item = (Str
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
-/// Lists the kinds of failed responses as labelled facts for the report.
+/// Lists the kinds of failed responses as facts (a label and a text) for the report.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::failure_facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }

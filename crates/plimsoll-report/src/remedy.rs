@@ -1,5 +1,5 @@
-//! Translates remedies into command-line flags. The analysis names a remedy only by its kind,
-//! because the analysis does not know the flags.
+//! Translates remedies (what the user can do about a problem) into command-line flags. The analysis
+//! names a remedy only by its kind, because the analysis does not know the flags.
 
 use plimsoll_analysis::{Remedy, Sentence};
 

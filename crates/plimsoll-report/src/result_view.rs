@@ -101,8 +101,8 @@ impl<'a> ResultView<'a> {
         screen.render(colour, columns)
     }
 
-    /// Builds the blocks of the full text output. With `in_full`, the blocks include the rows that
-    /// the live log printed during the measurement.
+    /// Builds the full text output as a report (sentences, facts and tables). With `in_full`, the
+    /// report includes the rows that the live log printed during the measurement.
     fn text_report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
         // The warnings omit the doubt about an incomplete recording, because that doubt was
@@ -207,7 +207,8 @@ impl<'a> ResultView<'a> {
     }
 
     /// Renders the CPU cost of each function of the server, from stack samples of the kernel. The
-    /// result is empty if profiles from the server itself show the functions.
+    /// result is empty if the server's own profiling endpoint already supplied profiles with the
+    /// functions.
     fn sampled_functions_report(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
@@ -260,7 +261,8 @@ impl<'a> ResultView<'a> {
         Some(chart::search_chart(&heading, &searched, None, theme))
     }
 
-    /// Draws the evidence for the cause of an explanation; `None` for other kinds of findings.
+    /// Draws a chart of the evidence for the bottleneck that an explanation found; `None` for other
+    /// kinds of findings.
     pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.doubts_and_figures().1 {
             Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
@@ -282,8 +284,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the finding as a JUnit suite called `name`. For single loads, the suite checks the
-    /// conditions `demands`.
+    /// Renders the finding as a JUnit suite called `name`. For single loads, sweeps and overload
+    /// tests, the suite checks the conditions `demands` on each load.
     pub fn junit_suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let cases = match finding {
@@ -353,7 +355,8 @@ fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
             )
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // The sentence about a load that was stopped names the flag that caused the stop.
+            // If a stop condition of the user ended the load, the sentence names the flag
+            // `--stop-if`.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => sentence_text(&doubt.text),
         },

@@ -200,8 +200,8 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// Formats how much CPU was used by processes other than plimsoll and the server, or why this is
-/// not known.
+/// Formats how much CPU was used by processes other than plimsoll and the server, or why this CPU
+/// use is not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| {
@@ -263,9 +263,10 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// The answer mentions late successes if their share is at least this minimum. A success is late if
-/// its response arrives after the end of the measured window. Without the remark about late
-/// successes, the throughput and the success rate would seem to contradict each other.
+/// The answer mentions late successes only if their share of all successes exceeds
+/// `LATE_SHARE_REPORTED_MIN`. A success is late if its response arrives after the end of the
+/// measured window. Without the remark about late successes, the throughput and the success rate
+/// would seem to contradict each other.
 const LATE_SHARE_REPORTED_MIN: f64 = 0.02;
 
 /// The column headings of the table of routes, for the rows of [`route_row`].
@@ -457,7 +458,8 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     text
 }
 
-/// Returns the counts of a tally. The function `text` formats the numeric key of each count.
+/// Returns the counts of a tally (a count for each numeric code, such as an HTTP/2 error code). The
+/// function `text` formats each code.
 fn keyed_counts(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }

@@ -19,8 +19,9 @@ use plimsoll_analysis::study::{Comparison, Explain, History, Search, Study, Tria
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, SweepSpec};
 
-/// The number of blocks after which the log of a comparison gets another row. A block measures
-/// every side once. The log also gets a row at each planned interim test.
+/// The number of blocks (rounds of measurements) after which the live log of a comparison gets
+/// another row. A block measures every side once. The log also gets a row at each planned interim
+/// test.
 const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 
 /// What a study does now, and why.

@@ -17,14 +17,16 @@ use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels in the chart of latencies, because there are five line colours.
+/// The maximum number of levels (numbers of users) in the chart of latencies, because there are
+/// five line colours.
 const CURVES_MAX: usize = 5;
 /// The goodput still grows if the last level's goodput divided by the previous level's goodput
-/// exceeds this ratio. If the goodput still grows, the answer says that more users may give more
-/// goodput.
+/// exceeds `GROWTH_RATIO_MIN`. If the goodput still grows, the answer says that more users may give
+/// more goodput.
 const GROWTH_RATIO_MIN: f64 = 1.1;
 
-/// The beginning of the remark about a disturbed machine in the table row of a level.
+/// The beginning of the remark about a disturbed machine in the table row of a level (number of
+/// users).
 pub(crate) const DISTURBED_REMARK_PREFIX: &str = "measured on a disturbed machine: ";
 
 /// The widths of the table's columns in characters. A row has 78 characters, including the gaps
@@ -69,8 +71,8 @@ fn error_cell(error: Option<f64>) -> String {
     error.map_or_else(|| "-".into(), |error| format!("{:.1} %", error * 100.0))
 }
 
-/// Formats the mean response time and the success rate of a level; both are `-` if no request was
-/// scheduled.
+/// Formats the mean response time and the success rate of a level (number of users); both cells are
+/// `-` if no request was scheduled.
 fn ended_cells(summary: &Summary) -> [String; 2] {
     match summary.requests {
         0 => ["-".into(), "-".into()],
@@ -78,8 +80,8 @@ fn ended_cells(summary: &Summary) -> [String; 2] {
     }
 }
 
-/// Formats the table row of one level in lines of at most `columns` characters. For a level that
-/// was not measured, the row states the reason.
+/// Formats the table row of one level (number of users) in lines of at most `columns` characters.
+/// For a level that was not measured, the row states the reason.
 pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let concurrency = count(level.concurrency);
     let [cores, cpu] = server_cells(level);
@@ -167,8 +169,8 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     report
 }
 
-/// Formats an explanation of the `+/-` column. The 95 % intervals in this column come from several
-/// loads with each number of users, or from the variation within one load. Returns `None` if no
+/// Formats an explanation of the `+/-` column. The column contains 95 % intervals, from several
+/// loads with each number of users or from the variation within one load. Returns `None` if no
 /// level has an interval.
 pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
@@ -200,8 +202,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// Formats one level as a line of a `.dat` file: `concurrency qps mean_ms success_percent`. Returns
-/// `None` for a level that was not measured.
+/// Formats one level (number of users) as a line of a `.dat` file: `concurrency qps mean_ms
+/// success_percent`. Returns `None` for a level that was not measured.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
@@ -209,7 +211,8 @@ pub fn dat_line(level: &SweepLevel) -> Option<String> {
 }
 
 fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f64) -> String {
-    // The percentage is rounded down, so that 99.999 % is not written as 100 %.
+    // The percentage is rounded down, so that 99.999 % is not written as 100 %, which would hide
+    // failures.
     let percent = (success_rate * 1e4).floor() / 1e2;
     format!("{concurrency} {throughput_rps:.2} {:.2} {percent:.2}\n", mean_ns / 1e6)
 }
@@ -243,8 +246,8 @@ pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     files
 }
 
-/// Formats for how long each level was measured, as the end of a chart's subtitle; empty if no
-/// level was measured.
+/// Formats for how long each level (number of users) was measured, as the end of a chart's
+/// subtitle; empty if no level was measured.
 pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     let lengths = || levels.iter().filter_map(|level| Some(level.figures()?.summary.duration_ns as f64));
     let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
 
-    /// Returns the recording of a level in which `rps` requests a second succeeded.
+    /// Returns a recorded load of `concurrency` users in which `rps` requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
         let users = Curve::constant(concurrency as f64);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));

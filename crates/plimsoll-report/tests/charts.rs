@@ -107,8 +107,9 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
         well_formed(&svg);
         assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
     }
-    // The scales of both axes must be equal with and without the trials beyond the axis. The page
-    // data of a chart contain the kind, minimum and maximum of each scale.
+    // The scales of both axes must be equal with and without the trials beyond the axis. The
+    // attributes `data-axis` and `data-scale` of the SVG describe the scales of the horizontal and
+    // the vertical axis.
     let axes = |svg: &str| {
         let data = svg.split("data-axis=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let high = svg.split("data-scale=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
@@ -146,7 +147,8 @@ fn charts_for_narrow_screens_are_narrow() {
     ] {
         well_formed(&svg);
         assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
-        // A rough check that no text begins or ends outside the drawing.
+        // Checks roughly, with an estimated width of each character, that no text begins or ends
+        // outside the drawing.
         for text in svg.lines().filter(|line| line.starts_with("<text")) {
             let x: f64 =
                 text.split("x=\"").nth(1).and_then(|x| x.split('"').next()).and_then(|x| x.parse().ok()).expect("x");

@@ -67,7 +67,8 @@ pub enum HookName {
 }
 
 impl HookName {
-    /// All hooks, each at the index of its number.
+    /// All hooks in the order of their discriminants, so that a stored number can be converted back
+    /// to its hook.
     pub(crate) const ALL: [HookName; 7] = [
         HookName::Load,
         HookName::Setup,

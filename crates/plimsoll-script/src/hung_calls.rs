@@ -1,10 +1,10 @@
 //! Detects functions of a script that do not end. Each call is recorded when it begins and ends,
-//! and another thread checks the records. These checks also detect endless loops in C and in
-//! compiled code, which LuaJIT never interrupts, and endless waits for a process. Recording a call
-//! costs two writes to memory.
+//! and another thread checks the records. The checks by another thread also detect endless loops in
+//! C and in compiled code, which LuaJIT never interrupts. The checks also detect endless waits for
+//! a process. Recording a call costs two writes to memory.
 //!
-//! Not here: the clock, the time limit, and the reaction. A function that hangs cannot be stopped,
-//! only abandoned.
+//! Not here: the clock, the time limit, and the reaction to a hung function. A function that hangs
+//! cannot be stopped, only abandoned.
 
 use crate::failure::HookName;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ struct WatchedCallTimes {
 /// A function that has run for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HungFunction {
-    /// The number of the thread that runs the function, from 0; `None` for the main state, which
-    /// runs `setup` and `done`.
+    /// The number of the thread that runs the function, from 0; `None` for the main Lua state,
+    /// which runs `setup` and `done`.
     pub thread: Option<usize>,
     /// The script function that has not returned.
     pub hook: HookName,
@@ -67,7 +67,7 @@ pub struct HungFunction {
 
 impl HungCallWatch {
     /// Creates a watch of Lua states from the records of their calls (`pulses`). The first record
-    /// belongs to the main state.
+    /// belongs to the main Lua state.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallTimes>>) -> HungCallWatch {
         HungCallWatch {
             states: pulses.map(|pulse| WatchedCallTimes { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
@@ -93,7 +93,7 @@ impl HungCallWatch {
         found
     }
 
-    /// Marks a hanging function as known, so that it is not reported again.
+    /// Marks a hung function as known, so that the watch does not report the function again.
     pub fn give_up(&mut self, hanging: HungFunction) {
         self.states[hanging.thread.map_or(0, |thread| thread + 1)].is_given_up = true;
     }

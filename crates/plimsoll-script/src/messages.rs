@@ -1,6 +1,6 @@
 //! Counts the HTTP messages in the text that a script's `request()` returns, because the number of
 //! expected responses must be known. If the text is not valid HTTP, this module finds the position
-//! and wrk's error text. The text itself is sent unchanged.
+//! of the error and wrk's text for the error. The text itself is sent unchanged.
 //!
 //! An error in the first text of a script prevents the load ([`find_messages`]). In each later text
 //! only the messages are counted, and errors are ignored ([`count`]). Not here: how a server
@@ -143,7 +143,8 @@ impl MessageReading<'_> {
         }
     }
 
-    /// Parses one message. Returns whether it is a HEAD request.
+    /// Parses one message. Returns whether the message is a HEAD request, whose response has no
+    /// body.
     fn parse_message(&mut self) -> Result<bool, &'static str> {
         let head_only = self.parse_method()?;
         self.parse_target()?;

@@ -76,10 +76,11 @@ impl RunFigures {
     }
 }
 
-/// Returns a sample of responses per second for each thread and tick of the load. As in wrk, a tick
-/// without responses gives no sample and lengthens the next sample. With `keeps_empty`, as in wrk2,
-/// a tick without responses gives a sample of 0. `ticks` has the responses by thread in ascending
-/// order of ticks. `times_ns` has the lengths of a tick and of the load, ns.
+/// Returns a sample of responses per second for each thread and tick (a short interval of equal
+/// length) of the load. As in wrk, a tick without responses gives no sample and lengthens the next
+/// sample. With `keeps_empty`, as in wrk2, a tick without responses gives a sample of 0. `ticks`
+/// has the responses by thread in ascending order of ticks. `times_ns` has the lengths of a tick
+/// and of the load, ns.
 fn requests_by_thread<'a>(
     ticks: impl Iterator<Item = (u32, &'a Tally)>,
     threads: u32,

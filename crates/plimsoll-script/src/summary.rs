@@ -1,5 +1,5 @@
 //! The totals of a run that a script's function `done` receives ([`ScriptSummary`]). Not here: the
-//! computation of these totals (`run_figures`).
+//! computation of the totals (`run_figures`).
 
 /// The totals of a run that a script's function `done` receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,8 @@
 //! Servers of known capacity as queue models in virtual time. The simulated servers execute a
 //! [`Plan`] and return a [`Run`] as the real engine would. Because the simulated servers return a
-//! [`Run`], the tests use the judgement, the watch and the search unchanged. The simulation has a
-//! crate of its own, because the compiler optimises it for speed in the tests of plimsoll-analysis.
+//! [`Run`], the tests use plimsoll's own verdicts, stop rules and search unchanged. The simulation
+//! is a separate crate, so that the compiler optimises the simulation for speed in the tests of
+//! plimsoll-analysis.
 //!
 //! Not here: sockets, engines, threads.
 
@@ -24,9 +25,9 @@ use std::sync::Arc;
 /// A distribution of service times with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Service {
-    /// All requests take the same time (D).
+    /// All requests take the same time: `D` in Kendall's notation.
     Constant,
-    /// Exponential service times (M).
+    /// Exponential service times: `M` in Kendall's notation.
     Exponential,
     /// Two exponential phases with balanced means. The value is the squared coefficient of
     /// variation.
@@ -72,33 +73,39 @@ impl Service {
 /// The kind of a simulated server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ServerKind {
-    /// A queue with this number of servers. The search has the default SLO and Poisson arrivals.
+    /// A queue with the given service times and the given number of servers. A search of this queue
+    /// has the default SLO and Poisson arrivals.
     Queue(Service, usize),
-    /// One server with exponential service times and Poisson arrivals. The latency bound is 20 mean
-    /// service times.
+    /// One server with exponential service times and Poisson arrivals. The SLO's latency bound is
+    /// 20 times the mean service time.
     Mm1,
-    /// This number of servers with constant service times, and Poisson arrivals. The latency bound
-    /// is 20 service times.
+    /// The given number of servers with constant service times, and Poisson arrivals (M/D/c). The
+    /// SLO's latency bound is 20 service times.
     Mdc(usize),
-    /// This number of workers with constant service times. Arrivals are constant.
+    /// A server with the given number of workers and constant service times. Arrivals are evenly
+    /// spaced.
     Slots(usize),
-    /// A rate limiter with a token bucket. A full bucket contains the tokens of this time, s.
+    /// A rate limiter with a token bucket. The value is the time in s in which an empty bucket
+    /// fills.
     Limiter(f64),
-    /// A rate limiter with a token bucket of this number of tokens. Arrivals are random.
+    /// A rate limiter with a token bucket. The value is the number of tokens in a full bucket.
+    /// Arrivals are random (Poisson).
     Bucket(f64),
-    /// One server whose queue never rejects requests. Arrivals are constant.
+    /// One server whose queue never rejects requests. Arrivals are evenly spaced.
     DeepQueue,
-    /// In each trial the capacity is drawn at random: the nominal capacity, or this multiple of it.
+    /// In each trial the server has one of two capacities at random: the nominal capacity, or the
+    /// nominal capacity multiplied by the value.
     Regimes(f64),
-    /// A deep queue whose capacity is multiplied by this factor from 12 s on, when the climb of the
-    /// search has ended.
+    /// A queue without rejections, whose capacity is multiplied by the value after 12 s. At 12 s
+    /// the climb (the first phase of a search, with rising rates) has ended.
     Changes(f64),
-    /// A deep queue whose server stalls from time to time.
+    /// A queue without rejections, whose server stalls from time to time.
     Stalls(StallPattern),
     /// M/M/1 with a capacity that depends on the past requests or on time.
     Ages(CapacityDrift),
-    /// A server with a quota: in every window it accepts this number of requests, and refuses all
-    /// others. The second value is the length of the window, s.
+    /// A server with a quota: in every time window the server accepts a limited number of requests,
+    /// and refuses all further requests. The first value is the number of requests, and the second
+    /// value is the length of the window, s.
     Quota(f64, f64),
 }
 
@@ -116,8 +123,8 @@ pub enum CapacityDrift {
     /// is the time constant of the rise, as a number of requests. The second value is the capacity
     /// at the start, as a share of the nominal capacity.
     Warms(f64, f64),
-    /// A server with a leak. After this number of requests the capacity is half the nominal
-    /// capacity, and the capacity falls further with more requests.
+    /// A server with a leak: its capacity falls with every request. The value is the number of
+    /// requests after which half of the nominal capacity is left.
     Leaks(f64),
 }
 
@@ -185,17 +192,18 @@ impl StallGenerator {
     }
 }
 
-/// Returns the highest utilisation of a deep queue with these stalls at which 99 % of the response
-/// times are at most 500 ms. Returns 0 if more than 1 % of the response times exceed 500 ms even at
-/// a utilisation of 2 %. A long simulation of the queued work gives the utilisation.
+/// Returns the highest utilisation of a deep queue (without rejections) with these stalls at which
+/// 99 % of the response times are at most 500 ms. Returns 0 if more than 1 % of the response times
+/// exceed 500 ms even at a utilisation of 2 %. A long simulation of the queued work gives the
+/// utilisation.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
     let late = |share: f64| {
         let mut clockwork = StallGenerator::new(stalling, 99);
         let (mut from, mut to) = clockwork.next();
-        // The queued work, the number of requests that would wait longer than 500 ms, and the
-        // number of all requests.
+        // `work_ns` is the queued work. `bad` counts the requests that would wait longer than 500
+        // ms, and `all` counts all requests.
         let (mut work_ns, mut bad, mut all) = (0.0, 0u64, 0u64);
         let mut at_ns = 0;
         while at_ns < HOURS_NS {
@@ -228,8 +236,8 @@ fn stalled_line_share(stalling: StallPattern) -> f64 {
 /// The disturbances of a simulated machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
-    /// Share of the trials that are disturbed. A disturbed trial has a capacity multiplied by
-    /// U(0.6, 0.95), or a few stalls.
+    /// Share of the trials that are disturbed. A disturbed trial has its capacity multiplied by a
+    /// random factor between 0.6 and 0.95, or has three stalls.
     pub disturbed: f64,
     /// Standard deviation of the capacity between trials, as a share.
     pub jitter: f64,
@@ -249,13 +257,14 @@ pub struct Model {
     pub capacity: f64,
     /// The disturbances of the server.
     pub noise: Noise,
-    /// Largest rate of the load generator, requests a second. The busy time of the generator's
-    /// worker thread is proportional to the rate.
+    /// The speed of the load generator, requests a second. The generator's worker thread is busy
+    /// for 20 % of the time, plus the generated rate divided by `client_rps`.
     pub client_rps: f64,
 }
 
 impl Model {
-    /// Returns one server of each older kind.
+    /// Returns the standard models: three queues, a server with 32 workers, a rate limiter, a queue
+    /// without rejections, and a server with two capacities.
     pub fn all(noise: Noise) -> Vec<Model> {
         let model = |name, kind, capacity| Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         vec![
@@ -269,8 +278,8 @@ impl Model {
         ]
     }
 
-    /// Returns models of servers that stall. Some of these servers have a load line, because their
-    /// stalls are short or rare enough. The other servers have no load line.
+    /// Returns models of servers that stall. Some of the servers have a load line, because their
+    /// stalls are short or rare enough; the other servers have none.
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
@@ -344,7 +353,7 @@ impl Model {
         }
     }
 
-    /// Returns the arrivals of the search.
+    /// Returns the spacing of arrivals (Poisson or constant) in a search of this server.
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
             ServerKind::Mm1
@@ -362,7 +371,7 @@ impl Model {
     pub fn line_share(&self) -> f64 {
         match self.kind {
             // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
-            // B = 20 / mu, this formula gives the load line as a share of the capacity.
+            // B = 20 / mu, the load line is 1 - ln(100) / 20 of the capacity mu.
             ServerKind::Mm1 => 1.0 - 100f64.ln() / 20.0,
             ServerKind::Mdc(c) => mdc_line_share(c),
             ServerKind::Stalls(stalling) => stalled_line_share(stalling),
@@ -395,7 +404,7 @@ fn mdc_line_share(c: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The state of a simulated server. The state continues from one trial to the next.
+/// The state of a simulated server. A search keeps the state from one trial to the next.
 struct Server {
     model: Model,
     rng: Rng,
@@ -435,7 +444,7 @@ impl Server {
         }
     }
 
-    /// Begins a trial of this length: draws the capacity of the trial at random, and the times of
+    /// Begins a trial of `length_ns`: draws the capacity of the trial at random, and the times of
     /// the stalls that disturbances cause.
     fn begin(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
@@ -530,7 +539,7 @@ impl Server {
     }
 }
 
-/// The requests of a simulated load that end in one tick.
+/// The requests of a simulated load that end in one tick (one interval of the run's figures).
 #[derive(Default, Clone)]
 struct Ends {
     succeeded: Vec<u64>,
@@ -538,7 +547,7 @@ struct Ends {
     /// Number of successes before the end of the window.
     in_window: u64,
     /// Sum over the ended requests of the time from the end of the request to the end of the tick,
-    /// ns. The integral of the number in flight needs this sum.
+    /// ns. The integral of the number of requests in flight over time needs the sum `left_ns`.
     left_ns: u64,
 }
 
@@ -682,7 +691,7 @@ pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) ->
     search_with_settings(model, seed, &settings(model, seed, budget_ns, max_rate))
 }
 
-/// Runs a whole search with these settings.
+/// Runs a whole search in virtual time with the given settings.
 pub fn search_with_settings(model: Model, seed: u64, settings: &Settings) -> Findings {
     run_search(model, seed, settings, NO_BURNERS)
 }
@@ -703,8 +712,8 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
             SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
                 // The number of cores that other processes use at the start of a trial determines
-                // the server's capacity in the whole trial. A change of this number during the
-                // trial appears only in the probe readings.
+                // the server's capacity in the whole trial. A change of the other processes' CPU
+                // use during the trial appears only in the probe readings.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));

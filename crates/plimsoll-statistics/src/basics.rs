@@ -1,10 +1,10 @@
-//! Basic statistics over blocks, as pure functions: intervals, medians, Holm's method, the normal
-//! distribution, sign-flip tests and a test for a trend.
+//! Basic statistics for comparisons of two builds, as pure functions: intervals, medians, Holm's
+//! method, the normal distribution, sign-flip tests and a test for a trend.
 //!
 //! Not here: the effect of B compared with A and its interval ([`crate::resample`]).
 
-/// Largest number of values for which the distribution under the null hypothesis is computed
-/// exactly. For more values, the normal approximation is used (error below 1e-4).
+/// Largest number of values for which the sign-flip test computes the distribution under the null
+/// hypothesis exactly. For more values, the normal approximation is used (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// A confidence interval; both ends are included.

@@ -4,9 +4,9 @@
 //! Completions of a saturated server resemble a renewal process. The number of completions in time
 //! T has mean C T and variance I C T, where C is the capacity. I is the index of dispersion of the
 //! completions: 1 for exponential service times, 0 for constant service times. So N completions
-//! give the capacity C with a relative error of sqrt(I / N). If the process or machine changes, the
-//! rates of trials differ by more than the error sqrt(I / N). The variation between trials is added
-//! to the error of the capacity.
+//! give the capacity with a relative error of sqrt(I / N), where I is the index of dispersion. If
+//! the process or machine changes, the rates of trials differ by more than their statistical
+//! errors. The variation between trials is added to the error of the capacity.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -49,8 +49,9 @@ const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
 /// 1).
 const FASTER_SHARE: f64 = 0.2;
-/// If a larger share of the trials than this is set aside as disturbed, the server itself varies.
-/// For a server that varies, the estimate of the capacity and its error come from all trials.
+/// If a larger share of the trials than `SET_ASIDE_MAX` looks disturbed, the capacity of the server
+/// itself is assumed to vary. For a server that varies, the estimate of the capacity and its error
+/// come from all trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
@@ -59,8 +60,8 @@ const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
 /// detected. The relative increase of the capacity's error is this multiple of the share of trials
 /// set aside.
 const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
-/// With fewer trials of the saturated server than this, the variation of the server between trials
-/// is not known.
+/// With fewer than `FEW_TRIALS` trials of the saturated server, the variation of the server between
+/// trials is not known.
 const FEW_TRIALS: usize = 4;
 /// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
 /// The value is an assumption, not a measurement.
@@ -128,8 +129,8 @@ impl SaturatedRate {
 impl Capacity {
     /// Computes the capacity from trials in which the server was saturated; `None` without a
     /// completion. If probes observed interference in at least half of the trials, the result is
-    /// the capacity of the disturbed machine. `service_s` is the mean service time of a single
-    /// user, s. `rejects` says whether the server rejects surplus requests.
+    /// the capacity of the disturbed machine. `service_s` is the mean service time of a request, in
+    /// s, measured with a single user. `rejects` says whether the server rejects surplus requests.
     pub fn from_trials(trials: &[SaturatedTrial], service_s: f64, rejects: bool) -> Option<Capacity> {
         let mut capacity = Capacity::without_edges(trials)?;
         // Constant service times may synchronise all workers. With synchronised workers, the
@@ -143,8 +144,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// Computes the capacity from all trials together, without the errors that are equal in all of
-    /// them.
+    /// Computes the capacity from all trials together. The result lacks the errors that are equal
+    /// in all trials, which [`Capacity::from_trials`] adds.
     fn without_edges(trials: &[SaturatedTrial]) -> Option<Capacity> {
         let disturbed = trials.iter().filter(|trial| trial.is_disturbed).count();
         let usual = disturbed * 2 >= trials.len();
@@ -165,7 +166,7 @@ impl Capacity {
             trials.iter().map(block).collect()
         };
         // The first estimate of the dispersion is the median over trials, because completions in
-        // disturbed trials are slower and come in larger bunches.
+        // disturbed trials are slower and come in larger groups.
         let mut dispersions: Vec<f64> =
             saturations().filter(|it| it.completed >= COMPLETED_MIN).map(|it| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
@@ -218,7 +219,7 @@ impl Capacity {
 }
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
-/// Returns 0 if chance explains the differences.
+/// Returns 0 if chance explains the differences between the trials.
 fn variance_between_trials(blocks: &[SaturatedRate]) -> f64 {
     let freedom = blocks.len() as f64 - 1.0;
     let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
@@ -232,8 +233,9 @@ fn variance_between_trials(blocks: &[SaturatedRate]) -> f64 {
     (q - freedom) / (sum - squares / sum)
 }
 
-/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
-/// may be disturbed. `between` is the variance between trials.
+/// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. The
+/// computation allows for the possibility that any trial was disturbed. `between` is the variance
+/// between trials.
 fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);

@@ -1,16 +1,16 @@
 //! The capacity model of a server: a queue whose response times have an exponential tail below the
 //! capacity C ([`Capacity`]).
 //!
-//! A request takes longer than t with probability exp(-theta t), where theta is
-//! 2 (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
-//! evenly spaced arrivals. I_s is the dispersion of the completions. A share a of the requests
-//! takes longer than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). Kingman's formula (1962) for
-//! this rate is exact for M/M/1.
+//! A request takes longer than t with probability exp(-theta t). The decay theta is 2 (C - rate) /
+//! (I_a + I_s), where C is the capacity. I_a is the index of dispersion of the arrivals: 1 for
+//! random arrivals, 0 for evenly spaced arrivals. I_s is the index of dispersion of the
+//! completions. So a share a of the requests takes longer than t at the rate C - ln(1 / a) (I_a +
+//! I_s) / (2 t). The formula for theta is Kingman's (1962), and is exact for the queue M/M/1.
 //!
 //! The capacity C and the dispersion I_s are measured while the server is saturated. A measurement
 //! of the saturated server takes seconds; a direct count of late requests would take hours.
-//! Kingman's formula holds for heavy traffic. The error of Kingman's formula grows as t approaches
-//! a single service time.
+//! Kingman's formula holds for heavy traffic. The error of Kingman's formula grows as the latency
+//! bound t approaches a single service time.
 //!
 //! Not here: the measurement of the capacity, and servers that reject surplus requests
 //! (`rejection_model`).
@@ -22,7 +22,8 @@ use crate::line_models::{
 use crate::normal::{normal_quantile, upper_tail};
 use crate::rejection_model::{RejectionModel, rejection_headroom};
 
-/// Number of random draws of the parameters of a capacity model.
+/// Number of random draws of the unknown parameters of a server. The capacity model computes a load
+/// line for each draw.
 const PARAMETER_DRAW_COUNT: usize = 1024;
 /// The minimum capacity that the capacity model assumes, as a share of the measured capacity.
 const CAPACITY_SHARE_MIN: f64 = 0.01;
@@ -32,14 +33,14 @@ const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
-/// If at most this share of requests fails, the failures are no floor (a constant share of failed
+/// Failures of at most this share of requests do not count as a floor (a constant share of failed
 /// requests at every rate).
 const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// The largest burst that a server with a rate limiter may accept at once: the server's capacity
-/// multiplied by this time, s. The smallest burst is one request. The logarithm of the burst is the
-/// square of a uniform variable, so that half of the prior probability lies at small bursts. Small
-/// bursts are probable because a search at a low rate sees too few requests to rule out small
-/// bursts.
+/// multiplied by this time, s. The smallest burst is one request. The logarithm of the burst is
+/// proportional to the square of a uniform random variable. So half of the random draws lie below
+/// the fourth root of the largest burst. Small bursts are probable because a search at a low rate
+/// sees too few requests to rule out small bursts.
 const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the number of requests that may wait at a rejecting server (see
 /// `rejected_share` in `rejection_model`). The value of 10 % is valid between the load line and the
@@ -58,7 +59,8 @@ const FORMULA_ERROR: f64 = 0.03;
 /// proportional to theta and to the service time.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
-/// Evaluates the capacity model for a measured capacity.
+/// Computes the possible load lines under the capacity model from a measured capacity, each
+/// weighted by its likelihood.
 pub(crate) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
     let draws = (0..PARAMETER_DRAW_COUNT).map(|at| CapacityDraw::new(terms, of, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
@@ -78,27 +80,29 @@ struct CapacityDraw<'a> {
     /// The part of the service time that is subtracted from a latency bound, 0..1. The rest of the
     /// latency bound is left for waiting.
     service_share: f64,
-    /// The share of late requests at any rate, as a multiple of the share that the SLO allows.
+    /// The share of requests that are late at every rate, as a multiple of the share that the SLO
+    /// allows.
     late_floor: f64,
-    /// The share of failed requests at any rate, as a multiple of the share that the SLO allows.
+    /// The share of requests that fail at every rate, as a multiple of the share that the SLO
+    /// allows.
     failed_floor: f64,
-    /// The number of requests that a rejecting server accepts at once after a pause.
+    /// The number of requests that a server with a rate limiter accepts at once after a pause.
     burst: f64,
-    /// The number of requests that may wait at a rejecting server.
+    /// The number of requests that may wait at a server that rejects further requests.
     room: f64,
 }
 
-/// The tail of the waiting times of a draw: a wait exceeds `wait_s` with the probability exp(-decay
-/// (C - rate) wait_s).
+/// The tail of the waiting times for one random draw of the server's parameters. A wait exceeds
+/// `wait_s` with the probability exp(-decay (capacity - rate) wait_s).
 struct WaitTail {
-    /// Decay for each 1/s of headroom: theta / (C - rate).
+    /// Decay of the tail for each 1/s of headroom (capacity minus arrival rate).
     decay: f64,
     /// The part of a latency bound that is left for waiting, s.
     wait_s: f64,
 }
 
 impl<'a> CapacityDraw<'a> {
-    /// Returns draw number `at` of [`PARAMETER_DRAW_COUNT`].
+    /// Returns the random draw with the number `at`, which is less than [`PARAMETER_DRAW_COUNT`].
     fn new(terms: &'a ModelTerms<'a>, of: &Capacity, at: usize) -> CapacityDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
@@ -143,13 +147,13 @@ impl<'a> CapacityDraw<'a> {
         let service_s = self.terms.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
         let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
-        // A response time is a waiting time plus a service time. To leave the waiting time, between
-        // zero and one service time is subtracted from the latency bound.
+        // A response time is a waiting time plus a service time. So the part of the latency bound
+        // that is left for waiting is the bound minus zero to one service time.
         let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
         WaitTail { decay: 2.0 / self.dispersion_sum / off, wait_s }
     }
 
-    /// Returns the load line of a server with these parameters, 1/s.
+    /// Returns the load line, in 1/s, of a server with the parameters of this draw.
     fn load_line_rps(&self) -> f64 {
         let mut line_rps = self.capacity_rps;
         if self.terms.rejects {
@@ -228,8 +232,9 @@ impl<'a> CapacityDraw<'a> {
         let late = (1.0 - late_from_s / trial.duration_s).max(0.0);
         let queued = if headroom_rps > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
         // One excursion of the queue beyond the bound has rate / (theta (1 - rho)) late requests on
-        // average, with utilisation rho. Excursions vary in length and come in groups, so
-        // [`LATE_GROUP_SIZE_FACTOR`] multiplies the mean number of late requests.
+        // average. Here theta is the decay of the tail, and rho is the utilisation. Excursions vary
+        // in length and come in groups, so [`LATE_GROUP_SIZE_FACTOR`] multiplies the mean number of
+        // late requests.
         let per_excursion = rate_rps * capacity_rps / (decay * headroom_rps * headroom_rps).max(1e-9);
         (queued, LATE_GROUP_SIZE_FACTOR * per_excursion)
     }

@@ -23,19 +23,19 @@ const POWER_RANGE: (f64, f64) = (1.5, 400.0);
 /// Each refinement of the grid keeps the points whose log likelihood is at most this much below the
 /// maximum.
 const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
-/// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
-/// this share of the arrivals.
+/// If the backlog of an open-loop trial grows by at least this share of the arrivals, the rate
+/// exceeds the capacity.
 pub(crate) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
 /// The lowest load line on the grid is the lowest known rate (of a trial, or the capacity) divided
-/// by this.
+/// by this value.
 const LINE_DIVISOR: f64 = 30.0;
 /// The highest possible load line, if the capacity is unknown, is the highest rate of a trial
-/// multiplied by this.
+/// multiplied by this value.
 const LINE_FACTOR: f64 = 1.6;
 /// The largest share of bad requests that the model predicts.
 const BAD_SHARE_MAX: f64 = 0.999;
 
-/// A part of the grid: ranges of the logarithms of load line and power.
+/// A part of the grid of candidates: ranges of the logarithms of the load line and of the power.
 #[derive(Clone, Copy, PartialEq)]
 struct GridArea {
     ln_line: (f64, f64),
@@ -61,7 +61,7 @@ impl GridArea {
         (0..MODEL_GRID_SIZE.0).flat_map(move |x| (0..MODEL_GRID_SIZE.1).map(move |y| (line(x), power(y))))
     }
 
-    /// Returns the part of this area that contains these points, with a margin of one grid step
+    /// Returns the part of this area that contains the given points, with a margin of one grid step
     /// around the points.
     fn subarea_around(&self, points: impl Iterator<Item = (f64, f64)>) -> GridArea {
         let steps = self.grid_steps();
@@ -75,7 +75,8 @@ impl GridArea {
     }
 }
 
-/// Whether the backlog of a trial hardly grew.
+/// Returns whether the backlog of a trial hardly grew, so that the server kept up with the
+/// arrivals.
 fn keeps_up(trial: &OpenTrial) -> bool {
     trial.backlog_growth <= BACKLOG_GROWTH_SHARE_MIN * trial.rate_rps * trial.duration_s / 2.0
 }
@@ -93,13 +94,14 @@ struct DirectModel<'a> {
     bunch: f64,
 }
 
-/// Evaluates the direct model.
+/// Computes the possible load lines under the direct model: the share of bad requests grows as a
+/// power of the rate.
 pub(crate) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> ModelFit {
     let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(terms.trials);
-    // The size of bunches of late requests is a property of the server, so one trial's size also
-    // holds for trials without late requests. In a trial above the capacity, all bad requests form
-    // a single bunch, which has no information about other trials.
+    // The size of bunches (groups) of late requests is a property of the server. So the size in one
+    // trial also holds for trials without late requests. In a trial above the capacity, all bad
+    // requests form a single bunch, which has no information about other trials.
     let steady = terms.trials.iter().filter(|trial| keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
@@ -155,7 +157,8 @@ impl DirectModel<'_> {
         self.terms.trials.iter().map(of_trial).sum()
     }
 
-    /// Evaluates the grid, and refines it to the part with most of the likelihood.
+    /// Computes the likelihood at each point of the grid, and refines the grid to the part with
+    /// most of the likelihood.
     fn fit_on_grid(&self, whole: GridArea) -> ModelFit {
         let (mut area, mut zooms) = (whole, 0);
         loop {

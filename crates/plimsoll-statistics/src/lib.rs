@@ -1,8 +1,10 @@
 //! Estimates from counts, as pure arithmetic: the capacity of a server and its load line from the
-//! counts of trials, and the ratio of two builds from the counts of blocks.
+//! counts of trials, and the ratio of two builds from the counts of blocks (a block is one load on
+//! each build).
 //!
-//! These functions evaluate likelihoods and resample blocks many thousand times while a study runs.
-//! So they are a crate of their own, which the compiler optimises for speed in releases and tests.
+//! The functions of this crate evaluate likelihoods and resample blocks many thousand times while a
+//! study runs. So the functions are in a separate crate, which the compiler optimises for speed in
+//! releases and tests.
 //!
 //! Not here: which trials count and what to try next, verdicts, and any text (plimsoll-analysis).
 

@@ -2,15 +2,15 @@
 //! of the highest rate that meets the SLO in steady state.
 //!
 //! Three models of the server explain the same trials, and each model is weighted by its
-//! likelihood. Two of the models are capacity models (`capacity_model`). One capacity
-//! model takes the capacity from saturated trials, the other capacity model from open trials with a
+//! likelihood. Two of the models are capacity models (`capacity_model`). One capacity model takes
+//! the capacity from saturated trials, the other capacity model from open-loop trials with a
 //! growing backlog. The third model of the server is the direct model (`direct_model`).
 //!
 //! Late requests come in bunches, and one bunch counts as one observation
 //! ([`crate::BoundEvidence::bunch_size`]). Each trial may be disturbed with a small
 //! probability, so no single trial decides the load line.
 //!
-//! Not here: which trial to make next.
+//! Not here: the choice of the next trial.
 
 use crate::capacity::Capacity;
 use crate::capacity_model::capacity_model;
@@ -26,7 +26,7 @@ pub const LINE_QUANTILE_LOW: f64 = 0.0375;
 pub const LINE_QUANTILE_HIGH: f64 = 1.0 - LINE_QUANTILE_LOW;
 /// Prior probability of the model of the server whose capacity comes from saturated trials.
 const PRIOR_CAPACITY: f64 = 0.7;
-/// Prior probability of the model of the server whose capacity comes from open trials with a
+/// Prior probability of the model of the server whose capacity comes from open-loop trials with a
 /// growing backlog.
 const PRIOR_OPEN_TRIALS: f64 = 0.15;
 /// Prior probability of the direct model of the server: bad requests grow as a power of the rate.
@@ -34,13 +34,13 @@ const PRIOR_DIRECT: f64 = 0.15;
 /// A model of the server counts as refuted if its share of the weight of all models is smaller than
 /// this value.
 const REFUTED_WEIGHT: f64 = 0.03;
-/// The backlog of an open trial counts as growing only if its growth exceeds this number of
+/// The backlog of an open-loop trial counts as growing only if its growth exceeds this number of
 /// standard deviations.
 const BACKLOG_GROWTH_DEVIATIONS_MIN: f64 = 4.0;
-/// The smallest relative error of a capacity from an open trial with a growing backlog.
+/// The smallest relative error of a capacity from an open-loop trial with a growing backlog.
 const OPEN_CAPACITY_ERROR_MIN: f64 = 0.003;
-/// The standard error that the prior of the capacity from open trials has, as a share of the
-/// capacity.
+/// The standard error of the prior distribution of the capacity from open-loop trials, as a share
+/// of the capacity.
 const OPEN_CAPACITY_ERROR_PRIOR: f64 = 0.1;
 
 /// A probability distribution of the load line.
@@ -49,14 +49,14 @@ pub struct LoadLineDistribution {
     /// Possible rates of the load line, 1/s, with their weights, in ascending order of the rate.
     draws: Vec<(f64, f64)>,
     /// The rate of a trial that would decide between the models of the server, 1/s. The value is
-    /// `None` unless several models have a large weight and their load lines differ.
+    /// known only if several models have a large weight and their load lines differ.
     pub decisive_rate_rps: Option<f64>,
     /// Share of the variance of the load line that comes from the error of the capacity, 0..=1.
     pub capacity_variance_share: f64,
 }
 
 impl LoadLineDistribution {
-    /// Computes the distribution of the load line from these trials.
+    /// Computes the distribution of the load line from the trials in `terms`.
     pub fn new(terms: &ModelTerms, capacity: Option<&Capacity>) -> LoadLineDistribution {
         let mut models: Vec<(f64, ModelFit)> = Vec::new();
         let mut from_capacity = 0.0;
@@ -66,7 +66,7 @@ impl LoadLineDistribution {
             models.push((PRIOR_CAPACITY.ln() + fit.ln_likelihood, fit));
         }
         if let Some((rps, error_rps)) = open_capacity(terms, capacity) {
-            // The open trials give only the capacity and its error. The dispersion of the
+            // The open-loop trials give only the capacity and its error. The dispersion of the
             // completions comes from saturated trials, or is assumed.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
             let fit = capacity_model(terms, &own);
@@ -108,8 +108,8 @@ impl LoadLineDistribution {
             let before = sum;
             sum += weight / total;
             if sum >= p {
-                // Interpolates between two draws, so that the steps between draws do not change the
-                // width of the interval.
+                // Interpolates between two draws (possible load lines), so that the steps between
+                // draws do not change the width of the interval.
                 let last = at.checked_sub(1).map_or(*rate, |at| self.draws[at].0);
                 let part = if sum > before { (p - before) / (sum - before) } else { 1.0 };
                 return (last + (rate - last) * part).max(0.0);
@@ -164,7 +164,7 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     if variance > 0.0 { (error_rps * error_rps / variance).min(1.0) } else { 0.0 }
 }
 
-/// Returns the capacity and its standard error, 1/s, from open trials whose backlog grew. The
+/// Returns the capacity and its standard error, 1/s, from open-loop trials whose backlog grew. The
 /// capacity is the arrival rate minus the growth rate of the backlog.
 fn open_capacity(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);

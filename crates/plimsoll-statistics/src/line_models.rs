@@ -8,15 +8,16 @@ const DISTURBED_PRIOR: f64 = 0.1;
 /// The likelihood of a disturbed trial, relative to the likelihood under the model of the server
 /// that explains the trial best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
-/// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
-/// of sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for
-/// a Brownian motion B.
+/// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial. The times
+/// 3/8 and 7/8 are the middles of the second and the last quarter of the trial. The unit is
+/// sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
+/// Brownian motion B.
 const EMPTY_START_RISE: f64 = 0.258;
 /// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
 /// allowed one in a million, because no test proves a share of 0.
 pub const SHARE_MIN: f64 = 1e-6;
 
-/// The counts of one bound of the SLO in a trial.
+/// The counts of requests in a trial for one bound of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
     /// The latency limit, in ns: a slower response is bad. `None` if only failures are bad, or if
@@ -40,9 +41,10 @@ pub struct OpenTrial {
     pub rate_rps: f64,
     /// Length of the trial, s.
     pub duration_s: f64,
-    /// Growth of the backlog from the first half of the trial to the second, requests.
+    /// Growth of the mean backlog from the second quarter of the trial to the last quarter,
+    /// requests.
     pub backlog_growth: f64,
-    /// Requests in flight in the second half of the trial, mean.
+    /// Mean number of requests in flight in the second quarter of the trial.
     pub in_flight: f64,
     /// The bad requests for each bound of the SLO.
     pub bounds: Vec<BoundEvidence>,
@@ -102,8 +104,8 @@ pub(crate) struct ModelFit {
 }
 
 impl ModelFit {
-    /// Creates the fit from possible load lines with their log likelihoods. Before the trials, all
-    /// parameters of the model are equally probable.
+    /// Creates the fit from possible load lines with their log likelihoods. The prior gives equal
+    /// probability to all given load lines.
     pub(crate) fn new(lines: Vec<(f64, f64)>) -> ModelFit {
         let count = lines.len() as f64;
         let best = lines.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
@@ -115,7 +117,7 @@ impl ModelFit {
 }
 
 /// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
-/// constant. The heavy tails of this distribution give outliers less weight.
+/// constant. The heavy tails of Student's t distribution give outliers less weight.
 fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }

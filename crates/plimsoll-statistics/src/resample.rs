@@ -4,8 +4,8 @@
 //!
 //! Suppose B differs from A only by a constant factor, and the values of B are divided by this
 //! factor. Because the order of the loads is random, the remaining difference in each block has
-//! either sign with equal probability. The equal probability of both signs does not depend on the
-//! machine.
+//! either sign with equal probability. The equal probability of both signs follows from the random
+//! order alone, whatever the machine does.
 //!
 //! So a sign-flip test of the *mean* can test each possible factor. The confidence interval
 //! consists of the factors that the sign-flip test does not reject. The ends of the interval follow
@@ -14,11 +14,11 @@
 //! probability. So the ends of the interval are two order statistics of the ratios over random
 //! halves.
 //!
-//! The interval keeps its error probability for any number of blocks, under drift and with heavy
-//! tails. Disturbed blocks widen the interval. Disturbed blocks also move the interval, because the
-//! mean includes them.
+//! The interval keeps its error probability for any number of blocks, if the machine drifts, and if
+//! the values have heavy tails. Disturbed blocks widen the interval. Disturbed blocks also move the
+//! interval, because the mean includes them.
 //!
-//! Not here: when to evaluate, and what to conclude.
+//! Not here: the times of evaluation, and the verdict.
 
 use crate::basics::{ConfidenceInterval, median, normal_quantile, normal_tail};
 use plimsoll_model::histogram::{BUCKET_COUNT, highest_of, lowest_of};
@@ -36,8 +36,8 @@ const RANDOM_HALVES_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// them. Sums of random signs have lighter tails than the normal distribution, so the replacement
 /// makes the interval wider.
 const ORDER_STATISTIC_MIN: usize = 16;
-/// Largest number of points at which a distribution of times is evaluated. The points lie between
-/// the smallest and the largest quantile of any block.
+/// Largest number of cuts (ranges of time) in which a distribution of times is stored. The cuts lie
+/// between the smallest and the largest quantile of any block.
 const CUTS_MAX: usize = 48;
 
 /// The figure of one side in a block, as a numerator and a divisor: successes and seconds, or CPU
@@ -117,16 +117,16 @@ impl LedgerTimes {
 pub struct ProvedEffect {
     /// The estimate from all blocks.
     pub estimate: f64,
-    /// Number of blocks.
+    /// Number of blocks (a block is one load on each side).
     pub blocks: usize,
     /// The value of each side over all blocks, in the unit of the measure.
     pub levels: [f64; 2],
     /// The estimates from the halves (subsets) of the blocks, ascending.
     halves: Vec<f64>,
-    /// The resolution of the estimate, in the unit of the estimate. Every interval extends at least
-    /// by the resolution on both sides of the estimate, and no smaller difference counts as real.
-    /// The resolution is 0 if the scatter of the blocks includes the error of counting whole
-    /// requests.
+    /// The resolution: the error of the estimate that comes from counting whole requests, in the
+    /// unit of the estimate. Every interval extends at least by the resolution on both sides of the
+    /// estimate, and no smaller difference counts as real. The resolution is 0 if the scatter of
+    /// the blocks includes the error of counting whole requests.
     resolution: f64,
 }
 
@@ -156,11 +156,11 @@ fn log_ratio(a: f64, b: f64) -> f64 {
     (b / a).ln()
 }
 
-/// Returns the resolution of the count of each side, as a share of the count. A window contains up
-/// to one request more or fewer than the request rate times the window's length. If the counts of
-/// the blocks scatter by at least one request, the scatter includes this counting error, and the
-/// resolution is 0. A server with constant response times has the same counting error in every
-/// block, so no number of blocks removes the error.
+/// Returns the resolution of the count of each side: one request as a share of the count. A window
+/// contains up to one request more or fewer than the request rate times the window's length. If the
+/// counts of the blocks scatter by at least one request, the scatter includes the error of counting
+/// whole requests. Then the resolution is 0. A server with constant response times has the same
+/// counting error in every block, so no number of blocks removes the error.
 fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
         let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
@@ -185,8 +185,8 @@ fn weighted_sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]
 
 impl ProvedEffect {
     /// Computes the effect by resampling. `levels` returns the values of both sides over the given
-    /// blocks, and `against` compares these two values. Returns `None` if there is no block, or if
-    /// the comparison gives NaN.
+    /// blocks, and `against` compares the two values of `levels`. Returns `None` if there is no
+    /// block, or if the comparison gives NaN.
     fn from_resampling(
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
@@ -227,7 +227,7 @@ impl ProvedEffect {
     }
 
     /// Computes the ratio B/A of rates whose numerator counts whole requests. `amounts` contains
-    /// the counts and the seconds, by block. Each block has a weight.
+    /// the counts and the seconds, by block. Each block has a weight in `weights`.
     pub fn ratio_of_counts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let effect = ProvedEffect::ratio_of_amounts(amounts, weights)?;
         let [a, b] = count_resolutions(amounts);
@@ -375,7 +375,7 @@ impl Cuts {
         Some(Cuts { q, scheduled, ends_ns, until })
     }
 
-    /// Returns the quantile over the requests of these blocks together, ns. The quantile is
+    /// Returns the quantile in ns over the requests of the given blocks together. The quantile is
     /// infinite if too many requests did not succeed.
     fn quantile_ns(&self, blocks: &[usize]) -> f64 {
         let sum = |of: &[f64]| blocks.iter().map(|block| of[*block]).sum::<f64>();
@@ -390,7 +390,7 @@ impl Cuts {
         }
         let (begins_ns, ends_ns) = self.ends_ns[low];
         let Some(before) = low.checked_sub(1) else { return begins_ns };
-        // Within a cut, times are assumed to be uniformly distributed.
+        // Within a cut (range of time), times are assumed to be uniformly distributed.
         let (from, to) = (sum(&self.until[before]), sum(&self.until[low]));
         let part = if to > from { ((rank - from) / (to - from)).clamp(0.0, 1.0) } else { 1.0 };
         begins_ns + (ends_ns - begins_ns) * part
@@ -409,7 +409,7 @@ mod tests {
     }
 
     /// Checks that the ratios of the seven halves (subsets) of three blocks equal the ratios
-    /// computed by hand. Halves of one block have the ratios 1/2, 1 and 2. Halves of two or three
+    /// computed by hand. Subsets of one block have the ratios 1/2, 1 and 2. Subsets of two or three
     /// blocks have the ratios 2/3, (1+1)/(2+1), ...
     #[test]
     fn few_blocks_use_every_split_into_halves() {
@@ -418,7 +418,7 @@ mod tests {
         let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
         assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
         // The seven ratios leave 8 gaps, of which 2 lie outside the interval from the smallest to
-        // the largest ratio. So the error probability of this interval is 2/8.
+        // the largest ratio. So the error probability of the widest interval is 2/8.
         assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
         assert_eq!(effect.interval(0.24), None);
         assert_eq!(effect.p_two_sided(), 1.0);
@@ -428,8 +428,9 @@ mod tests {
         assert_eq!(effect_of_pairs(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
-    /// Checks that outlier blocks move the mean in proportion to their size. Outlier blocks also
-    /// widen the interval, so that the interval keeps its error probability.
+    /// Checks that outlier blocks (here: a tenth of B's value) move the mean in proportion to their
+    /// size. Outlier blocks also widen the interval, so that the interval keeps its error
+    /// probability.
     #[test]
     fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
         let good: Vec<(f64, f64)> =

@@ -25,8 +25,8 @@ use plimsoll_model::codec;
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// Smallest share of cases with a right named cause. Among the thresholds that reach this share of
-/// right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
+/// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
+/// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
 const RIGHT_MIN: f64 = 0.9;
 
 fn main() {

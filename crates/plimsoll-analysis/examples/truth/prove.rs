@@ -1,6 +1,6 @@
 //! Comparisons of simulated builds, request by request, on machines with drift, jitter and
 //! disturbances. [`tables`] measures how often a verdict is wrong, and how often an interval
-//! contains the truth. The tests of this crate simulate a small part of these comparisons, with
+//! contains the truth. The tests of this crate run a small part of the simulated comparisons, with
 //! fixed seeds.
 //!
 //! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
@@ -8,9 +8,10 @@
 //! during the load, of the build, and of the build's process.
 //!
 //! [`HERE`] has the noise of the machine in docs/reference/benchmarks.md: the median of eight real
-//! comparisons. The ratios of blocks of 400 ms had a standard deviation of 3.9 %, computed from the
-//! median absolute deviation. Of the blocks, 11 % were outliers by more than four standard
-//! deviations. Goodput drifted by 15 %, with an autocorrelation of 0.7 from block to block.
+//! comparisons. The goodput ratios B/A of blocks of 400 ms (one load on each build) had a standard
+//! deviation of 3.9 %, computed from the median absolute deviation. In 11 % of the blocks, the
+//! ratio differed from the median ratio by more than four standard deviations. Goodput drifted by
+//! 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 
@@ -35,7 +36,7 @@ const LOAD_S: f64 = 0.7;
 const STEP_S: f64 = 0.75;
 /// Mean service time of a request, s.
 const MEAN_S: f64 = 0.02;
-/// Number of blocks in a comparison: as many as fit into one minute.
+/// Number of blocks (one load on each build) in a comparison: as many as fit into one minute.
 pub const BLOCKS: usize = 40;
 
 /// The effects of a machine on the speed of loads.
@@ -52,7 +53,7 @@ pub struct Machine {
     /// to 95 % of the throughput.
     pub disturbed: f64,
     /// Share of the loads in which probes see that other processes use half of the machine. A load
-    /// with this disturbance reaches 40 to 95 % of the throughput.
+    /// that other processes disturb reaches 40 to 95 % of the throughput.
     pub others: f64,
     /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The
     /// heavy-tailed noise makes a few loads much faster or slower than all other loads. The value 0
@@ -331,8 +332,8 @@ pub struct Outcomes {
     /// intervals that contain the true ratio.
     pub intervals: usize,
     pub covered: usize,
-    /// Sum of the errors of the estimated ratios, as shares. The field `width` is the sum of the
-    /// half widths of the confidence intervals.
+    /// Sum of the relative errors of the estimated ratios, such as 0.01 for 1 %. The field `width`
+    /// is the sum of the half widths of the confidence intervals.
     pub error: f64,
     pub width: f64,
 }

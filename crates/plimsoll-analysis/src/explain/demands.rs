@@ -66,7 +66,8 @@ impl UsedResource {
     }
 
     /// Returns the busy part of the resource during a load, and the resource's capacity, both as
-    /// numbers of cores (or of threads). Returns `None` if either was not observed.
+    /// numbers of cores (or of threads). Returns `None` if the busy part or the capacity was not
+    /// observed.
     fn busy_and_capacity(self, sight: &LoadSignals) -> Option<(f64, f64)> {
         match self {
             UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
@@ -91,8 +92,8 @@ impl UsedResource {
     }
 }
 
-/// Returns how many of the cores that the server may use are busy. Work of the server counts, and
-/// work of dependencies that are bound to the same cores as the server.
+/// Returns how many of the cores that the server may use are busy. Only work of the server, and of
+/// dependencies that are bound to the same cores, counts.
 pub(super) fn busy_allowed_cores(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }

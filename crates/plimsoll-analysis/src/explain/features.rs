@@ -1,5 +1,6 @@
 //! The features of a server under load ([`Feature`]): questions with a fixed set of answers. A
-//! feature has one answer for all loads of a case together, or none if nothing was observed.
+//! feature has one answer for all loads of a tested server together, or no answer if nothing was
+//! observed.
 //!
 //! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
 //! (`thresholds`).
@@ -25,7 +26,7 @@ use super::thresholds::{
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
 
-/// One possible answer to the question of a feature.
+/// One possible answer to a feature (a question about the server).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureValue {
     /// The name of the answer in `likelihoods.tsv`.
@@ -34,7 +35,8 @@ pub struct FeatureValue {
     pub text: &'static str,
 }
 
-/// The description of a feature: its name, its answers, and the function that computes the answer.
+/// The description of a feature (a question about the server): its name, its answers, and the
+/// function that computes the answer.
 #[derive(Clone, Copy)]
 pub struct FeatureCard {
     /// The name of the feature in `likelihoods.tsv`.
@@ -47,13 +49,13 @@ pub struct FeatureCard {
     /// feature is a mark, every answer but the first is strong evidence against the causes that
     /// leave the feature out.
     pub is_mark: bool,
-    /// Computes the answer from the facts of a case, as an index into `values`. A result of `None`
-    /// means that the answer was not observed.
+    /// Computes the answer from the facts about a server, as an index into `values`. A result of
+    /// `None` means that the answer was not observed.
     pub read: fn(&Contrast) -> Option<usize>,
 }
 
-/// Declares the features. Each feature has a name, a flag that says whether the feature is a mark,
-/// answers, signals, and the function that computes the answer.
+/// Declares the features. Each feature has a name, the flag [`FeatureCard::is_mark`], answers,
+/// signals, and the function that computes the answer.
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident: $word:literal, $mark:literal,
         [$($value:literal: $text:literal),+], [$($signal:ident),*], $read:expr;)*) => {

@@ -96,9 +96,9 @@ struct SideSamples {
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The kernel counts CPU time more exactly than samples do. Samples therefore only divide
-        // the counted CPU time between functions. Samples that leave out time in the kernel cannot
-        // divide the counted CPU time, because the counted CPU time includes time in the kernel.
+        // The kernel counts CPU time more exactly than samples do. Samples therefore only show how
+        // functions share the CPU time that the kernel counts. Samples that leave out time in the
+        // kernel are not scaled to the counted CPU time, which includes time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -2,8 +2,8 @@
 //! ([`InterventionOutcomes::effects`]), and the causes that the effect supports or contradicts.
 //!
 //! The first and the last load are controls, loads without a change. An effect must exceed the
-//! noise, which the difference between the two controls shows. A load is void if plimsoll or other
-//! processes were the limit.
+//! noise: the difference between the two controls (loads without a change). A load is void (no
+//! information about the server) if plimsoll or other processes were the limit.
 //!
 //! Not here: the predictions of causes (`interventions`).
 
@@ -82,7 +82,8 @@ const NO_EFFECT_LN_MAX: f64 = 0.14;
 /// change).
 const NOISE_TIMES: f64 = 2.0;
 /// The first control is dropped if its goodput is below this share of the last control's goodput.
-/// In a dropped first control, the server was still busy with an earlier backlog.
+/// If the goodput of the first control is so low, the server was still busy with an earlier
+/// backlog.
 const FIRST_CONTROL_SHARE_MIN: f64 = 0.6;
 
 impl InterventionOutcomes {
@@ -129,8 +130,8 @@ impl InterventionOutcomes {
             let (effect, void) = if control_rps <= 0.0 {
                 (None, Some("no request succeeded in the loads without the change".to_owned()))
             } else if changed_rps <= 0.0 {
-                // A load without any success, for example because of its path or client, has no
-                // information about limits of the server.
+                // A load without any success, for example because the server rejects the changed
+                // path or client, has no information about limits of the server.
                 (None, Some("no request succeeded in the load with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
@@ -167,7 +168,7 @@ impl InterventionOutcomes {
 }
 
 /// Computes the signals of a load with simultaneous requests. Requests count as simultaneous if
-/// their lag is at most half of the service time of one request, which `low` shows.
+/// plimsoll sends them late by at most half of the service time of one request, which `low` shows.
 fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
     LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
@@ -200,12 +201,12 @@ fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
 /// Returns the effect of pausing a dependency for a share of the time. If the dependency is
 /// saturated, the goodput falls by the share of the time in which the dependency is paused. If
 /// another resource is the limit, waiting requests keep this resource busy during the pauses. The
-/// error is the reason why the effect is unknown.
+/// `Err` value is the reason why the effect is unknown.
 fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
     // `lost` is the share of the time in which the dependency is paused. The goodput counts as
-    // fallen if it lost at least half of `lost`. The goodput counts as unchanged if it lost at most
-    // a quarter of `lost`.
+    // fallen if its relative loss is at least half of `lost`. The goodput counts as unchanged if
+    // its relative loss is at most a quarter of `lost`.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
@@ -298,7 +299,8 @@ fn result_of_simultaneous_requests(
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
     // If one thread takes part in all requests, simultaneous requests always wait for this thread.
-    // The wait for the one thread is no sign of another queue.
+    // The wait for a thread that takes part in all requests is subtracted, because this wait is no
+    // sign of another queue.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)

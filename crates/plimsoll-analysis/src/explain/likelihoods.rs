@@ -4,8 +4,8 @@
 //!
 //! Given the cause, the answers are treated as independent (naive Bayes). Real answers are not
 //! quite independent, so a factor, the temperature, multiplies the sum of their log likelihoods.
-//! The temperature was fitted to the corpus by cross-validation, with one set of servers left out
-//! at a time.
+//! The temperature was fitted to the corpus (recorded cases) by cross-validation, with one set of
+//! servers left out at a time.
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
@@ -14,9 +14,9 @@ use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The counts and parameters fitted to the corpus. Each line has one of three formats:
-/// `background`, feature, counts; or form of a cause, feature, counts; or a parameter and its
-/// value.
+/// The counts and parameters fitted to the corpus (recorded cases with a known cause). Each line
+/// has one of three formats: `background`, feature, counts; or form of a cause, feature, counts; or
+/// a parameter and its value.
 const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
 /// Prior probability of an answer that a cause always expects.
@@ -49,7 +49,7 @@ pub struct Likelihoods {
 }
 
 impl Likelihoods {
-    /// Returns the likelihoods fitted to the corpus.
+    /// Returns the likelihoods fitted to the corpus (recorded cases with a known cause).
     ///
     /// # Panics
     /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
@@ -102,8 +102,8 @@ impl Likelihoods {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
-        // Before cases are counted, the first answer of a mark is assumed to be far more frequent
-        // than its other answers.
+        // Before cases are counted, the first answer of a mark (a feature typical of few causes)
+        // counts as far more frequent.
         let before = |at: usize| BACKGROUND_CASES * if card.is_mark && at == 0 { 10.0 } else { 1.0 };
         let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + before(at)).collect();
         let sum: f64 = all.iter().sum();

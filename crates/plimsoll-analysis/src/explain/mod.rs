@@ -51,14 +51,14 @@ use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
 use thresholds::{CONSIDERABLE_SHARE_MIN, SATURATED_THREAD_SHARE_MIN, SMALL_SHARE_MAX};
 
-/// A possible cause of the load line, with its probability in one case.
+/// A possible cause of the load line, with its probability for the tested server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikelyCause {
     /// The possible cause.
     pub cause: Cause,
     /// The probability of the cause, 0..=1.
     pub probability: f64,
-    /// The limiting resource in this case, such as `4 connections to 127.0.0.1:6379`.
+    /// The limiting resource of the tested server, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
 
@@ -183,7 +183,8 @@ fn may_be_named(case: &Contrast, cause: Cause) -> bool {
         && (by_itself || case.constant_failure_share().is_none())
 }
 
-/// Computes the explanation from the facts of a case and the results of its experiments.
+/// Computes the explanation from the facts about a server and the results of the experiments on the
+/// server.
 pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
@@ -233,7 +234,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     }
 }
 
-/// Causes with a lower probability than this are not reported.
+/// Causes with a lower probability than this threshold are not reported.
 const REPORTED_PROBABILITY_MIN: f64 = 0.01;
 /// The number of possible causes that are shown if no cause is named.
 const CAUSES_SHOWN_MAX: usize = 3;
@@ -320,7 +321,7 @@ fn named_cause_or_unknown(resource: UsedResource) -> Cause {
     }
 }
 
-/// Predicts the load line without a cause: the lowest rate that saturates one of the other
+/// Predicts the load line if `cause` were removed: the lowest rate that saturates one of the other
 /// resources. Returns `None` if no prediction is possible.
 fn predict_line_without_cause(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {

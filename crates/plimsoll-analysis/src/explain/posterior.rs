@@ -18,7 +18,7 @@ use plimsoll_model::Intervention;
 pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
-    /// Computes the answers to all features from the facts of one case.
+    /// Computes the answers to all features from the facts about one server.
     pub fn from_contrast(case: &Contrast) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
@@ -37,11 +37,12 @@ pub struct EvidenceTerm {
     /// The index of the answer into the feature's answers.
     pub value: usize,
     /// Natural logarithm of a ratio: the probability of the answer under the cause, divided by its
-    /// probability for any server. Above 0, the answer supports the cause.
+    /// probability for any server. If the value is above 0, the answer supports the cause.
     pub log_ratio: f64,
 }
 
-/// One form (manifestation) in which a cause shows itself, with its probability in one case.
+/// One form (manifestation) in which a cause shows itself, with its probability for the tested
+/// server.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The description of the cause.
@@ -81,7 +82,7 @@ pub struct Posterior {
 const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
-    /// Computes the probabilities from the facts of a case and the effects of experiments.
+    /// Computes the probabilities from the facts about a server and the effects of experiments.
     pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
         Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }

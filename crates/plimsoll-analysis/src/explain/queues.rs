@@ -57,11 +57,11 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     )
 }
 
-/// Returns whether plimsoll's own limit of connections limits the throughput. One sign of this
-/// limit: the number of requests in service equals the number of requests that plimsoll allows in
-/// flight. Another sign of this limit: plimsoll could not send some requests, although the sent
-/// requests were as fast as a request alone. If arrivals are random, some requests find all
-/// connections in use long before all connections are always in use.
+/// Returns whether plimsoll's own limit of connections limits the throughput. A first sign of too
+/// few connections: the number of requests in service equals the number of requests that plimsoll
+/// allows in flight. A second sign of too few connections: plimsoll could not send some requests,
+/// although the sent requests were as fast as a request alone. If arrivals are random, some
+/// requests find all connections in use long before all connections are always in use.
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
@@ -124,8 +124,8 @@ const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
 /// Returns whether the server reached its limit of open files; `None` if the server had reached
 /// this limit already at the low load. Open files at the low load may belong to idle connections.
-/// Example: plimsoll opened many connections while the server processed the backlog of an earlier
-/// load.
+/// For example, plimsoll opened many connections while the server processed the backlog of an
+/// earlier load.
 pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
@@ -133,8 +133,8 @@ pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether plimsoll or the server found no free local port for a new connection. One sign
-/// is a connection of plimsoll that failed for lack of a port. Another sign of a lack of ports:
-/// nearly all ports are in TIME-WAIT, and requests fail.
+/// of a lack of ports is a connection of plimsoll that failed because no local port was free.
+/// Another sign of a lack of ports: nearly all ports are in TIME-WAIT, and requests fail.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
@@ -215,9 +215,9 @@ pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
-/// Returns whether all cores that the server may use are saturated. One case is a server that is
-/// bound to some of the machine's cores. Another case is a server whose threads wait for a core
-/// although other cores are idle.
+/// Returns whether all cores that the server may use are saturated. The result is true for a server
+/// that saturates the cores that the server is bound to. The result is also true for a server whose
+/// threads wait for a core although other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
     let held = server_core_limit(case);

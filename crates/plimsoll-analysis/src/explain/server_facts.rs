@@ -32,18 +32,18 @@ pub struct Loads<'a> {
     pub line: Option<&'a Run>,
     /// A steady load just above the load line.
     pub past: Option<&'a Run>,
-    /// The highest load above the load line that met the SLO; `None` without one.
+    /// The highest load above the load line that met the SLO; `None` without such a load.
     pub sustained_above_line: Option<&'a Run>,
     /// The closed-loop loads with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Number of processes of the server's control group that the kernel killed because memory was
-    /// short, during the steady loads or during the search. `None`: not known.
+    /// short, during the steady loads or during the search. `None`: the number is not known.
     pub killed: Option<f64>,
 }
 
-/// Returns how many processes the kernel killed during these runs because memory was short. `runs`:
-/// in order of time. A restarted server has a new control group, so the counter of killed processes
-/// may begin again at 0. Returns `None` if the counter was not observed.
+/// Returns how many processes the kernel killed during these runs because memory was short. The
+/// loads in `runs` are in order of time. A restarted server has a new control group, so the counter
+/// of killed processes may begin again at 0. Returns `None` if the counter was not observed.
 pub fn killed_processes<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
@@ -127,7 +127,8 @@ pub struct ConstantFailureShare {
     pub text: String,
 }
 
-/// The facts about one server; the features are computed from them.
+/// The facts about one server, from which the answers to the features (questions about the server)
+/// are computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Contrast {
     /// The signals of the low load, at about 15 % of the load line.
@@ -143,7 +144,7 @@ pub struct Contrast {
     /// Number of processes that the kernel killed because memory was short; `None`: not known.
     pub killed: Option<f64>,
     /// The highest rate above the load line that met the SLO, in requests a second; `None` without
-    /// one.
+    /// such a rate.
     pub held_past_rps: Option<f64>,
     /// The lower end of the load line, in requests a second: the highest rate that met the SLO. The
     /// value is 0 without a load line.
@@ -179,7 +180,8 @@ pub struct Contrast {
     /// How long the last part of a short response waits for a delayed TCP acknowledgement, ns.
     /// `None`: responses do not wait for acknowledgements.
     pub held_back_ns: Option<f64>,
-    /// The share of requests that failed at every load of the search; `None` if the SLO allows it.
+    /// The share of requests that failed at every load of the search; `None` if the SLO allows this
+    /// share.
     #[serde(rename = "failing")]
     pub constant_failure: Option<ConstantFailureShare>,
     /// The text about a server that stopped during the search. The text names the load since which
@@ -623,7 +625,7 @@ impl Contrast {
     pub fn constant_failure_share(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
-        // Very few failures may be chance.
+        // Fewer than three failures may be chance.
         let now = (failed >= 3 && share > 1.0 - self.slo.success_min).then_some(share);
         now.or(self.constant_failure.as_ref().map(|failing| failing.share))
     }
@@ -669,9 +671,9 @@ impl Contrast {
     }
 
     /// Returns whether some responses are late by an equal time at half the line and above the
-    /// line. The responses that are not late must be as fast as before, and evenly spread, not in
-    /// batches as after a stall. If the late requests waited in a queue, their waiting times would
-    /// grow with the load.
+    /// line. Responses that are not late must be about as fast as at half the line, and evenly
+    /// spread, not in batches as after a stall. If the late requests waited in a queue, their
+    /// waiting times would grow with the load.
     fn has_equal_lateness(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];

@@ -553,8 +553,8 @@ impl LoadSignals {
         self.set_signal(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.set_signal(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // The probe also counts calls that ended within its look-back time; their expected number
-        // is subtracted.
+        // The probe also counts calls that ended within its look-back time, so the expected number
+        // of ended calls is subtracted.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * RECENT_DATA_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -685,8 +685,9 @@ impl LoadSignals {
 /// The minimum number of batches of responses that show a regular pattern.
 const RESPONSE_BATCHES_MIN: usize = 4;
 /// Batches of responses count as regular if the variation of their sizes, and of the intervals
-/// between batches, is at most this. The variation is the standard deviation divided by the mean. A
-/// tick is 0.1 s, so even regular batches, 250 ms apart, have intervals of two or three ticks.
+/// between batches, is at most this value. The variation is the standard deviation divided by the
+/// mean. A tick is 0.1 s, so even regular batches, 250 ms apart, have intervals of two or three
+/// ticks.
 const REGULAR_VARIATION_MAX: f64 = 0.35;
 
 /// Returns the share of `silent` ticks if the responses come in batches of about equal size at
@@ -696,7 +697,8 @@ fn batch_silence_share(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
     }
-    // Each batch between two silences: (first tick, responses).
+    // Each entry is a batch of responses between two silences: its first tick, and its number of
+    // responses.
     let mut found: Vec<(usize, f64)> = Vec::new();
     for (at, count) in answers.iter().enumerate().filter(|(at, _)| !silent[*at]) {
         match found.last_mut().filter(|_| at > 0 && !silent[at - 1]) {

@@ -68,8 +68,8 @@ pub(super) const ONE_CORE_RANGE: Range<f64> = 0.85..1.2;
 /// The minimum share of periods in which an exhausted CPU quota stopped the control group. A quota
 /// that is exhausted in a smaller share of its periods only shows bursts of work.
 pub(super) const THROTTLED_PERIODS_SHARE_MIN: f64 = 0.05;
-/// A share counts as noticeable if it is at least this. Example: garbage collection that takes this
-/// share of the CPU time lowers the throughput noticeably.
+/// A share counts as noticeable if it is at least this value. For example, garbage collection with
+/// a quarter of the CPU time lowers the throughput noticeably.
 pub(super) const NOTICEABLE_SHARE_MIN: f64 = 0.25;
 /// Garbage collection counts as a cause only if it uses at least this number of cores.
 pub(super) const COLLECTOR_CORES_MIN: f64 = 0.15;
@@ -90,14 +90,14 @@ pub(super) const PAGE_READ_RATE_MIN: f64 = 50.0;
 /// Storage has a noticeable effect if some task of the machine waits for storage in at least this
 /// share of the time (Linux PSI).
 pub(super) const IO_PRESSURE: f64 = 0.3;
-/// Usual size of a TCP receive window, bytes. More unread data than this is a queue, not only data
-/// in transit.
+/// Usual size of a TCP receive window, bytes. Unread data beyond this size is a queue, not only
+/// data in transit.
 pub(super) const RECEIVE_WINDOW_BYTES: f64 = 64e3;
 /// TCP sends noticeably more slowly if at least this share of the segments is retransmitted (Mathis
 /// et al., 1997).
 pub(super) const RETRANSMIT_SHARE_MIN: f64 = 0.02;
 /// Responses count as evenly spaced if the dispersion of their counts (variance divided by mean) is
-/// at most this. Randomly spaced responses have a dispersion of 1.
+/// at most this value. Randomly spaced responses have a dispersion of 1.
 pub(super) const PERIODIC_DISPERSION_MAX: f64 = 0.3;
 /// The server was slower during the search, beyond chance, if its throughput now is at least this
 /// multiple of its throughput in the search.

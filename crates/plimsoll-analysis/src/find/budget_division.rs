@@ -21,8 +21,8 @@ pub(super) struct Pace {
     pub(super) block_ns: u64,
     /// Length of an open-loop trial near the load line, ns.
     pub(super) line_ns: u64,
-    /// Whether the budget allows only few trials. With such a small budget, some parts of the
-    /// search have fewer trials.
+    /// Whether the budget allows only few trials. With a small budget, some parts of the search
+    /// have fewer trials.
     pub(super) few: bool,
 }
 

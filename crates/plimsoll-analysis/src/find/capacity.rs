@@ -22,8 +22,9 @@ pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Opt
     Capacity::from_trials(&trials, service_s, rejects)
 }
 
-/// Returns a trial as one in which the server was saturated. Returns `None` if the server was not
-/// saturated, or if the generator was the limit and the server rejected few requests.
+/// Returns the completions and the length of a trial in which the server was saturated. Returns
+/// `None` if the server was not saturated, or if the generator was the limit and the server
+/// rejected few requests.
 fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
     let saturation = match trial.purpose {
         _ if is_rejecting_overload(trial) => {

@@ -1,5 +1,5 @@
-//! Compares each trial with the bad luck that a server may have. Suppose that the server just meets
-//! the SLO at the rate of a trial: chance explains the trial if 1 % of such trials are as bad.
+//! Compares each trial with the bad luck that a server may have. Chance explains a trial if, for a
+//! server that just meets the SLO at the trial's rate, 1 % of trials are as bad.
 //!
 //! A trial that chance explains supports a load line ([`is_line_supported`]). A trial that chance
 //! does not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that
@@ -66,8 +66,7 @@ pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity
 
 /// Returns whether a trial broke the SLO by more than chance, even if other programs disturbed the
 /// trial. If a disturbed trial broke the SLO, the machine did not sustain the rate, whether the
-/// server or another program was the reason. `dispersion`
-/// comes from [`backlog_dispersion`] of the search.
+/// server or another program was the reason. `dispersion` is the result of [`backlog_dispersion`].
 pub(super) fn breaks_slo_even_if_disturbed(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !is_void_by_generator(trial) && !chance_explains_evidence(trial, dispersion)
 }
@@ -114,9 +113,10 @@ impl TriedRates {
         }
     }
 
-    /// Adapts `upper`, the upper end of the load line's interval, to the tried rates. Two trials
-    /// that broke the SLO below the upper end lower the upper end. A trial that met the SLO near
-    /// the upper end raises the upper end. `None`: no trial shows an upper end.
+    /// Adapts `upper`, the upper end of the load line's interval, to the tried rates. If at least
+    /// two trials below the upper end broke the SLO, the second-lowest of their rates becomes the
+    /// upper end. A trial that met the SLO near the upper end raises the upper end. `None`: no
+    /// trial shows an upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
         if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
             return self.broken_rps.first().map(|rps| rps.max(upper));

@@ -49,7 +49,7 @@ const SATURATED_FIRST_FEW: usize = 2;
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a trial of the saturated server with the maximum length.
 /// For a slower server, trials with fewer completions would show too little and leave a long
-/// backlog, so the search makes none.
+/// backlog, so the search makes no trials of the saturated server.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
@@ -150,9 +150,9 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(Purpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, this
-    /// number of users cannot exceed that rate, because each user waits for its response. Returns 0
-    /// if even a single user may exceed the maximum rate.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, the
+    /// returned number of users cannot exceed the maximum rate, because each user waits for its
+    /// response. Returns 0 if even a single user may exceed the maximum rate.
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };

@@ -35,7 +35,7 @@ const SUCCESS_CONFIDENCE: f64 = 0.99;
 /// A search reports a doubt if a trial's requests in flight differ from rate x response time
 /// (Little's law) by more than this share.
 const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
-/// A search reports a doubt if a larger share of its trials than this is void.
+/// A search reports a doubt if more than this share of its trials is void.
 const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by more than this share from the first to the
 /// last third of the saturated trials.
@@ -412,8 +412,8 @@ fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64)
 
 /// Returns the largest share of failed requests among the trials in which the server rejected
 /// requests. Also returns whether another load had far fewer failures than the largest share
-/// predicts. The prediction must be at least five failures, and less than half of the predicted
-/// failures must have occurred.
+/// predicts. Another load counts only if at least five failures were predicted for it, and fewer
+/// than half of the predicted failures occurred.
 fn highest_rejection_share(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;

@@ -8,7 +8,8 @@ use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::units::{SECOND, UnitError, parse_duration_ns, parse_number};
 use std::fmt;
 
-/// A figure of a search's result that a demand compares with a value.
+/// A figure of a search's result that a demand (a condition such as `line<5000`) compares with a
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DemandFigure {
     /// The lower end of the load line, requests a second.

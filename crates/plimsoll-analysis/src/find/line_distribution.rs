@@ -1,7 +1,8 @@
 //! The distribution of the load line after the trials of a search: which trials count, and what the
 //! SLO allows.
 //!
-//! Not here: how the distribution follows from them ([`plimsoll_statistics::line_distribution`]).
+//! Not here: the computation of the distribution from the trials
+//! ([`plimsoll_statistics::line_distribution`]).
 
 use super::capacity::is_rejecting_overload;
 use crate::judge::{TrialOutcome, Verdict};
@@ -9,8 +10,8 @@ use crate::slo::Slo;
 use plimsoll_model::Purpose;
 use plimsoll_statistics::{Capacity, LoadLineDistribution, ModelTerms, OpenTrial, SHARE_MIN};
 
-/// With at least this number of undisturbed trials, a disturbed trial is evidence only if it
-/// met the SLO.
+/// With at least this number of undisturbed trials, a disturbed trial (other processes took CPU
+/// time) is evidence only if it met the SLO.
 const UNDISTURBED_TRIALS_MIN: usize = 3;
 
 /// Estimates the load line from the trials of a search. `arrivals_dispersion` is 1 for random
@@ -41,8 +42,8 @@ pub(super) fn estimate_load_line(
     LoadLineDistribution::new(&terms, capacity)
 }
 
-/// Returns the open-loop trials that count as evidence. With enough undisturbed trials, a
-/// disturbed trial counts only if it met the SLO.
+/// Returns the open-loop trials that count as evidence. With enough undisturbed trials, a disturbed
+/// trial (other processes took CPU time) counts only if it met the SLO.
 fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {

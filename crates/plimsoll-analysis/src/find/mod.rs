@@ -80,8 +80,8 @@ pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> S
 }
 
 /// Returns whether `later`, a steady load at the lower end of the load line or below, broke the SLO
-/// by more than chance. A `later` that broke the SLO by more than chance proves the load line in
-/// `line` wrong.
+/// by more than chance. If `later` broke the SLO by more than chance, the load line in `line` is
+/// too high.
 pub fn contradicts_load_line(
     settings: &Settings,
     history: &[TrialOutcome],

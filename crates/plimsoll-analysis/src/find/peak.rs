@@ -5,7 +5,8 @@ use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 use plimsoll_statistics::Capacity;
 
-/// Goodput counts as grown if it is more than this multiple of the previous maximum.
+/// The goodput of a trial counts as grown if it is more than this multiple of the previous maximum
+/// goodput.
 const GROWTH_FACTOR_MIN: f64 = 1.03;
 /// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
@@ -89,8 +90,8 @@ pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
     let points = climb_points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
-    // Two consecutive numbers of users without growth end the climb, because a single step without
-    // growth may be chance.
+    // Two consecutive numbers of users without growth of the goodput end the climb, because a
+    // single step without growth may be chance.
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {

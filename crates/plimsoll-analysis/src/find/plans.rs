@@ -13,9 +13,9 @@ use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose
 
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Length of the load on new connections before the judged window of a trial near the load line,
-/// ns. Other trials have no load before the judged window, because an overload before the window
-/// would leave a backlog.
+/// Length of the load on new connections before the judged window (the time whose requests count)
+/// of a trial near the load line, ns. Other trials have no load before the judged window, because
+/// an overload before the window would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// Length of the warm-up before an open trial of a slow server, as a multiple of the server's
 /// response time.
@@ -79,10 +79,10 @@ impl<'a> Planner<'a> {
         self.create_measure(purpose, self.build_plan(load, length_ns, 0, ready))
     }
 
-    /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
-    /// If all users started at once, their requests would stay synchronised, and the completions in
-    /// a short interval would depend on the interval's start. `ramp_answers` is the length of the
-    /// ramp, in response times.
+    /// Creates a closed-loop trial that keeps the server saturated. The users of the trial start
+    /// one after another. If all users started at once, their requests would stay synchronised, and
+    /// the completions in a short interval would depend on the interval's start. `ramp_answers` is
+    /// the length of the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -146,7 +146,7 @@ impl<'a> Planner<'a> {
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
         // A server that has answered its whole backlog may still be busy with closing the many
         // connections that an open load opened. So the growth of the backlog during a failed or
-        // void trial also counts.
+        // void trial also decides whether a drain is needed.
         let grown = match last.verdict {
             Verdict::Fail | Verdict::Void => last.evidence.growth * last.evidence.scheduled as f64 / 2.0,
             Verdict::Pass => 0.0,
@@ -175,11 +175,11 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
-    /// `None` if less than a second is left.
+    /// `None` if less than a second of the budget is left.
     pub fn low_load_until_success(&self) -> Option<Measure> {
         let rate = self.cap_rate(UNTIL_SERVED_RPS);
         let plan = |length_ns| {
-            // Evenly spaced requests show best when the server serves again.
+            // Evenly spaced requests show most exactly at what time the server serves again.
             let shape =
                 LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: Arrivals::Constant };
             self.build_plan(shape, length_ns, 0, self.ready_connections(rate))
@@ -221,7 +221,7 @@ impl<'a> Planner<'a> {
         if last.purpose == Purpose::Settle {
             return last.verdict == Verdict::Pass && last.success_rate < 1.0 || primes >= PRIMES_MAX;
         }
-        // A trial well below the limit fills the token bucket again.
+        // During a trial well below the limiter's rate, the token bucket fills again.
         let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMIT);
         last.evidence.rejecting || last.evidence.primed && near
     }
@@ -284,8 +284,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the length of the warm-up in which the number of requests in flight reaches its
-    /// steady level, ns. Without this warm-up a slow server would seem to fall behind. For a fast
-    /// server the result is 0.
+    /// steady level, ns. If the number of requests in flight still rose after the warm-up, a slow
+    /// server would seem to fall behind. For a fast server the result is 0.
     fn filling_warmup_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::single_user_response_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }

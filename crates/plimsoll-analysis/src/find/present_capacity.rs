@@ -4,9 +4,9 @@
 //! about the present load line.
 //!
 //! The saturated trials are split where the capacities before and after differ most. The split
-//! counts as a change if the capacities differ by more than chance, and by more than one or two
-//! disturbed trials would cause. Open trials with a growing backlog are left out, because some
-//! servers complete less under more load.
+//! counts as a change if the capacities differ by more than chance. The difference must also be
+//! larger than one or two trials disturbed by other processes would cause. Open trials with a
+//! growing backlog are left out, because some servers complete less under more load.
 //!
 //! Not here: quotas per time window ([`super::quota`]). Servers that alternate between two speeds
 //! have an interval that contains both speeds ([`super::capacity`]).
@@ -33,11 +33,11 @@ const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices: the search drops this trial,
 /// but does not report a change after a single trial.
 const BEFORE_MIN: usize = 1;
-/// The minimum number of trials after a change. One trial in ten is disturbed, but hardly ever
-/// three consecutive trials.
+/// The minimum number of trials after a change. Other processes disturb one trial in ten, but
+/// hardly ever three consecutive trials.
 const AFTER_MIN: usize = 3;
-/// The search reports a change only after at least this number of trials, because a single trial
-/// may have been disturbed.
+/// The search reports a change only after at least this number of trials, because other processes
+/// may have disturbed a single trial.
 const REPORTED_BEFORE_MIN: usize = 2;
 /// The minimum share of the trials before a change whose capacities lie on one side of the midpoint
 /// between the old and the new capacity. The same share of the trials after the change must lie on
@@ -139,7 +139,7 @@ impl PresentCapacityTrials {
     }
 
     /// Returns whether the search reports the change of the capacity. A change after a single trial
-    /// is not reported, because this trial may have been disturbed.
+    /// is not reported, because other processes may have disturbed this trial.
     pub(super) fn is_reported(&self) -> bool {
         self.trials_before >= REPORTED_BEFORE_MIN
     }
@@ -274,8 +274,9 @@ mod tests {
         check(&EQUAL_CAPACITIES, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));
         check(&[500.0, 500.0, 500.0, 1000.0, 1010.0, 990.0], 0.02, Some((3, 500.0, 1000.0)));
-        // The last two trials alone show no change of the capacity, because both trials may be
-        // disturbed. A single trial before the change may also be disturbed.
+        // The last two trials alone show no change of the capacity, because other processes may
+        // have disturbed both trials. A single disturbed trial before a change of the capacity
+        // (300/s below) does not hide the change.
         check(&[1000.0, 1000.0, 1000.0, 700.0, 700.0], 0.02, None);
         check(&[1000.0, 1000.0, 700.0, 1000.0, 700.0, 1000.0], 0.02, None);
         check(&[500.0, 500.0, 500.0, 500.0, 300.0, 1000.0, 1000.0, 1000.0], 0.02, Some((5, 500.0, 1000.0)));
@@ -287,7 +288,7 @@ mod tests {
         // capacity varies from trial to trial as much as it changed.
         check(&[456.0, 446.0, 445.0, 431.0, 401.0, 353.0, 395.0, 304.0, 422.0], 0.001, None);
         check(&[510.0, 500.0, 490.0, 420.0, 410.0, 430.0], 0.001, Some((3, 500.0, 420.0)));
-        // The capacity alternates between two values.
+        // The capacity alternates between two values, so no change of the capacity is found.
         check(&[1000.0, 1250.0, 1000.0, 1250.0, 1250.0, 1000.0, 1250.0], 0.02, None);
         check(&[], 0.02, None);
     }

@@ -1,7 +1,7 @@
 //! Quotas per time window ([`Quota`]), such as 3 000 requests a minute. Once the quota is
 //! exhausted, the server rejects every request until the next window, at any load. The capacity of
-//! such a server is the quota divided by the window. A trial shorter than the window does not show
-//! the capacity of a server with a quota.
+//! a server with a quota is the quota divided by the window. A trial shorter than the window does
+//! not show the capacity of a server with a quota.
 //!
 //! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
@@ -30,7 +30,8 @@ const QUOTA_EXHAUSTION_NS: u64 = SECOND;
 /// rejections shows an exhausted quota. A smaller share of requests may fail for other reasons.
 const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
-/// as if it allowed one in a million, because random arrivals sometimes exceed any quota.
+/// as if it allowed one failure in a million requests, because random arrivals sometimes exceed any
+/// quota.
 const EXCEEDING_MIN: f64 = 1e-6;
 /// If a server later serves more than this multiple of the first supposed quota, there is no quota:
 /// the server was only unavailable for a time.
@@ -38,7 +39,7 @@ const GRANTED_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
 /// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
 const OPENING_ERROR_S: f64 = 0.3;
-/// The search stops once the relative error of the window's length is at most this.
+/// The search stops once the relative error of the length of the quota's window is at most this.
 const WINDOW_ERROR_MAX: f64 = 0.01;
 
 /// A quota: the number of requests that a server grants in each time window.
@@ -148,8 +149,8 @@ impl QuotaEstimate {
         self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= WINDOW_ERROR_MAX * window_s * windows)
     }
 
-    /// Returns the quota that the trials show; `None` without a quota. The length of its window is
-    /// known after two openings.
+    /// Returns the quota that the trials show; `None` without a quota. The length of the quota's
+    /// window is known after two openings.
     pub(super) fn observed_quota(&self) -> Option<Quota> {
         let refused_s = self.longest_wait_ns as f64 / 1e9;
         let unseen =

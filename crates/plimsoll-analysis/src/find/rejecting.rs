@@ -7,11 +7,11 @@ use super::capacity::is_rejecting_overload;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// The minimum share of failed requests that shows rejection. A smaller share may have another
-/// reason, such as idle connections that the server closed.
+/// The minimum share of failed requests that shows rejection. A smaller share of failed requests
+/// may have another reason, such as idle connections that the server closed.
 const REJECTED_SHARE_MIN: f64 = 0.05;
-/// A factor between two rates. A limiter that rejects requests at one rate certainly rejects
-/// requests at this multiple of the rate.
+/// A limiter that rejects requests at one rate certainly rejects requests at this multiple of the
+/// rate.
 const HIGHER_RATE_FACTOR: f64 = 1.05;
 /// If more than this share of a load's requests is unanswered, the server queues requests instead
 /// of rejecting requests. This bound applies to the loads that use up a limiter's saved-up tokens.
@@ -36,8 +36,8 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
 }
 
 /// Returns the rate of the server's limiter, 1/s: the median of successes a second over the failed
-/// trials with rejections. Without such a trial, the closed trials in which the server rejected
-/// most requests give the rate. Returns `None` if no trial had rejections.
+/// trials with rejections. If no open trial failed with rejections, the closed trials in which the
+/// server rejected most requests give the rate. Returns `None` if no trial had rejections.
 pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
     let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
     let open: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();

@@ -23,8 +23,8 @@ const SEGMENT_COUNT: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
-/// The SLO counts as broken after this number of consecutive segments that break the SLO: a single
-/// broken segment may be chance or a disturbance.
+/// The SLO counts as broken after this number of consecutive segments that break the SLO: chance or
+/// other processes may break a single segment.
 const CONSECUTIVE_BREAKS_MIN: usize = 2;
 /// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
 const LAST_BREAK_SEGMENTS_MAX: usize = 2;
@@ -102,9 +102,9 @@ impl Soak {
         let first = pieces.first()?;
         let sound = valid_copies(history);
         let known = SearchState::new(settings, &sound);
-        // If a disturbed segment met the SLO, interference does not explain why another disturbed
-        // segment broke the SLO. If no disturbed segment met the SLO, interference may be the
-        // reason for a violation, and the violating segment is void.
+        // If a segment disturbed by other processes met the SLO, interference does not explain why
+        // another disturbed segment broke the SLO. If no disturbed segment met the SLO,
+        // interference may be the reason for a violation, and the violating segment is void.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             is_void_by_generator(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
@@ -297,7 +297,8 @@ mod tests {
         // the SLO. The time of the violation is unknown, because no two consecutive segments broke
         // the SLO.
         check("++-+++", (0.0, true, 0, true));
-        // Interference explains a violation only if no disturbed segment met the SLO.
+        // Interference by other processes explains a violation only if no disturbed segment met the
+        // SLO.
         check("++mm++", (40.0, false, 2, true));
         check("ppmm", (20.0, true, 0, true));
     }

@@ -32,7 +32,7 @@ const FORBID_TRIALS: usize = 3;
 /// In a small budget: the minimum number of trials with stalls before the search concludes that no
 /// rate meets a latency bound of the SLO.
 const FORBID_TRIALS_FEW: usize = 2;
-/// The share of trials in which a disturbance may cause a stall. If stalls occur in a clearly
+/// The share of trials in which other processes may cause a stall. If stalls occur in a clearly
 /// larger share of the trials, the server itself stalls.
 const STALL_DISTURBANCE_SHARE: f64 = 0.06;
 /// Probability of error of the conclusion that the server itself stalls.
@@ -41,20 +41,20 @@ const STALL_ERROR_PROBABILITY: f64 = 0.05;
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
 const NO_LINE_ERROR: f64 = 0.01;
 /// A search with a budget below this, ns, has too few trials to treat any of its trials as
-/// disturbed.
+/// disturbed by other processes.
 pub const SMALL_BUDGET_NS: u64 = 25 * SECOND;
-/// In a small budget, stalls that take at most this share of the time are ignored. Such stalls
-/// change the load line by at most the same share.
+/// In a small budget, stalls that take at most this share of the time are ignored. Stalls that take
+/// so small a share of the time change the load line by at most the same share.
 const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
-/// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
-/// machine take a core from the server for a shorter time, unless a virtual machine's host took the
-/// cores away.
+/// Minimum length of the server's own stalls in a trial that other processes disturbed, ns. Other
+/// processes on a busy machine take a core from the server for a shorter time, unless a virtual
+/// machine's host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 /// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
 /// this.
 const STEAL_NONE: f64 = 0.01;
 /// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
-/// are rare, so one trial more or less changes the observed share much.
+/// are rare, so one more or one less stall changes the observed share of delayed requests much.
 const STALLING_PART: f64 = 0.5;
 
 /// The stalls in all trials of a search: periods without any response although requests waited.
@@ -72,7 +72,7 @@ pub struct Stalls {
     /// stalls.
     pub impossible_bound: Option<String>,
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
-    /// than a disturbance explains. In a small budget, it suffices if stalls delay half as many
+    /// than other processes explain. In a small budget, it suffices if stalls delay half as many
     /// requests as the SLO allows.
     pub too_many: bool,
     /// Whether stalls recur: more trials have stalls than disturbances by other processes would
@@ -210,8 +210,8 @@ impl Stalls {
     }
 
     /// Returns the length of a trial that can confirm the load line of a server that stalls, ns. If
-    /// this length exceeds the budget, no line can be confirmed. Returns 0 if the server does not
-    /// stall repeatedly.
+    /// the length exceeds the search budget, the search cannot confirm a load line. Returns 0 if
+    /// the server does not stall repeatedly.
     pub fn confirming_trial_ns(&self) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRMING_STALL_INTERVALS) } else { 0 }
     }
@@ -238,8 +238,8 @@ impl Stalls {
     }
 }
 
-/// Returns whether the server itself caused a stall. The server may also stall in a void trial. A
-/// stall of a void trial counts only if a request that was already sent waited during the stall. If
+/// Returns whether the server itself caused a stall. A stall of a void trial (plimsoll or other
+/// processes were the limit) counts only if an already sent request waited during the stall. If
 /// other processes disturbed the trial, the stall must also be longer than other processes usually
 /// keep a core. In a closed-loop trial all users may wait for something else than the server, such
 /// as the lost first packet of a connection. So in a closed-loop trial, too, a request that was
@@ -249,7 +249,8 @@ fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
-        // A stall at the start of a disturbed trial may come from the backlog of the trial before.
+        // A stall at the start of a trial that other processes disturbed may come from the backlog
+        // of the trial before.
         Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
@@ -276,10 +277,10 @@ fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
 
 /// Returns the longest time without responses that the variation of service times explains, ns. If
 /// the p99 of a single user is at most twice the mean, the result is three times the p99. For a
-/// larger p99, the result comes from the tail of an exponential distribution with the mean service
-/// time (or through the p99). A server without stalls exceeds the result in one of a hundred
-/// searches. With fewer than fifty responses of the single user, the p99 is too uncertain and does
-/// not count.
+/// larger p99, the result comes from the tail of an exponential distribution. The mean of the
+/// distribution is the single user's mean service time, or a longer mean that matches the single
+/// user's p99. A server without stalls exceeds the result in one of a hundred searches. With fewer
+/// than fifty responses of the single user, the p99 is too uncertain and does not count.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT_TAIL_FACTOR_MAX: f64 = 2.0;
     const P99_RESPONSES_MIN: f64 = 50.0;
@@ -308,9 +309,9 @@ fn certain_share(count: usize) -> f64 {
     SMALL_COUNT_SHARES.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
-/// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances explain.
-/// `share` is the share of trials that a disturbance may hit, and `error` the probability of error.
-/// The test uses the upper tail of a binomial distribution.
+/// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances by other
+/// processes explain. `share` is the share of trials that a disturbance may hit, and `error` the
+/// probability of error. The test uses the upper tail of a binomial distribution.
 fn exceeds_disturbances(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
@@ -402,7 +403,8 @@ mod tests {
     #[test]
     fn no_responses_only_above_capacity_is_not_a_stall() {
         let settings = search_settings(base_plan(), 60 * SECOND);
-        // Each load has a rate, whether it passed, and its number of stalls in a second.
+        // Each load of one second has a rate, whether the load met the SLO, and its number of
+        // stalls.
         type Loads = &'static [(f64, bool, usize)];
         const STALLS_ABOVE_CAPACITY: Loads = &[
             (157.0, true, 0),

@@ -1,6 +1,6 @@
 //! The findings of comparisons and of ladders. Comparisons and ladders measure blocks: a block has
-//! one load for each arm (each compared target), in random order. This file has the measured
-//! blocks, and the result of all blocks together.
+//! one load for each arm (each compared target), in random order. This file has the measured blocks
+//! (rounds of one load for each arm), and the result of all blocks together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -18,26 +18,29 @@ pub struct MeasuredBlocks<'a> {
     /// the target and the load.
     pub plan: &'a PlanRecord,
     /// The plan of the loads of each arm (compared target) in the blocks, arm A first. The list is
-    /// empty if no block was measured.
+    /// empty if no block (round of one load for each arm) was measured.
     pub loads: Vec<&'a PlanRecord>,
-    /// The blocks in which every arm (every compared target) was measured.
+    /// The complete blocks: rounds of one load for each arm (compared target) in which no load is
+    /// missing.
     pub blocks: Vec<Block>,
-    /// The CPU that other processes used during the loads of the blocks.
+    /// The CPU that other processes used during the loads of all complete blocks (rounds of one
+    /// load for each arm).
     pub interference: Interference,
-    /// Length of the measurement, ns, without the profiles that followed; `None` if the recording
-    /// was cut off.
+    /// Length of the measurement, ns, without the CPU profiles that were taken afterwards; `None`
+    /// if the recording was cut off.
     pub elapsed_ns: Option<u64>,
 }
 
 /// The finding of a comparison of arms, such as two builds of a server.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
-    /// The measured blocks from which the result is computed.
+    /// The measured blocks (rounds of one load for each compared target) from which the result is
+    /// computed.
     pub blocks: MeasuredBlocks<'a>,
     /// The verdict of the comparison, with its evidence.
     pub proof: Proof,
-    /// The estimate and its interval after each number of blocks, which shows how the interval
-    /// became narrower.
+    /// The estimate and its interval after each block (round of one load for each arm), which show
+    /// how the interval became narrower.
     pub narrowing: Vec<InterimEstimate>,
 }
 
@@ -45,7 +48,8 @@ pub struct ProveFinding<'a> {
 /// the rung before.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
-    /// The measured blocks from which the result is computed.
+    /// The measured blocks (rounds of one load for each compared target) from which the result is
+    /// computed.
     pub blocks: MeasuredBlocks<'a>,
     /// The throughput of each rung (each target of the ladder), compared with the rung before.
     pub ladder: Ladder,
@@ -84,8 +88,8 @@ pub(super) fn ladder_finding<'a>(
 }
 
 impl<'a> MeasuredBlocks<'a> {
-    /// Reads the measured blocks from a record. Also returns the reason why the measurement ended
-    /// early, if it did.
+    /// Reads the measured blocks (rounds of one load for each arm) from a record. Also returns the
+    /// reason why the measurement ended early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
@@ -108,8 +112,8 @@ impl<'a> MeasuredBlocks<'a> {
     }
 }
 
-/// Returns the length of the measurement, ns, without the profiles that followed; `None` if the
-/// recording was cut off.
+/// Returns the length of the measurement, ns, without the CPU profiles that were taken afterwards;
+/// `None` if the recording was cut off.
 fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
     if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {

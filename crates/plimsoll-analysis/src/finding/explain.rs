@@ -66,7 +66,7 @@ pub(super) fn explain_finding<'a>(
 /// explanation.
 ///
 /// # Errors
-/// The recording has no finding ([`NoFinding`]).
+/// The function fails if no finding can be computed from the recording ([`NoFinding`]).
 pub fn contrast_of_recording(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::search_finding(experiment, &spec.search)?;
@@ -78,7 +78,7 @@ pub fn contrast_of_recording(experiment: &Experiment) -> Result<Option<(Contrast
 
 /// Withdraws the load line if a steady load at or below the load line broke the SLO by more than
 /// chance. A steady load is longer than any trial of the search, so the steady load decides.
-/// Returns the finding. If the load line was withdrawn, also returns a doubt with the reason.
+/// Returns the finding, and a doubt with the reason if the load line was withdrawn.
 fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
@@ -101,7 +101,8 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
 }
 
 /// Returns doubts about requested experiments and values of a server setting that were not tried,
-/// each with the reason. `worth` contains the experiments that separate the remaining causes.
+/// each with the reason. `worth` contains the experiments whose results would help to decide
+/// between the possible causes.
 fn untried_experiment_doubts(
     experiment: &Experiment,
     spec: &ExplainSpec,

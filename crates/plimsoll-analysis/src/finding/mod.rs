@@ -1,10 +1,10 @@
 //! The findings of experiments. [`conclude`] computes a finding from a record, with all evidence
-//! against it. The record comes from a study that has just ended, or from a run file.
+//! against the finding. The record comes from a study that has just ended, or from a run file.
 //!
 //! The code of each kind of study has three parts: the choice of the next load (`study`), the
 //! finding ([`Finding`]), and the report (`plimsoll-report`).
 //!
-//! Not here: how a finding looks.
+//! Not here: the display of a finding (`plimsoll-report`).
 
 pub mod blocks;
 pub mod explain;

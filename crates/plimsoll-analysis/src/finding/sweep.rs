@@ -27,16 +27,17 @@ pub struct SweepLevel<'a> {
 pub struct SweepFigures<'a> {
     /// The loads (visits) that measured the level.
     pub load: MeasuredLoad<'a>,
-    /// All figures of the level, over all its visits.
+    /// All figures of the level, over all its visits (separate loads with the level's number of
+    /// users).
     pub summary: Summary,
     /// The figures of each route, if the plan has several routes.
     pub routes: Vec<RouteSummary>,
     /// The figures by which levels are compared with each other.
     pub level: Level,
     /// The error of the goodput: half of its 95 % interval, as a share of the goodput. `None` if
-    /// too little was measured.
+    /// the level was measured too briefly to compute an error.
     pub error: Option<f64>,
-    /// Whether `error` comes from several separate visits of the level, and so includes the
+    /// Whether `error` comes from several visits (separate loads) of the level, and so includes the
     /// variation between visits.
     pub replicated: bool,
     /// The server's use of CPU and memory at the level; `None` if it was not observed.
@@ -48,8 +49,8 @@ pub struct SweepFigures<'a> {
 pub struct SweepFinding<'a> {
     /// The levels in the order of the command line, including skipped levels.
     pub levels: Vec<SweepLevel<'a>>,
-    /// The level with the highest goodput. Disturbed levels also count, because interference
-    /// affects the whole machine, and so all levels.
+    /// The level with the highest goodput. Levels that other processes disturbed also count,
+    /// because interference affects the whole machine, and so all levels.
     pub peak: Option<Level>,
     /// The knee: the level with the fewest users whose goodput reaches 95 % of the peak.
     pub knee: Option<Level>,
@@ -64,8 +65,8 @@ impl<'a> SweepLevel<'a> {
         SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
-    /// Computes the level that the visits of `load` measured. Returns `None` if the load has no
-    /// fixed number of users.
+    /// Computes the level that the visits (separate loads with one number of users) of `load`
+    /// measured. Returns `None` if the load has no fixed number of users.
     pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
         let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
         let between = visits_error(&load.rates());

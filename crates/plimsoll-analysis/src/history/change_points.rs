@@ -9,11 +9,12 @@
 //! S(k) = |mean of the first k - mean of the rest| * sqrt(k (n - k) / n)
 //! ```
 //!
-//! A permutation test decides whether the maximum S is chance. If the build did not change, its
-//! runs may have any order. The p-value is the share of random permutations whose maximum S is at
-//! least as large as the maximum S of the series. If p is at most [`FALSE_ALARM`], the split is a
-//! change point, and both parts are searched in the same way. When all change points are found, the
-//! index of each is computed again, from the runs between its two neighbouring change points.
+//! A permutation test decides whether the maximum S is chance. If the build did not change, all
+//! orders of its runs are equally probable. The p-value is the share of random permutations whose
+//! maximum S is at least as large as the maximum S of the series. If p is at most [`FALSE_ALARM`],
+//! the split is a change point, and both parts are searched in the same way. When all change points
+//! are found, the index of each change point is computed again, from the runs between its two
+//! neighbouring change points.
 //!
 //! The search for change points is the divisive method of Matteson and James ("A Nonparametric
 //! Approach for Multiple Change Point Analysis of Multivariate Data", 2014). The search compares
@@ -21,18 +22,19 @@
 //! has more power to detect a shift, and a commit causes a shift. The values are logarithms,
 //! because a change is a ratio.
 //!
-//! The false-alarm rate applies to whole series, not to single runs. The rate holds for noise of
-//! any distribution, if the runs are independent. The rate does not hold if neighbouring runs
-//! resemble each other, for example on a machine that is slow for a day. The minimum change
-//! [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of the false alarms that
-//! resembling neighbours cause.
+//! The false-alarm rate applies to whole series, not to single runs. The false-alarm rate holds for
+//! noise of any distribution, if the runs are independent. The false-alarm rate does not hold if
+//! neighbouring runs resemble each other, for example on a machine that is slow for a day. The
+//! minimum change [`CHANGE_MIN`] and the minimum number of runs [`RUNS_MIN`] prevent most of the
+//! false alarms that resembling neighbours cause.
 //!
-//! An outlier is a run in which something was wrong. An outlier would hide changes. So an outlier
-//! is moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
+//! An outlier is a run whose value is far from its neighbours, because something went wrong in that
+//! run. An outlier (a run with an extreme value) would hide changes of the level. So an outlier is
+//! moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
 //! neighbouring runs. The noise is estimated from the differences between neighbouring runs, which
 //! a change of the level hardly affects.
 //!
-//! Not here: which runs belong to one series (`lanes`).
+//! Not here: the grouping of runs into series (`lanes`).
 
 use plimsoll_model::rng::Rng;
 use plimsoll_statistics::basics::{ConfidenceInterval, DEVIATION_PER_MAD, median};
@@ -55,7 +57,7 @@ const OUTLIER_DEVIATIONS: f64 = 4.0;
 const NEIGHBOURS_PER_SIDE: usize = 2;
 /// Number of random permutations that the permutation test draws.
 const PERMUTATION_COUNT: u32 = 999;
-/// Confidence level of the interval of a change, 0..1.
+/// Confidence level of the interval around the ratio of a change, 0..1.
 const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.95;
 
 /// A change of the level (load line or throughput) of a series of runs.
@@ -96,7 +98,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
 }
 
 /// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
-/// `logs` are logarithms.
+/// `logs` contains the logarithms of the series' values.
 pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let noise = median(&steps).unwrap_or(0.0) * DEVIATION_PER_MAD / std::f64::consts::SQRT_2;
@@ -136,7 +138,8 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
     let mut sum = 0.0;
     let mut best: Option<(usize, f64)> = None;
     for (at, log) in logs.iter().enumerate() {
-        // The sum of all values before the index.
+        // `sum` does not contain `log` yet, so `sum` is the sum of all values before the index
+        // `at`.
         let before_sum = sum;
         sum += log;
         if at < RUNS_MIN || n - at < RUNS_MIN {
@@ -194,7 +197,7 @@ fn mean_difference(before: &[f64], after: &[f64]) -> (f64, f64) {
 
 /// Returns the t with P(T <= t) = `p` for Student's T with `freedom` degrees of freedom, for 0.5 <=
 /// p < 1. The function uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5),
-/// exact to 1 % from four degrees on.
+/// exact to 1 % from four degrees of freedom on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     let z = plimsoll_statistics::basics::normal_quantile(p);
     let v = freedom.max(1) as f64;
@@ -329,7 +332,7 @@ mod tests {
         assert!(change_points(&[], 1).is_empty());
         assert!(change_points(&[1.0; 50], 1).is_empty());
         assert!(change_points(&[2000.0, 2000.0, 1000.0, 1000.0], 1).is_empty());
-        // A change of 1 % does not matter, however certain it is.
+        // A change of 1 % is below the minimum, so it is not reported, however certain it is.
         let values: Vec<f64> = (0..40).map(|at| if at < 20 { 2000.0 } else { 1980.0 } + f64::from(at % 3)).collect();
         assert!(change_points(&values, 1).is_empty());
     }

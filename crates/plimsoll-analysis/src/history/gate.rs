@@ -2,9 +2,9 @@
 //! runs of the commit with the runs of the branch since its last change in performance (change
 //! point).
 //!
-//! The runs of the branch since the last change point have one performance level. The scatter of
-//! the branch's runs around their level is the noise between runs. The new commit is worse if the
-//! 98 % interval of its change is below 0 and the change exceeds the margin
+//! The runs of the branch since the last change point have one performance level. The noise between
+//! runs is the scatter of the branch's runs around their common level. The new commit is worse if
+//! the 98 % interval of its change is below 0 and the change exceeds the margin
 //! [`CHANGE_MARGIN_SHARE`]. So at most one of a hundred commits without any effect on performance
 //! is reported as worse.
 //!
@@ -13,7 +13,7 @@
 //! more runs are needed. The command `prove` runs both commits alternately, so that the noise
 //! between runs does not affect the comparison.
 //!
-//! Not here: the exit code, and how the result looks.
+//! Not here: the exit code, and the display of the result.
 
 use super::change_points::{change_points, student_quantile, without_outliers};
 use super::lanes::incomparability;
@@ -26,7 +26,7 @@ pub const REFERENCE_MIN: usize = 5;
 /// The margin, as a share: the gate ignores smaller changes of the performance, as the command
 /// `prove` does.
 pub const CHANGE_MARGIN_SHARE: f64 = 0.02;
-/// Confidence level of the interval of the change, 0..1.
+/// Confidence level of the interval around the new commit's change, 0..1.
 const CHANGE_INTERVAL_CONFIDENCE: f64 = 0.98;
 
 /// The verdict on a new commit, compared with a branch.
@@ -70,7 +70,7 @@ pub struct GateFinding {
     /// could not be compared.
     pub candidate: (Option<f64>, usize),
     /// Why no verdict is possible. `None` if there is a verdict, or if only the noise between runs
-    /// prevents one.
+    /// prevents a verdict.
     pub reason: Option<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Groups comparable runs into lanes ([`lanes`]). The runs of a lane have the same service,
 //! traffic, SLO and kind of machine. A lane is a series of runs in order, with its change points.
 //!
-//! Not here: the search for change points (`change_points`), and how a lane looks.
+//! Not here: the search for change points (`change_points`), and the display of a lane.
 
 use super::change_points::{ChangePoint, change_points};
 use super::run::HistoryRun;
@@ -48,7 +48,7 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     reasons.into_iter().filter(|(differs, _)| *differs).map(|(_, reason)| reason).collect()
 }
 
-/// A point of a lane's series: one run, or all runs of one commit.
+/// A point in the series of a lane (comparable runs): one run, or all runs of one commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
     /// The indices of the runs that this point combines, in [`HistoryLane::runs`].
@@ -78,7 +78,7 @@ pub struct ConcurrentChanges {
     pub functions: Vec<(String, f64, f64)>,
 }
 
-/// A change point of a lane, with the other figures that changed at this point.
+/// A change point of a lane (comparable runs), with the other figures that changed at this point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaneChange {
     /// The index and the size of the change.
@@ -94,18 +94,20 @@ pub struct HistoryLane {
     pub service: String,
     /// The measure of the series: `load line` or `goodput`.
     pub measure: &'static str,
-    /// The SLO of the lane's runs; `None` for runs without an SLO.
+    /// The common SLO of all runs of the lane; `None` for runs without an SLO.
     pub slo: Option<String>,
     /// The description of the machine that generated the load.
     pub machine: String,
-    /// All runs of the lane, in order, including void runs.
+    /// All runs of the lane, in order, including void runs (runs without information about the
+    /// server).
     pub runs: Vec<HistoryRun>,
     /// The points of the series, in order.
     pub points: Vec<SeriesPoint>,
     /// The change points of the series, in order.
     pub changes: Vec<LaneChange>,
-    /// The reasons why the runs of this lane are not in the first lane of their service, as
-    /// sentences without a full stop. The list is empty for the first lane.
+    /// Why the runs of this lane (group of comparable runs) are not in the first lane of their
+    /// service, as sentences without a full stop. The list is empty for the first lane (group of
+    /// comparable runs) of a service.
     pub separation_reasons: Vec<String>,
     /// The indices of the runs that are excluded from the series, each with the reason.
     pub excluded_runs: Vec<(usize, String)>,
@@ -116,9 +118,10 @@ const SHARE_CHANGE_MIN: f64 = 0.02;
 /// Largest number of functions whose change is reported per change point.
 const FUNCTIONS_MAX: usize = 3;
 
-/// Groups runs into lanes, sorted by service. For each service, the lanes of load lines come before
-/// the lanes of goodput. Among the lanes of one service and one measure, the lane with the latest
-/// run comes first. Runs of comparisons (`prove`) and sweeps belong to no lane.
+/// Groups runs into lanes (groups of comparable runs), sorted by service. For each service, the
+/// lanes that compare load lines come before the lanes that compare goodput. Among the lanes of one
+/// service and one measure, the lane with the latest run comes first. Runs of comparisons (`prove`)
+/// and sweeps belong to no lane.
 pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
     for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {

@@ -2,7 +2,7 @@
 //! whether two runs are comparable, and [`lanes`] groups comparable runs. [`change_points`] finds
 //! the changes within a group, and [`gate`] compares a new commit with earlier runs.
 //!
-//! Not here: where runs are stored (`plimsoll-history`), and how runs look (`plimsoll-report`).
+//! Not here: the storage of runs (`plimsoll-history`), and the display of runs (`plimsoll-report`).
 
 pub mod change_points;
 pub mod gate;

@@ -1,7 +1,7 @@
 //! The entry of one run in a list of runs ([`HistoryRun`]). The entry comes from the head of the
 //! run file, and from the summary at the end of the file.
 //!
-//! Not here: which runs are comparable (`lanes`).
+//! Not here: the rule that decides which runs are comparable (`lanes`).
 
 use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
@@ -34,8 +34,8 @@ pub struct HistoryRun {
     /// The kind of study: `find`, `explain`, `run`, ...
     pub study: String,
     /// The service under load, without secrets. The service's name is the value of the tag
-    /// `service`, if the run has this tag. Without this tag, the name is a URL, or an address and
-    /// its requests.
+    /// `service`, if the run has this tag. Without the tag `service`, the name is a URL, or an
+    /// address and its requests.
     pub service: String,
     /// Scheme, host and port of the target.
     pub origin: String,
@@ -103,7 +103,8 @@ impl HistoryRun {
         self
     }
 
-    /// Returns the load line of the run; `None` for a void run or a run without a load line.
+    /// Returns the load line of the run; `None` for a void run (without information about the
+    /// server) or a run without a load line.
     pub fn line(&self) -> Option<LineSummary> {
         let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
         summary.line.filter(|line| line.rps > 0.0)
@@ -140,7 +141,7 @@ impl HistoryRun {
     }
 
     /// Returns whether the run is complete but its file has no summary. Older versions of plimsoll
-    /// wrote such files.
+    /// wrote run files without a summary.
     pub fn is_without_summary(&self) -> bool {
         self.state == RunState::Whole && self.summary.is_none()
     }
@@ -180,7 +181,8 @@ fn is_too_wide(line: LineSummary) -> bool {
     line.upper.is_some_and(|upper| upper > LINE_INTERVAL_FACTOR_MAX * line.lower)
 }
 
-/// Describes the machine of a run. Runs with different descriptions belong to different lanes.
+/// Describes the machine of a run. Runs with different descriptions belong to different lanes
+/// (groups of comparable runs).
 fn describe_machine(head: &Header) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };

@@ -1,7 +1,7 @@
 //! Summarises the finding (the result of a study) in a few figures ([`study_summary`]), which are
 //! stored at the end of the run file.
 //!
-//! Not here: how each figure is computed, and how the figures look.
+//! Not here: the computation and the display of the figures.
 
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::explain::Cause;

@@ -1,11 +1,11 @@
 //! The effect of a change on the cost of a request, by function. A test shows whether a difference
 //! of the costs exceeds chance.
 //!
-//! The compared measure is the cost `c = value / requests` on each side. If every function becomes
-//! more expensive, the cost `c` shows it, but shares of a total would hide it. A profile is a
-//! sample, so `c` has an error. If a value comes from `n` events of weight `w`, with `n` Poisson
-//! distributed, the variance of the value is `n w^2`. So the difference of the costs, in standard
-//! deviations, is
+//! The compared measure is the cost `c = value / requests` on each side (before and after the
+//! change). If every function becomes more expensive, the cost `c` shows it, but shares of a total
+//! would hide it. A profile is a sample, so `c` has an error. If a value comes from `n` events of
+//! weight `w`, with `n` Poisson distributed, the variance of the value is `n w^2`. So the
+//! difference of the costs, in standard deviations, is
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
@@ -13,16 +13,18 @@
 //!
 //! For CPU profiles (`w` = the period), `z` gives the usual two-sample test of Poisson rates. The
 //! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
-//! discovery rate", 1995). Flat and cumulative costs are corrected separately. In the long run, at
-//! most a share [`FINDING_Q`] of the differences called a finding is noise. If events come in
-//! bursts, more findings are noise. A steady load at a fixed rate on both sides prevents bursts.
+//! discovery rate", 1995). The p-values of flat costs and of cumulative costs are corrected
+//! separately. In the long run, at most a share [`FINDING_Q`] of the differences called a finding
+//! is noise. If events come in bursts, more findings are noise. A steady load at a fixed rate on
+//! both sides prevents bursts.
 //!
-//! [`diff_repeated`] compares several profiles of each side, taken alternately. With several
-//! profiles, the error includes the differences among the profiles of one side. The variance of a
-//! cost is at least the observed variance between the profiles of one side. The variance is also at
-//! least the Poisson variance times the mean excess over all functions.
+//! [`diff_repeated`] compares several profiles before the change with several profiles after the
+//! change, taken alternately. With several profiles, the error includes the differences among the
+//! profiles of one side. The variance of a cost is at least the observed variance between the
+//! profiles of one side. The variance of a cost is also at least its Poisson variance, times the
+//! mean ratio of observed variance to Poisson variance over all functions.
 //!
-//! Not here: which runs are compared, and how the result looks.
+//! Not here: the choice of the compared runs, and the display of the result.
 
 use super::{Sort, View};
 use plimsoll_model::profile::{Profile, Sample, ValueType};
@@ -85,9 +87,9 @@ pub enum DiffError {
 /// A cost on both sides of a comparison: per request in the unit of the column, or in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CostChange {
-    /// Cost on the first side.
+    /// Cost on the first side of the comparison, before the change.
     pub before: f64,
-    /// Cost on the second side.
+    /// Cost on the second side of the comparison, after the change.
     pub after: f64,
     /// Number of sampled events on both sides together; 0 if the profiles do not contain this
     /// number.
@@ -129,9 +131,9 @@ impl CostChange {
 /// The costs of one function on both sides of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffRow {
-    /// The function.
+    /// The name of the function.
     pub function: String,
-    /// The cost of the function itself, without its callees.
+    /// The cost of the function itself (flat cost), without its callees.
     pub flat: CostChange,
     /// The cost of the function and its callees.
     pub cum: CostChange,
@@ -178,7 +180,8 @@ pub struct ProfileDiff {
 /// ordered.
 ///
 /// # Errors
-/// [`DiffError`] if the columns differ in kind, or if `basis` is shares and a total is 0.
+/// The function returns [`DiffError`] if the columns differ in kind, or if `basis` is shares and a
+/// total is 0.
 pub fn diff(
     before: (&Profile, &View),
     after: (&Profile, &View),
@@ -192,23 +195,23 @@ pub fn diff(
     Ok(sums.into_profile_diff(first.sample_type(), basis, sort))
 }
 
-/// One of several profiles of the same side of a comparison. The profiles of the two sides are
-/// taken alternately.
+/// One of several profiles of one side (before or after the change) of a comparison. The profiles
+/// of the two sides are taken alternately.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetition<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// The view of the profile.
+    /// The column and the samples of the profile that are compared.
     pub view: &'a View,
     /// Requests completed while the profile was taken; above 0.
     pub requests: f64,
 }
 
-/// Compares two sides, each with one or more profiles. With at least two profiles on each side, the
-/// error includes the differences among the profiles of one side.
+/// Compares two sides (before and after a change), each with one or more profiles. With at least
+/// two profiles on each side, the error includes the differences among the profiles of one side.
 ///
 /// # Errors
-/// [`DiffError::Types`] if the columns are not all of one kind.
+/// The function returns [`DiffError::Types`] if the columns are not all of one kind.
 pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) -> Result<ProfileDiff, DiffError> {
     let mut sums = CostSums::default();
     let mut each: [Vec<CostSums>; 2] = Default::default();

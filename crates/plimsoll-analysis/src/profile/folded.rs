@@ -5,8 +5,8 @@
 //! parser skips empty lines and lines that begin with `#`.
 //!
 //! Not here: files with two counts in each line (`42 45`) for difference flame graphs. The first
-//! count of such a line would become part of a function's name. To compare profiles, `--diff` reads
-//! two files with one count in each line.
+//! count of a line with two counts would become part of a function's name. To compare profiles,
+//! `--diff` reads two files with one count in each line.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};

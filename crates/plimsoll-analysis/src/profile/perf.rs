@@ -1,6 +1,6 @@
 //! A parser of the text that `perf script` prints. Each sample begins with a line that names the
-//! thread and the event. Below this line, the sample has one line for each frame of the stack, from
-//! the leaf on, and ends with an empty line.
+//! thread and the event. Below the first line, a sample has one line for each frame of the stack,
+//! from the leaf on, and ends with an empty line.
 //!
 //! The profile has a column `samples`, and a column for each event with the sum of the event's
 //! periods. Periods of clock events are in nanoseconds. The first clock event is the default
@@ -67,7 +67,7 @@ fn parse_sample_head(line: &str) -> Option<SampleHead<'_>> {
 }
 
 /// Parses the line of a frame, such as `7f12 name+0x1a (/lib/x.so)`, and returns the frame's name.
-/// Returns `None` for any other line.
+/// Returns `None` for a line that is no frame.
 fn parse_frame_line(line: &str) -> Option<String> {
     let line = line.trim();
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -155,8 +155,8 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
                     events.len() - 1
                 }
             };
-            // The raw samples exist twice until the whole text is read. After the whole text is
-            // read, the columns of the samples take memory.
+            // The list of raw samples exists twice while it grows: as an old and a new copy. After
+            // the whole text is read, the columns of the samples take memory.
             room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match parse_frame_line(head.frame) {
                 Some(name) => vec![names.intern_name(name, &mut room)?],

@@ -3,10 +3,11 @@
 //! and once for the samples, and does not copy the input.
 //!
 //! The decoder is strict with input that affects the result. The decoder refuses invalid ids, and
-//! samples whose number of values differs from the number of columns. With all other input the
-//! decoder is lenient: it skips unknown fields, accepts packed and single numbers, and accepts
-//! tables in any order. The decoder ignores addresses, line numbers, build ids and comments. The
-//! decoder also ignores `drop_frames` and `keep_frames`, which no common runtime sets.
+//! samples whose number of values differs from the number of columns. The decoder is lenient with
+//! input that does not affect the result. The decoder skips unknown fields, and accepts packed and
+//! single numbers, and tables in any order. The decoder ignores addresses, line numbers, build ids
+//! and comments. The decoder also ignores `drop_frames` and `keep_frames`, which no common runtime
+//! sets.
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -178,7 +179,7 @@ fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
 /// Memory that one id takes in a table or a hash map, in bytes.
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
-/// Creates an empty map for the ids of these messages, which are the entries of one table.
+/// Creates an empty map for the ids of `messages`, the entries of one table of the profile.
 fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
     room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;

@@ -7,7 +7,7 @@
 //! Profiles of kinds other than CPU follow in an interval of their own, because a simultaneous CPU
 //! profile would include their cost.
 //!
-//! Not here: how profiles are fetched and parsed.
+//! Not here: fetching and parsing of profiles.
 
 use crate::Summary;
 use plimsoll_model::units::SECOND;
@@ -28,20 +28,21 @@ const SHORT_QUEUE_SHARE: f64 = 0.85;
 const LOW_SHARE: f64 = 0.15;
 
 /// The schedule of a trial in which profiles are taken. Each interval has a start and an end, in ns
-/// of schedule time.
+/// since the start of the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfilingSchedule {
-    /// End of the warm-up, in ns of schedule time. The warm-up is not measured.
+    /// End of the warm-up, in ns since the start of the schedule. The warm-up is not measured.
     pub warmup_ns: u64,
-    /// The intervals without profiling, before and after the CPU profile, as start and end in ns of
-    /// schedule time.
+    /// The intervals without profiling, before and after the CPU profile, as start and end in ns
+    /// since the start of the schedule.
     pub without_profiling: [(u64, u64); 2],
-    /// The interval in which the CPU profile is taken, as start and end in ns of schedule time.
+    /// The interval in which the CPU profile is taken, as start and end in ns since the start of
+    /// the schedule.
     pub cpu: (u64, u64),
-    /// The interval in which profiles of kinds other than CPU are taken, as start and end in ns of
-    /// schedule time.
+    /// The interval in which profiles of kinds other than CPU are taken, as start and end in ns
+    /// since the start of the schedule.
     pub other_kinds: (u64, u64),
-    /// The end of the trial, in ns of schedule time.
+    /// The end of the trial, in ns since the start of the schedule.
     pub end_ns: u64,
 }
 
@@ -113,7 +114,7 @@ pub struct PeriodFigures {
 
 impl PeriodFigures {
     /// Sums up the recorded ticks that lie in the intervals `stretches`. Each interval is a start
-    /// and an end, in ns of schedule time.
+    /// and an end, in ns since the start of the schedule.
     pub fn from_run(run: &Run, stretches: &[(u64, u64)]) -> PeriodFigures {
         let length_ns = run.plan.load.interval_ns.max(1);
         let mut response = Histogram::new();
@@ -219,7 +220,7 @@ mod tests {
         for tick in 0..30_u64 {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
-            // In the second second, responses are slower and half of the requests fail.
+            // From 1 s to 2 s, responses are slower and half of the requests fail.
             let inside = (10..20).contains(&tick);
             let figures = interval.routes.of_mut(0);
             figures.ledger.succeeded = if inside { 1 } else { 2 };

@@ -36,7 +36,7 @@ pub enum ReadError {
         /// The fault in words.
         fault: &'static str,
     },
-    /// A line of text does not fit the format.
+    /// A line of text does not fit the format (folded stacks or `perf script`).
     #[error("is no profile: line {line}: {what}")]
     Line {
         /// Number of the line, from 1.

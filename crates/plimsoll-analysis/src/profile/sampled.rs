@@ -2,7 +2,7 @@
 //! Each sample represents the CPU time between two samples. The kernel may lose samples. The CPU
 //! time of lost samples is distributed among the recorded samples.
 //!
-//! Not here: how samples are taken, and the purpose of each function.
+//! Not here: taking the samples, and the purpose of each function.
 
 use plimsoll_model::profile::{FunctionId, Profile, ProfileBuilder, ValueType};
 use plimsoll_model::{Run, SampleInterval, SampledFunctions};

@@ -13,8 +13,8 @@ pub struct Top {
     /// The denominator of percentages: the sum of the absolute values of all samples
     /// ([`View::total`]).
     pub total: i64,
-    /// The sum of the samples in the view. The sum differs from `total` if the view leaves out
-    /// samples, or if some values are negative.
+    /// The sum of the samples in the view (the selected samples). The sum differs from `total` if
+    /// the view leaves out samples, or if some values are negative.
     pub selected_total: i64,
     /// One row for each function with a sum other than 0, sorted by the requested column.
     pub rows: Vec<Row>,
@@ -23,7 +23,7 @@ pub struct Top {
 /// The sums of one function, in the unit of the selected column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The function.
+    /// The id of the function in the profile.
     pub function: FunctionId,
     /// Value spent in the function itself.
     pub flat: i64,
@@ -49,8 +49,9 @@ pub fn percent(value: i64, total: i64) -> f64 {
 pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
-    // For each function, the number of the last sample that contained the function. This number
-    // makes a recursive function count only once in each sample.
+    // `seen` contains, for each function, the number of the last sample that contained the
+    // function. The number of the last sample makes a recursive function count only once in each
+    // sample.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {

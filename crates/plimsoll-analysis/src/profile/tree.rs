@@ -298,7 +298,8 @@ impl Tree {
     }
 }
 
-/// Merges the stacks of a view into a tree of at most `frames_max` frames.
+/// Merges the stacks of a view (the selected samples of a profile) into a tree of at most
+/// `frames_max` frames.
 pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
     let mut builder = Builder::default();
     for sample in profile.samples() {

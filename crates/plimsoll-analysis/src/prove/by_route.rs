@@ -1,9 +1,10 @@
 //! The comparison of each route, build B with build A, for plans with several routes. The
-//! comparison covers the success rate and the response times, over the blocks of the whole
-//! comparison.
+//! comparison covers the success rate and the response times, over all blocks (a block is one load
+//! of each build).
 //!
-//! No route is primary, so all routes share one error probability. The tests of all measures of all
-//! routes are one family, and Holm's method divides the error probability among them.
+//! No route is primary (decides the comparison), so all routes share one error probability. The
+//! tests of all measures of all routes are one family, and Holm's method divides the error
+//! probability among them.
 //!
 //! Holm's method compares the smallest p-value with the error probability divided by the number of
 //! tests. For each further p-value, in ascending order, the divisor is smaller by one. Holm's
@@ -58,11 +59,11 @@ impl RouteMeasure {
 pub struct RouteComparison {
     /// The name of the route.
     pub name: String,
-    /// Number of the route's requests in the valid blocks, by side.
+    /// Number of the route's requests in all valid blocks (paired loads), for A and for B.
     pub requests: [u64; 2],
-    /// Share of the route's requests that succeeded, by side, 0..=1.
+    /// Share of the route's requests that succeeded, for A and for B, 0..=1.
     pub success_rate: [f64; 2],
-    /// Number of blocks in which the route was requested on both sides.
+    /// Number of blocks (paired loads of A and B) in which both sides got requests of the route.
     pub blocks: usize,
     /// The comparison of each measure. If no request of the route succeeded on one side, no ratio
     /// is known, so measures may be missing.
@@ -70,7 +71,7 @@ pub struct RouteComparison {
 }
 
 /// One test of the family (all measures of all routes): its route, measure and effect, and its
-/// p-value. The p-value holds over all evaluations.
+/// p-value. The p-value is corrected for all evaluations of the comparison.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -78,17 +79,17 @@ struct Test {
     p: f64,
 }
 
-/// Returns whether `counted` has enough blocks to prove an effect of a route at this evaluation, if
-/// all blocks agreed. A comparison does not end with fewer blocks, because its report could say
-/// nothing about the routes.
+/// Returns whether `counted` has enough blocks (paired loads) to prove an effect of a route at this
+/// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
+/// (paired loads), because its report could say nothing about the routes.
 pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
-/// Compares all routes over the valid blocks at one evaluation. The result is empty for a plan with
-/// a single route.
+/// Compares all routes over the valid blocks (paired loads) at one evaluation of the comparison.
+/// The result is empty for a plan with a single route.
 pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimLook) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
@@ -126,8 +127,8 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
     routes
 }
 
-/// Returns the blocks in which the route with index `at` was requested on both sides, and the
-/// route's readings in these blocks.
+/// Returns the blocks (paired loads) in which A and B got requests of the route with index `at`,
+/// and the route's readings in these blocks.
 fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
     let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
     let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
@@ -135,8 +136,8 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// Sums the requests and the successes of a route over all blocks. The list of measures in the
-/// result is empty.
+/// Sums the requests and the successes of a route over all blocks (paired loads). The list of
+/// measures in the result is empty.
 fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {

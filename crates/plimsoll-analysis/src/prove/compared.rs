@@ -22,7 +22,7 @@ pub enum ProveVerdict {
     Same,
     /// The difference is real, but inside the margin.
     Small,
-    /// The blocks prove none of the other verdicts.
+    /// The blocks (paired loads of A and B) prove no other verdict.
     Inconclusive,
 }
 
@@ -45,15 +45,17 @@ pub struct MeasureComparison<M = Criterion> {
     pub measure: M,
     /// Whether this is the primary measure, which decides the comparison.
     pub primary: bool,
-    /// The measure of B divided by the measure of A, over all blocks together. Both values are sums
-    /// over the blocks, or quantiles over the requests of all blocks.
+    /// The measure of B divided by the measure of A, over all blocks (paired loads) together. The
+    /// measures of A and B are sums over the blocks (paired loads), or quantiles over the requests
+    /// of all blocks.
     pub ratio: f64,
     /// Confidence interval of `ratio`. The confidence level applies to all evaluations together,
-    /// and to all measures that share the interval's error probability. `None` with too few blocks.
+    /// and to all measures that share the interval's error probability. `None` with too few blocks
+    /// (paired loads).
     pub ratio_interval: Option<ConfidenceInterval>,
     /// The interval of `ratio` that decides whether B is the same as A. The interval combines two
     /// one-sided tests at 5 % over all evaluations, so its confidence level is 90 %. `None` with
-    /// too few blocks.
+    /// too few blocks (paired loads).
     pub equivalence_interval: Option<ConfidenceInterval>,
     /// The p-value of the hypothesis "no difference". For the primary measure, the p-value is
     /// corrected for all evaluations (Bonferroni). For other measures, the p-value is adjusted by
@@ -63,14 +65,14 @@ pub struct MeasureComparison<M = Criterion> {
     pub margin: f64,
     /// The verdict on this measure.
     pub verdict: ProveVerdict,
-    /// The value of the measure on each side, in the measure's unit. The value of a quantile is
+    /// The value of the measure for A and for B, in the measure's unit. The value of a quantile is
     /// infinite if too many requests failed.
     pub levels: [f64; 2],
 }
 
 impl<M> MeasureComparison<M> {
     /// Returns the largest difference between A and B that the confidence interval contains, as a
-    /// share; `None` with too few blocks.
+    /// share; `None` with too few blocks (paired loads).
     pub fn at_most(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
     }
@@ -78,9 +80,9 @@ impl<M> MeasureComparison<M> {
 
 /// Returns whether the difference of the primary measure is real. One of two sign-flip tests must
 /// show the difference: the test of the mean, or the test of the ranks. The ranks are also tested,
-/// because a few disturbed blocks can distort the mean. The test of the ranks counts only if the
-/// mean and the median have the same sign. Each of the two sign-flip tests has its own error
-/// probability.
+/// because a few blocks (paired loads) that other processes disturbed can distort the mean. The
+/// test of the ranks counts only if the mean and the median have the same sign. Each of the two
+/// sign-flip tests has its own error probability.
 fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = basics::median(ratios_by_block).unwrap_or(0.0);
@@ -88,12 +90,13 @@ fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// Gives the verdict on a difference at one evaluation. All values are logarithms.
+/// Gives the verdict on a difference between A and B at one evaluation of the comparison. All
+/// values are logarithms of B/A.
 ///
-/// At an interim evaluation, a real difference exceeds the margin if its whole interval is outside
-/// the margin. At the last evaluation, a real difference exceeds the margin if its estimate is
-/// outside the margin. A difference is inside the margin if its whole equivalence interval is
-/// inside the margin.
+/// At an interim evaluation (before the last block), a real difference exceeds the margin if its
+/// whole interval is outside the margin. At the last evaluation, a real difference exceeds the
+/// margin if its estimate is outside the margin. A difference is inside the margin if its whole
+/// equivalence interval is inside the margin.
 fn difference_verdict(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == InterimLook::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
@@ -116,7 +119,8 @@ fn difference_verdict(seen: &Look, real: bool, margin: f64, more_is_better: bool
 pub(super) struct JudgementTerms {
     /// The margin, as a share: smaller differences do not matter.
     pub(super) margin: f64,
-    /// The evaluation at which the measure is judged.
+    /// The evaluation of the comparison (after a planned number of blocks) at which the measure is
+    /// judged.
     pub(super) look: InterimLook,
     /// Number of measures among which this evaluation's part of the error probability is divided.
     pub(super) family: usize,
@@ -126,9 +130,9 @@ pub(super) struct JudgementTerms {
     pub(super) more_is_better: bool,
 }
 
-/// Compares one measure at one evaluation, by its effect. The p-value in the result applies to this
-/// one evaluation alone. `ratios_by_block` contains ln(B/A) of each block, which only the primary
-/// measure needs.
+/// Compares one measure, by its effect, at one evaluation of the comparison. The p-value in the
+/// result applies to this one evaluation alone. `ratios_by_block` contains ln(B/A) of each block,
+/// which only the primary measure needs.
 pub(super) fn compare_measure<M>(
     effect: &ProvedEffect,
     measure: M,

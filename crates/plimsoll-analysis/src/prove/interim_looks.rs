@@ -26,26 +26,26 @@ pub const SUCCESS_ERROR: f64 = 0.005;
 /// The part of each error probability that is reserved for the last evaluation.
 const LAST_PART: f64 = 0.6;
 /// The last evaluation's part of the error probability of the equivalence claim. The equivalence
-/// claim is "B is the same". Evaluations before the last one can hardly ever prove the equivalence
-/// claim.
+/// claim is "B is the same". Evaluations before the last evaluation almost never prove the
+/// equivalence claim.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
-/// Number of blocks at which the first evaluation is planned.
+/// Number of blocks (paired loads of A and B) after which the first evaluation is planned.
 const FIRST_BLOCKS: f64 = 10.0;
 
-/// The number of an evaluation of a comparison. The number determines the evaluation's part of the
-/// error probability.
+/// Which evaluation of a comparison: an interim evaluation with its number, or the last evaluation.
+/// The number determines the evaluation's part of the error probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum InterimLook {
     /// The n-th evaluation that may stop the comparison, counted from 1.
     Interim(u32),
-    /// The evaluation after the last block, or at the end of the budget.
+    /// The evaluation after the last block (paired loads), or at the end of the budget.
     Last,
 }
 
 impl InterimLook {
-    /// Returns this evaluation's part of the error probability. The last evaluation gets
-    /// `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the remaining error
-    /// probability.
+    /// Returns the part of the comparison's error probability that this evaluation may use. The
+    /// last evaluation gets `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the
+    /// remaining error probability.
     pub fn part(self) -> f64 {
         match self {
             InterimLook::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -80,15 +80,15 @@ pub fn interim(blocks: usize) -> Option<InterimLook> {
 /// The effect of B compared with A in one measure at one evaluation, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The number of the evaluation.
+    /// Which evaluation of the comparison gave these figures.
     pub number: InterimLook,
     /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
     /// Interval of the estimate, at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`];
-    /// `None` with too few blocks.
+    /// `None` with too few blocks (paired loads).
     pub interval: Option<ConfidenceInterval>,
     /// Interval of the estimate, at this evaluation's part of [`MEAN_ALARM_ERROR`]; `None` with too
-    /// few blocks.
+    /// few blocks (paired loads).
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
     /// tests, each with this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`]. So the error

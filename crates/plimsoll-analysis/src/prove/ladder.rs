@@ -5,7 +5,7 @@
 //!
 //! A ladder has no verdict, and is not evaluated early. The budget determines the number of blocks;
 //! a block is one load on each rung (endpoint). The confidence level of the intervals applies to
-//! all rungs together.
+//! all rungs (endpoints) together.
 
 use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
 use super::reading::{self, Block};
@@ -26,8 +26,8 @@ pub struct Rung {
     /// The time that this rung (endpoint) adds to a request, in us: the increase of 1/goodput
     /// compared with the rung before. `None` for the first rung.
     pub cost_us: Option<f64>,
-    /// Interval of `cost_us`, the added cost of a request; `None` for the first rung, or with too
-    /// few blocks.
+    /// Interval of `cost_us`, the added cost of a request; `None` for the first rung (endpoint), or
+    /// with too few blocks.
     pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
@@ -45,11 +45,11 @@ pub struct Ladder {
     pub doubts: Doubts,
 }
 
-/// Computes the ladder from these blocks. `broken` is the reason why the measurement ended early,
-/// if it did.
+/// Computes the ladder from these blocks (a block is one load on each rung). `broken` is the reason
+/// why the measurement ended early, if it did.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // If a rung (endpoint) has no success in a block, the cost of its requests is not known, so the
-    // block does not count.
+    // A block (one load on each rung) does not count if a rung has no success in the block, because
+    // its cost per request is not known.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };

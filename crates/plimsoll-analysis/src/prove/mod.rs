@@ -2,8 +2,8 @@
 //! verdicts is known in advance.
 //!
 //! A block is one short load on each arm (build A and build B), in direct succession and in random
-//! order. So a disturbance of the machine affects both arms equally, or either arm with equal
-//! probability. All statistical tests are over blocks, never over requests.
+//! order. So a disturbance of the machine affects both arms (builds) equally, or either arm with
+//! equal probability. All statistical tests are over blocks (paired loads), never over requests.
 //!
 //! A single *primary* measure decides, together with the success rate. The p-values of all other
 //! measures are corrected for the number of these measures.
@@ -47,27 +47,30 @@ const VOIDS_MAX: usize = 6;
 /// Why a comparison of two builds ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComparisonEnd {
-    /// A planned evaluation of the blocks so far had a certain verdict.
+    /// A planned evaluation of the blocks (paired loads) measured so far had a certain verdict.
     Verdict,
-    /// The requested number of blocks was measured.
+    /// The requested number of blocks (paired loads of both builds) was measured.
     Blocks,
     /// The time budget was used up.
     Budget,
-    /// Hardly any block was valid. The last entry of `Proof::doubts` gives the reason.
+    /// Hardly any block (paired loads of both builds) was valid. The last entry of `Proof::doubts`
+    /// gives the reason.
     Void,
-    /// Another reason, in words. For example, the user pressed ^C, or a build exited.
+    /// The comparison ended for another reason, given in words. For example, the user pressed ^C,
+    /// or a build exited.
     Broken(String),
 }
 
-/// An estimate of the primary measure after a number of blocks. The estimate uses the error
-/// probability of the last evaluation. A sequence of such estimates shows how the interval narrows.
+/// An estimate of the primary measure after a number of blocks (paired loads). The estimate uses
+/// the error probability of the last evaluation. A sequence of interim estimates shows how the
+/// interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
-    /// Number of valid blocks.
+    /// Number of valid blocks (paired loads of both builds).
     pub blocks: usize,
     /// Estimate of B/A.
     pub ratio: f64,
-    /// Interval of `ratio`; `None` with too few blocks.
+    /// Interval of `ratio`; `None` with too few blocks (paired loads).
     pub ratio_interval: Option<ConfidenceInterval>,
 }
 
@@ -80,27 +83,29 @@ pub struct Proof {
     pub reason: Option<Reason>,
     /// All compared measures, the primary measure first.
     pub measures: Vec<MeasureComparison>,
-    /// The comparison of success rates; `None` without blocks.
+    /// The comparison of success rates; `None` without a valid block (paired loads of both builds).
     pub success: Option<Success>,
     /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
     /// The standard deviation of a single load's value on each side, as a share of the value. The
     /// standard deviation is estimated from the differences between neighbouring loads. `None` with
-    /// too few blocks.
+    /// too few blocks (paired loads).
     pub spread: [Option<f64>; 2],
     /// Whether every load ran on a newly started build. If the builds were not started anew, the
     /// verdict applies to two running processes, and not to their builds.
     pub fresh: bool,
-    /// Number of valid blocks.
+    /// Number of valid blocks (paired loads of both builds).
     pub blocks: usize,
-    /// Number of void blocks: the generator was the limit, or no response arrived in time.
+    /// Number of void blocks, which do not count: the generator was the limit, or no response
+    /// arrived in time.
     pub blocks_void: usize,
-    /// The approximate number of further blocks with which the comparison would give a verdict. The
-    /// field has a value only if the verdict is inconclusive because of too few blocks.
+    /// The approximate number of further blocks (paired loads) with which the comparison would give
+    /// a verdict. `blocks_more` has a value only if the verdict is inconclusive because of too few
+    /// blocks.
     pub blocks_more: Option<usize>,
-    /// The budget that is enough for `blocks_more` further blocks, ns. `conclude` leaves this field
-    /// empty. The caller of `conclude` knows the length of a block, and sets this field
-    /// ([`budget_enough_ns`]).
+    /// The budget that is enough for `blocks_more` further blocks (paired loads), ns. `conclude`
+    /// leaves this field empty. The caller of `conclude` knows the length of a block, and sets this
+    /// field ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
@@ -108,9 +113,9 @@ pub struct Proof {
     pub doubts: Doubts,
 }
 
-/// Returns the evaluation that is planned after exactly these blocks, and its decision. Returns
-/// `None` if no evaluation is planned after these blocks, or if the evaluation's verdict is not
-/// certain.
+/// Returns the evaluation of the comparison that is planned after exactly these blocks (paired
+/// loads), and its decision. Returns `None` if no evaluation is planned after these blocks, or if
+/// the evaluation's verdict is not certain.
 fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
     let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
@@ -122,8 +127,8 @@ fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook,
     (decision.verdict != ProveVerdict::Inconclusive).then_some((number, decision))
 }
 
-/// Returns the reason to stop after these blocks; `None` to continue. The caller checks the time
-/// budget.
+/// Returns the reason to stop the comparison after these blocks (paired loads); `None` to continue.
+/// The caller checks the time budget.
 pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     let counted = valid_blocks(blocks, settings.primary);
     let void = blocks.len() - counted.len();
@@ -136,8 +141,8 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
 }
 
-/// Estimates the primary measure after these blocks, for display during the measurement. At a
-/// planned evaluation, the interval is the one that the verdict uses.
+/// Estimates the primary measure after these blocks (paired loads), for display during the
+/// measurement. At a planned evaluation, the verdict uses the interval that this function returns.
 pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let look = interim_looks::interim(counted.len()).unwrap_or(InterimLook::Last);
@@ -153,8 +158,8 @@ fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) 
     })
 }
 
-/// Estimates the primary measure after increasing numbers of blocks. The result contains at most 40
-/// estimates.
+/// Estimates the primary measure after increasing numbers of blocks (paired loads). The result
+/// contains at most 40 estimates.
 pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
@@ -165,7 +170,7 @@ pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstim
     after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n], InterimLook::Last)).collect()
 }
 
-/// Computes the result of all blocks together.
+/// Computes the result of all blocks (paired loads) of a comparison together.
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain_decision(settings, &counted) } else { None };
@@ -180,8 +185,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         let text = format!("{failed_b} of the requests to side B fail, but only {failed_a} of the requests to side A");
         doubts.add(DoubtKind::Unlike, text);
     }
-    // If more requests of B fail, its responses differ as well, so the warning about the failures
-    // is enough.
+    // If more requests of B than of A fail, the responses of B differ as well, so the warning about
+    // the failures is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
         let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);
@@ -208,7 +213,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
         measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     }
-    // If evidence contradicts the verdict, more blocks would not help.
+    // If evidence contradicts the verdict, more blocks (paired loads) would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
         && matches!(reason, None | Some(Reason::NotTaken(EffectUnavailable::TooFew { .. })));
     let blocks_more = only_blocks_are_missing.then(|| required_blocks::blocks_more(settings, &counted));

@@ -36,8 +36,8 @@ pub struct Reading {
     pub client_wait_share: f64,
     /// The CPU used by other processes during the load, and whether the load was disturbed.
     pub interference: Interference,
-    /// Why the load is void; `None` for a valid load. A load is void if the generator was the
-    /// limit, or if the load ended before the first response.
+    /// Why the load is void (does not count); `None` for a valid load. A load is void if the
+    /// generator was the limit, or if the load ended before the first response.
     pub void: Option<Sentence>,
 }
 
@@ -46,7 +46,7 @@ pub struct Reading {
 pub struct RouteReading {
     /// The name of the route.
     pub name: String,
-    /// The times of all scheduled requests of the route.
+    /// The response times of all scheduled requests of the route.
     pub ledger: LedgerTimes,
 }
 
@@ -126,7 +126,7 @@ impl Reading {
         self.value(measure).filter(|value| enough && value.is_finite())
     }
 
-    /// Returns whether not a single response arrived during the load.
+    /// Returns whether no response arrived during the load.
     fn is_silent(&self) -> bool {
         self.goodput.of <= 0.0 && self.ledger.succeeded() == 0 && self.statuses.is_empty()
     }
@@ -163,12 +163,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the reason why the block is void; `None` for a valid block.
+    /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
     pub fn void(&self) -> Option<&Sentence> {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
-    /// Returns whether other processes disturbed a load of the block.
+    /// Returns whether other processes disturbed a load of the block (one load on each side).
     pub fn is_disturbed(&self) -> bool {
         self.readings.iter().any(|reading| reading.interference.disturbed)
     }
@@ -185,19 +185,20 @@ pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
     order
 }
 
-/// Returns the complete blocks of the recorded loads, and the reason why the recording ended early,
-/// if it did.
+/// Returns the complete blocks (one load on each side) of the recorded loads, and the reason why
+/// the recording ended early, if it did.
 pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     let mut blocks = Blocks::new(arms);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
 
-/// The blocks of a recording. Loads are read one by one as they are recorded, and each load only
-/// once, because reading a load takes longer than evaluating all blocks.
+/// The blocks (one load on each side) of a recording. Loads are read one by one as they are
+/// recorded, and each load only once, because reading a load takes longer than evaluating all
+/// blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
-    /// The complete blocks.
+    /// The complete blocks (one load on each side).
     pub whole: Vec<Block>,
     /// Why the recording ended early; `None` for a complete recording. Loads after an early end do
     /// not count.
@@ -227,9 +228,10 @@ impl Blocks {
         self.judge_missing_responses();
     }
 
-    /// Decides which loads without any response are void. A load without any response is void if it
-    /// was shorter than three usual response times, or if the usual response time is not known. A
-    /// longer load without any response is valid, because it shows that the server hangs.
+    /// Decides which loads without any response are void (do not count). A load without any
+    /// response is void if it was shorter than three usual response times, or if the usual response
+    /// time is not known. A longer load without any response is valid, because it shows that the
+    /// server hangs.
     fn judge_missing_responses(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
@@ -270,8 +272,9 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// Returns a warning about void blocks. The warning states the number of void blocks, and why the
-/// first void block is void. Returns `None` if all blocks are valid.
+/// Returns a warning about void blocks, which do not count because one of their loads is void. The
+/// warning states the number of void blocks, and why the first void block is void. Returns `None`
+/// if all blocks are valid.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!(

@@ -16,13 +16,13 @@ const MARGIN_STANDARD_ERRORS: f64 = 3.35;
 /// Number of requests that the comparison of a quantile needs, as a multiple of the requests that
 /// the quantile itself needs.
 const QUANTILE_REQUESTS_FACTOR: f64 = 1.2;
-/// Smallest number of blocks with which a verdict is possible.
+/// Smallest number of blocks (paired loads) with which a verdict is possible.
 const VERDICT_BLOCKS_MIN: usize = 10;
 
-/// Estimates how many more blocks would give a verdict in four of five cases. The total number of
-/// blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block. The total
-/// number is at least 1.5 times the present number of blocks. If a quantile has too few requests so
-/// far, the total is the number of blocks with enough requests.
+/// Estimates how many more blocks (paired loads) would give a verdict in four of five cases. The
+/// total number of blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block.
+/// The total number is at least 1.5 times the present number of blocks. If a quantile has too few
+/// requests so far, the total is the number of blocks with enough requests.
 pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
     let n = counted.len();
     let effect = match effect_of_measure(counted, settings.primary) {
@@ -46,18 +46,18 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
 }
 
 /// Estimates the budget with which the comparison would probably give a verdict, in ns, rounded up.
-/// Returns `None` before the first block.
+/// Returns `None` before the first load of a block (paired loads).
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
     let counted = valid_blocks(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
     let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;
     let block_ns = ended_ns.saturating_sub(began_ns) as f64 / blocks.len().max(1) as f64;
-    // The share of void blocks is assumed to stay constant.
+    // The estimate assumes that the share of void blocks (blocks that do not count) stays constant.
     let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
     let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
-    // One more block is added to the estimate, because a block begins only if it can end within the
-    // budget.
+    // The estimate includes one more block (paired loads), because a block begins only if it can
+    // end within the budget.
     Some(round_up_budget(began_ns as f64 + block_ns * (needed + 1.0)))
 }
 

@@ -13,7 +13,7 @@ pub struct Rules {
     pub primary: Criterion,
     /// The margin, as a share: smaller differences do not matter (0.02 means 2 %).
     pub margin: f64,
-    /// Maximum number of blocks; `None` means no limit.
+    /// Maximum number of blocks (paired loads); `None` means no limit.
     pub blocks_max: Option<usize>,
     /// Whether the builds of both sides are started anew for each load.
     pub fresh: bool,
@@ -37,26 +37,26 @@ impl Rules {
 
 /// The quantity from which the effect of a measure is computed.
 pub(super) enum Quantity<'a> {
-    /// For each block and both sides, the number of successes and the length of the measured
-    /// window.
+    /// For each block (paired loads) and both sides, the number of successes and the length of the
+    /// measured window.
     Counts(Vec<[BlockAmount; 2]>),
-    /// For each block and both sides, an amount such as CPU time, and its divisor such as the
-    /// number of responses.
+    /// For each block (paired loads) and both sides, an amount such as CPU time, and its divisor
+    /// such as the number of responses.
     Amounts(Vec<[BlockAmount; 2]>),
-    /// A quantile of each side, computed from the side's requests in all blocks together. The
-    /// second value contains, for each block, the times of side A's requests and of side B's
-    /// requests.
+    /// A quantile of each side, computed from the side's requests in all blocks (paired loads)
+    /// together. The second value contains, for each block, the times of side A's requests and of
+    /// side B's requests.
     Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
 }
 
 /// Why an effect cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EffectUnavailable {
-    /// The measure is missing in some block, or there are no blocks.
+    /// The measure is missing in some block (paired loads), or there are no blocks.
     NotTaken,
     /// One side has too few requests for the quantile of the measure.
     TooFew {
-        /// The quantile.
+        /// The quantile, such as 0.99 for p99.
         q: f64,
         /// Number of scheduled requests on the side with fewer requests.
         requests: f64,
@@ -68,7 +68,8 @@ pub fn requests_needed(q: f64) -> f64 {
     (REQUESTS_BEYOND_QUANTILE_MIN / (1.0 - q)).round()
 }
 
-/// Applies `of` to both sides of each block. Returns `None` if any of the values is missing.
+/// Applies `of` to both sides of each block (paired loads). Returns `None` if `of` returns `None`
+/// for any load.
 pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
@@ -77,7 +78,8 @@ pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -
     blocks.iter().map(sides).collect()
 }
 
-/// Returns the quantity of a measure; `None` if the measure is missing in some block.
+/// Returns the quantity from which the effect of a measure is computed; `None` if the measure is
+/// missing in some block (paired loads).
 pub(super) fn quantity_of_measure(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
@@ -88,14 +90,15 @@ pub(super) fn quantity_of_measure(blocks: &[Block], measure: Criterion) -> Optio
     })
 }
 
-/// The minimum weight of a disturbed block, relative to the weight of an undisturbed block.
+/// The minimum weight of a block (paired loads) that other processes disturbed, relative to the
+/// weight of an undisturbed block.
 const BLOCK_WEIGHT_MIN: f64 = 0.1;
 /// Smallest number of disturbed blocks, and of undisturbed blocks, from which their scatter is
-/// estimated. With fewer blocks all blocks have equal weight.
+/// estimated. With fewer blocks (paired loads) all blocks have equal weight.
 const WEIGHTED_BLOCKS_MIN: usize = 5;
 
 impl Quantity<'_> {
-    /// Returns ln(B/A) of each single block.
+    /// Returns ln(B/A) of each single block (one load of A and one load of B).
     fn ratios_by_block(&self) -> Vec<f64> {
         match self {
             Quantity::Counts(blocks) | Quantity::Amounts(blocks) => {
@@ -107,11 +110,11 @@ impl Quantity<'_> {
         }
     }
 
-    /// Returns the weight of each block. If disturbed blocks scatter more, their weight is the
-    /// variance of undisturbed blocks divided by the variance of disturbed blocks. CPU times of the
-    /// machine show whether a block is disturbed, and the scatter does not show which side is
-    /// better. So the weight of a block does not depend on the better side, and the test keeps its
-    /// error probability.
+    /// Returns the weight of each block (paired loads) in the effect. If disturbed blocks scatter
+    /// more, their weight is the variance of undisturbed blocks divided by the variance of
+    /// disturbed blocks. CPU times of the machine show whether a block is disturbed, and the
+    /// scatter does not show which side is better. So the weight of a block does not depend on the
+    /// better side, and the test keeps its error probability.
     fn block_weights(&self, blocks: &[Block]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = basics::median(&values).unwrap_or(0.0);
@@ -150,13 +153,13 @@ impl Quantity<'_> {
     }
 }
 
-/// Computes the effect of B compared with A for one measure, from these blocks.
+/// Computes the effect of B compared with A for one measure, from these blocks (paired loads).
 pub(super) fn effect_of_measure(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
     quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.compute_effect(blocks)
 }
 
-/// Returns ln(B/A) of each single block for a measure. The result is empty if the measure is
-/// missing in some block.
+/// Returns ln(B/A) of each single block (one load of A and one load of B) for a measure. The result
+/// is empty if the measure is missing in some block.
 pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
     quantity_of_measure(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }

@@ -1,9 +1,10 @@
 //! Decides the verdict at one evaluation of the blocks measured so far ([`decide_verdict`]). The
-//! verdict is that of the primary measure, unless other evidence contradicts it. Contradicting
-//! evidence is failed requests, different responses, outliers among the blocks, or a difference
-//! that changes with time.
+//! primary measure gives the verdict, unless other evidence contradicts the primary measure.
+//! Contradicting evidence is failed requests, different responses, outliers among the blocks
+//! (paired loads), or a difference that changes with time.
 //!
-//! Not here: when to evaluate (`interim_looks`), and how one measure is judged (`compared`).
+//! Not here: the times of the evaluations (`interim_looks`), and the judgement of one measure
+//! (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
 use super::interim_looks::{InterimLook, Look, SUCCESS_ERROR};
@@ -18,12 +19,12 @@ use std::collections::BTreeSet;
 /// The success rates of builds A and B, compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Success {
-    /// Success rate of each side, 0..=1.
+    /// Success rate of A and of B, 0..=1.
     pub rates: [f64; 2],
-    /// B's rate divided by A's rate.
+    /// B's success rate divided by A's success rate.
     pub ratio: f64,
     /// 95 % interval of `ratio`, which holds over all evaluations together; `None` with too few
-    /// blocks.
+    /// blocks (paired loads).
     pub ratio_interval: Option<ConfidenceInterval>,
     /// Whether a larger share of B's requests fails than of A's requests, by more than chance
     /// explains.
@@ -45,7 +46,7 @@ pub enum Reason {
     Ended(String),
 }
 
-/// The decision at one evaluation of the blocks measured so far.
+/// The decision at one evaluation of the blocks (paired loads) measured so far.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
@@ -57,8 +58,8 @@ pub(super) struct Decision {
 
 /// Error probability of each test whose result can contradict a verdict.
 const SIGN_ERROR: f64 = 0.01;
-/// Distance from the median of all blocks beyond which a block is an outlier, in standard
-/// deviations. The standard deviation comes from the median absolute deviation.
+/// Distance from the median of all blocks (paired loads) beyond which a block is an outlier, in
+/// standard deviations. The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
 /// Largest tolerated relative difference between the mean response sizes of A and B. With a larger
 /// difference, the sides may do different work.
@@ -67,7 +68,7 @@ const SIZE_TOLERANCE: f64 = 0.01;
 /// a larger difference, the responses count as different.
 const STATUS_TOLERANCE: f64 = 0.001;
 
-/// Makes the decision at an evaluation, from all valid blocks.
+/// Makes the decision at one evaluation of the comparison, from all valid blocks (paired loads).
 pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
@@ -119,8 +120,8 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimL
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Returns whether this evaluation may give a certain verdict. The function uses only the primary
-/// measure and the success rate, because they are quick to compute.
+/// Returns whether this evaluation of the comparison may give a certain verdict. The function uses
+/// only the primary measure and the success rate, because they are quick to compute.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimLook) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
@@ -157,7 +158,7 @@ fn compare_secondary_measures(
     compared
 }
 
-/// Compares the success rates of both sides; `None` without blocks.
+/// Compares the success rates of A and B; `None` without a block (paired loads).
 fn compare_success_rates(counted: &[Block], look: InterimLook) -> Option<Success> {
     let amounts = side_values(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
@@ -187,8 +188,8 @@ pub(super) struct AnswerMismatch {
     pub(super) much: bool,
 }
 
-/// Returns whether an effect is more than chance. If there are too few blocks for the usual error
-/// probability, the differences of all blocks must have the same sign.
+/// Returns whether an effect is more than chance. If there are too few blocks (paired loads) for
+/// the usual error probability, the differences of all blocks must have the same sign.
 fn is_credible(effect: &ProvedEffect) -> bool {
     effect.p_two_sided() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
@@ -243,8 +244,8 @@ fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }
 
-/// Returns the side ('A' or 'B') that has more outlier blocks against it than chance explains, and
-/// a description. Returns `None` if chance explains the outlier blocks.
+/// Returns the side ('A' or 'B') that is much worse in more outlier blocks (unusual pairs of loads)
+/// than chance explains, and a description. Returns `None` if chance explains the outlier blocks.
 fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = basics::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
@@ -268,11 +269,12 @@ fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, 
     Some((side, text))
 }
 
-/// The probability that five of five outlier blocks are against one given side by chance.
+/// The probability that one given side is by chance the worse side in five of five outlier blocks
+/// (unusual pairs of loads).
 const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 
-/// Describes how the difference between A and B changes during the measurement; `None` if it does
-/// not.
+/// Describes how the difference between A and B changes during the measurement; `None` if the
+/// difference does not change.
 fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
     if basics::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
         return None;

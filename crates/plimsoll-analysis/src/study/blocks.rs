@@ -1,6 +1,6 @@
 //! The sequence of loads in a comparison of builds, or in a ladder of endpoints. The first loads
-//! find the load level of each arm (build or endpoint). Blocks of one load per arm follow, until
-//! the result is certain or the time budget is used up.
+//! find the load level of each arm (build or endpoint). Then the study measures blocks (one load
+//! per arm in each block), until the result is certain or the time budget is used up.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -9,16 +9,19 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// Smallest number of blocks from which the required budget is estimated.
+/// The required budget is estimated only from at least this number of blocks (a block is one load
+/// per arm).
 const REQUIRED_BLOCKS_ESTIMATE_MIN: usize = 14;
 
-/// The state of a running comparison of two builds, or of a ladder.
+/// The state of a running comparison of two builds, or of a ladder (a comparison of several
+/// endpoints).
 #[derive(Debug)]
 pub struct Comparison {
     spec: BlocksSpec,
     /// The profiles that the user requested. The study takes the profiles after the last block.
     profiles: Option<ProfilesSpec>,
-    /// The rules that decide the comparison; `None` for a ladder.
+    /// The rules that decide a comparison of two builds; `None` for a ladder of endpoints, which
+    /// has no verdict.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
@@ -27,13 +30,14 @@ pub struct Comparison {
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
 
-/// The interim result of a comparison or ladder.
+/// The interim result of a comparison of two builds, or of a ladder of endpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// An estimate for a comparison. The second value is the budget that would probably decide the
-    /// comparison, ns. The second value is `None` if the present budget is enough.
+    /// An estimate for a comparison of two builds. The second value is the budget that would
+    /// probably decide the comparison, ns. `None` as the second value means that the present budget
+    /// is enough.
     Proof(InterimEstimate, Option<u64>),
-    /// The interim result of a ladder.
+    /// The interim result of a ladder (a comparison of several endpoints).
     Ladder(Ladder),
 }
 
@@ -49,12 +53,12 @@ impl Comparison {
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
-    /// Returns the rules that decide the comparison; `None` for a ladder.
+    /// Returns the rules that decide a comparison of two builds; `None` for a ladder of endpoints.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
     }
 
-    /// Returns the complete blocks.
+    /// Returns the complete blocks (a block is one load per arm).
     pub fn blocks(&self) -> &[Block] {
         &self.blocks.whole
     }
@@ -93,8 +97,8 @@ impl Comparison {
         Step::measure_trial(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// Returns the step that takes the next profile, if the user requested profiles. If the blocks
-    /// ended early, no profile is taken.
+    /// Returns the step that takes the next profile, if the user requested profiles. If a failure
+    /// ended the measurement of the blocks early, no profile is taken.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
@@ -124,8 +128,8 @@ impl Comparison {
         Ok(known)
     }
 
-    /// Returns whether the measured blocks are enough, or whether the next block would not end
-    /// within the budget.
+    /// Returns whether no further block is needed, or whether the next block would not end within
+    /// the budget.
     fn is_over(&self, number: usize, climbed_ns: u64, elapsed_ns: u64) -> bool {
         if number == 0 {
             return false;
@@ -142,7 +146,8 @@ impl Comparison {
         enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
-    /// Returns the interim result for display; `None` before the first block.
+    /// Returns the interim result for display; `None` before the first complete block (one load per
+    /// arm).
     pub fn interim_status(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
@@ -160,7 +165,7 @@ fn is_of_block(trial: &Trial, number: usize) -> bool {
 }
 
 impl BlocksStatus {
-    /// Returns the number of valid blocks.
+    /// Returns the number of valid blocks, on which the interim result is based.
     pub fn blocks(&self) -> usize {
         match self {
             BlocksStatus::Proof(standing, _) => standing.blocks,

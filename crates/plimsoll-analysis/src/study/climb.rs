@@ -2,7 +2,7 @@
 //! rate of each compared target (arm). If no flag gives the load, a climb finds the load. A climb
 //! is a series of short loads with rising numbers of users on one compared target.
 //!
-//! Not here: the blocks.
+//! Not here: the sequence of the blocks (`blocks.rs`).
 
 use super::step::{Step, StopRule, StudyFailure, closed_loop_plan, end_ns};
 use crate::format;
@@ -46,7 +46,7 @@ const SLOW_SERVER_RESPONSES_MAX: f64 = 200.0;
 /// saturates the server. Users beyond this number would only wait for the server, longest on the
 /// slower side of the comparison.
 const SLOW_SERVER_USERS_FACTOR: f64 = 1.5;
-/// Shortest warm-up before a load on a newly started target, ns.
+/// Shortest warm-up before a load on a target that plimsoll has newly started, ns.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 /// Shortest warm-up before a load on a target that already runs, ns.
 const WARMUP_NS: u64 = 30 * MS;
@@ -79,7 +79,7 @@ const SLOW_SERVER_BLOCKS_MIN: u64 = 11;
 /// Maximum number of connections that are opened before a load with a fixed rate starts.
 const READY_MAX: f64 = 2048.0;
 
-/// What a comparison requires of its loads, in addition to [`BlocksSpec`].
+/// The requirements of a comparison on its loads that [`BlocksSpec`] does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
     /// Whether the loads have a fixed rate. If the loads have no fixed rate, they are closed loops
@@ -249,8 +249,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // In addition to its measured time, a load needs time for its warm-up and for the last
-    // responses.
+    // Besides its measured time, a load needs time for its warm-up and for the last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = fair_share_max(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);

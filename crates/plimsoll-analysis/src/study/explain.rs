@@ -112,8 +112,8 @@ const WARMUP_NS: u64 = 500 * MS;
 /// Smallest time that a load takes in addition to its schedule, ns: for connecting, and for
 /// transferring the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Maximum number of attempts to make a load: the load is repeated if it was disturbed, or if
-/// plimsoll was late in an experiment.
+/// Maximum number of attempts to make a load: the load is repeated if other processes disturbed it,
+/// or if plimsoll was late in an experiment.
 const TRIES_MAX: usize = 2;
 /// Maximum number of connections that are opened before a load starts.
 const READY_MAX: f64 = 2048.0;
@@ -232,9 +232,9 @@ impl Explain {
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
-            // A disturbed low load is repeated before the loads with higher rates. If the low load
-            // came after loads with higher rates, it would start with the backlog and the
-            // connections of those loads.
+            // If other processes disturbed the low load, the low load is repeated before the loads
+            // with higher rates. If the low load came after loads with higher rates, it would start
+            // with the backlog and the connections of those loads.
             let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
                 return self.steady_load_step(level, rate, length_ns, &findings);
@@ -247,7 +247,7 @@ impl Explain {
         if let Some(step) = self.further_load_above_line(history, &findings, left_ns) {
             return step;
         }
-        // A disturbed load is repeated if there is time.
+        // A load that other processes disturbed is repeated if there is time.
         let again = wanted.clone().find(|(level, _)| is_repeatable(*level));
         let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.reserved_ns()), overhead_ns(history)));
         match held_again {
@@ -271,8 +271,8 @@ impl Explain {
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // If a further load above the load line was disturbed, that load is repeated at the same
-        // rate.
+        // If other processes disturbed a further load above the load line, that load is repeated at
+        // the same rate.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
@@ -398,8 +398,8 @@ impl Explain {
         }
     }
 
-    /// Creates the step that makes an experiment's load. The loads of all experiments get the
-    /// length and the warm-up that are defined for experiments.
+    /// Creates the step that makes an experiment's load. All experiments have the same warm-up, and
+    /// the length that the tag of the load determines.
     fn experiment_load_step(&self, tag: Tag, plan: PlanRecord) -> Step {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
@@ -472,11 +472,11 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// Returns the time reserved for experiments and for other values of the server's setting
-    /// (`--vary`), ns.
+    /// Returns the time that the study reserves for experiments and for other values of the
+    /// server's setting (`--vary`), ns.
     fn reserved_ns(&self) -> u64 {
-        // The reserved time is enough for one experiment with its control loads. A shorter reserved
-        // time would be useless, because no experiment would fit into it.
+        // The reserved time is enough for at least one experiment with its control loads. A shorter
+        // reserve would be useless, because no experiment would fit into it.
         let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
             .min(EXPERIMENTS_NS_MAX)
             .max(EXPERIMENT_LOADS_MIN * self.changed_ns());
@@ -563,7 +563,8 @@ fn is_wide(findings: &Findings) -> bool {
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_FACTOR * rps)
 }
 
-/// Returns the loads that ran to their end: neither interrupted by the user nor cut off.
+/// Returns the complete loads: the user did not interrupt the load, and its recording was not cut
+/// off.
 fn completed_trials(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
@@ -609,14 +610,15 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 
 /// Returns the recorded steady loads, one per level.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // For each level, the first undisturbed load counts. If all loads of a level were disturbed,
-    // the first load of the level counts. A later load of the level may start with the backlog of
-    // the load above the load line.
+    // For each level, the first load that other processes did not disturb counts. If other
+    // processes disturbed all loads of a level, the first load of the level counts. A later load of
+    // the level may start with the backlog of the load above the load line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Loads above the load line have rising rates, so the last undisturbed load counts.
+    // Loads above the load line have rising rates, so the last load that other processes did not
+    // disturb counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);

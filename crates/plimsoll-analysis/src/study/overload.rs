@@ -42,7 +42,7 @@ pub struct Overload {
     pub against: Option<PlanRecord>,
 }
 
-/// Returns the tag of the overload's load on the first target, or on the second target if
+/// Returns the tag of an overload study's load on the first target, or on the second target if
 /// `against`.
 pub fn overload_tag(against: bool) -> Tag {
     Tag { arm: against.then_some(ArmIndex::SECOND_TARGET), ..Tag::for_purpose(Purpose::Overload) }

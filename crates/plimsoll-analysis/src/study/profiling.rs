@@ -17,8 +17,8 @@ use plimsoll_model::{
     ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
-/// The side (0 or 1) of each profile, in the order in which profiles are taken. This order makes
-/// drift of the machine affect both sides equally.
+/// The side (0 or 1) of each profile, in the order in which profiles are taken. With alternating
+/// sides, drift of the machine affects both sides equally.
 const SIDES_BY_TURN: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
 pub const TURNS_OF_SIDES: usize = SIDES_BY_TURN.len();
@@ -28,7 +28,7 @@ const WARMUP_NS: u64 = SECOND;
 /// Time in which the server stops a profile and writes it, ns.
 const GAP_NS: u64 = SECOND / 2;
 /// The rate at which both sides are profiled, as a share of the slower side's goodput. Both sides
-/// sustain this rate without queues.
+/// sustain a rate of this share without queues.
 const RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load starts.
 const READY_MAX: f64 = 512.0;
@@ -45,8 +45,8 @@ fn side_tag(turn: usize) -> Tag {
     Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(SIDES_BY_TURN[turn])), turn: repetition as u32 }
 }
 
-/// Returns the index of a tag in [`SIDES_BY_TURN`]; `None` for a tag that belongs to no profile of
-/// a comparison.
+/// Returns the index of a profile in [`SIDES_BY_TURN`] from its tag; `None` if the tag belongs to
+/// no profile of a comparison.
 pub fn side_turn_index(tag: &Tag) -> Option<usize> {
     (0..SIDES_BY_TURN.len()).find(|turn| side_tag(*turn) == *tag)
 }
@@ -110,7 +110,7 @@ pub(super) fn next_single_target_step(
 }
 
 /// Returns the next step of profiling both sides of a comparison. The rate comes from the complete
-/// blocks `whole`.
+/// blocks `whole` (a block is one load on each side).
 pub(super) fn next_comparison_step(
     spec: &ProfilesSpec,
     blocks: &BlocksSpec,

@@ -19,7 +19,7 @@ pub struct Search {
     pub settings: Settings,
     /// The outcomes of the loads of the search, in order.
     pub outcomes: Vec<TrialOutcome>,
-    /// The profiles that the user requested. The study takes them after the search.
+    /// The profiles that the user requested. The study takes the profiles after the search.
     pub profiles: Option<ProfilesSpec>,
     /// What the user requested in addition to the search. The user can request a load with headroom
     /// below the load line, and a soak (a long load at the load line).

@@ -34,7 +34,8 @@ pub struct TrialPlan {
 pub enum StopRule {
     /// The load runs to the end of its schedule.
     End,
-    /// The load ends when its verdict is certain.
+    /// The load ends at the event that the watch waits for, usually when the load has certainly
+    /// broken the SLO.
     Shown(Box<Watch>),
     /// The load ends when a condition becomes true.
     Condition(Box<ConditionWatch>),
@@ -63,7 +64,7 @@ pub enum Step {
     Measure(Box<TrialPlan>),
     /// The caller must record that the load with this tag is skipped because the time is too short.
     Skip(Tag),
-    /// The caller must record that no profile with this tag is taken, with this reason.
+    /// The caller must record that no profile with this tag is taken, and the reason.
     Unprofiled(Tag, NoProfile),
     /// The study is complete.
     Stop,
@@ -71,12 +72,12 @@ pub enum Step {
     Break(StudyFailure),
 }
 
-/// Why there is no load for taking profiles.
+/// Why the study makes no load under which profiles could be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProfile {
     /// The server sustains no load at all.
     NothingSustained,
-    /// There is no load that both sides sustain.
+    /// There is no load that both sides of a comparison sustain.
     NoCommonLoad,
 }
 

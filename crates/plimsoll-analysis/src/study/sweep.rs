@@ -4,8 +4,8 @@
 //! Because the rounds start at different levels, drift of the machine and of the server affects all
 //! levels equally. The differences between the visits of a level show the precision of its figures.
 //! If the sweep has a budget, each level begins with a short pilot trial. The response times of the
-//! pilot trial determine the length of the level's visits, and the pilot trial has no other use.
-//! Disturbed visits count like other visits.
+//! pilot trial determine the length of the level's visits, and the pilot trial has no other use. A
+//! visit (one load at a level) that other processes disturbed counts like any other visit.
 
 use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -39,7 +39,7 @@ const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
 /// variation of the goodput.
 const STEP_NS: u64 = 100 * MS;
 
-/// Returns the next load of a sweep.
+/// Returns the next step of a sweep, usually the next load.
 pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
     let levels: Vec<VisitedLevel> =
         (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();

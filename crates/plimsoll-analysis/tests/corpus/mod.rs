@@ -25,7 +25,8 @@ pub struct CorpusCase {
     /// The set of the case. All cases of one kind of server are in one set, and tests leave out the
     /// whole set when they fit likelihoods for its cases.
     pub set: String,
-    /// The names of the causes that count as right. The first of them is the planted cause.
+    /// The names of the causes that count as right. The first name is the planted cause (the fault
+    /// that was built into the server).
     pub truth: Vec<String>,
     /// Whether other processes disturbed the machine.
     pub disturbed: bool,
@@ -102,7 +103,7 @@ impl CorpusCase {
         explained(&self.case, &self.changes, LoadLine::NONE).cause
     }
 
-    /// Returns whether the named cause `said` is right.
+    /// Returns whether the named cause `said` is right, wrong or unknown.
     pub fn verdict(&self, said: Cause) -> CorpusVerdict {
         match said {
             cause if self.is_right(cause) => CorpusVerdict::Right,
@@ -113,7 +114,8 @@ impl CorpusCase {
 }
 
 /// Fits likelihoods by counting observed values over the cases. A cause may show itself in several
-/// ways (patterns of observations). Each case counts only for the most probable way of its cause.
+/// patterns of observations (ways). Each case counts only for the most probable pattern of its
+/// cause.
 pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
     let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
@@ -140,7 +142,7 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
 }
 
 /// Returns the diagnosis of each case. The diagnosis of a case uses likelihoods that were fitted
-/// without all cases of its set.
+/// without any case of the case's set.
 pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
@@ -229,8 +231,8 @@ mod tests {
     }
 
     /// Smallest share of right diagnoses that the test allows, if each case is diagnosed with
-    /// likelihoods fitted without the cases of its set. The diagnoses of the corpus reach this
-    /// share today.
+    /// likelihoods fitted without the cases of its set. The diagnoses of the present corpus reach
+    /// this share.
     const RIGHT_MIN: f64 = 0.78;
     /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_MIN`].
     const WRONG_MAX: f64 = 0.04;

@@ -4,9 +4,9 @@
 
 use plimsoll_analysis::levels::{DatError, Level};
 
-/// Parses `text` and checks the result. The parsed levels must be plausible. If the parsed levels
-/// are written and parsed again, the number of levels must stay the same. An error must name an
-/// existing line of the text.
+/// Parses `text` and checks the result. The figures of the parsed levels must be finite and not
+/// negative. If the parsed levels are written and parsed again, the number of levels must stay the
+/// same. An error must name an existing line of the text.
 pub fn check_reader(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),

@@ -11,7 +11,7 @@ use plimsoll_model::profile::Profile;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the reader on any bytes. `Ok(None)` means that the reader refused the bytes. The error
-/// describes what the reader did wrong, or what is wrong with the sums over its profile.
+/// describes what the reader did wrong, or which sums over the profile are wrong.
 pub fn check_reader<E: std::fmt::Display>(
     read: impl Fn(&[u8]) -> Result<Profile, E>,
     bytes: &[u8],

@@ -3,8 +3,9 @@
 //!
 //! Not here: files, and gzip. The reader also accepts protobuf without gzip.
 
-/// The content of a profile. Names are unique. A place (a location in pprof) is a list of function
-/// names, the innermost function first. A place has several names if functions are inlined.
+/// The content of a profile. A function is identified by its name. A place (a location in pprof) is
+/// a list of function names, the innermost function first. A place has several names if functions
+/// are inlined.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plain {
     pub types: Vec<(String, String)>,

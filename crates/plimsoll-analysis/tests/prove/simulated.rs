@@ -145,7 +145,7 @@ fn missing_evidence_gives_no_verdict() {
     let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.banner_texts().any(|warning| warning.contains("^C")), "{broken:?}");
-    // There is no block at all.
+    // The comparison ended before its first block.
     let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
     // The generator was the limit in every block.
@@ -172,8 +172,8 @@ fn missing_evidence_gives_no_verdict() {
     }
 }
 
-/// Checks that disturbed blocks are valid. Disturbed blocks widen the interval, and have less
-/// weight than undisturbed blocks.
+/// Checks that blocks stay valid if other processes disturbed them. Disturbed blocks widen the
+/// interval, and have less weight than other blocks.
 #[test]
 fn disturbed_blocks_are_valid() {
     let loud = Interference {
@@ -198,8 +198,8 @@ fn disturbed_blocks_are_valid() {
     assert!(disturbed.doubts.banner_texts().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
-    // In a third of the blocks, the goodput of one side is only half of the true value. Without
-    // less weight for disturbed blocks, half of the interval's width would be at least 6 %.
+    // In a third of the blocks, the goodput of one side is only half of the true value. If the
+    // disturbed blocks had full weight, half of the interval's width would be at least 6 %.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
     let all = [(ProveVerdict::Better, 0), (ProveVerdict::Worse, 0)].map(|(verdict, _)| verdict);
     assert!(!all.contains(&disturbed.verdict), "{disturbed:?}");
@@ -214,8 +214,8 @@ fn more_blocks_narrow_the_interval() {
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
 }
 
-/// Simulates 28 blocks with this number of routes. On side B, requests of the first route take
-/// `factor` times as long, and the share `failing` of them fails.
+/// Simulates 28 blocks (one load on each side per block), with `routes` routes. On side B, requests
+/// of the first route take `factor` times as long, and the share `failing` of them fails.
 fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
     let mut rng = Rng::stream(seed, 0x207E);
     let mut blocks = identical_builds_on_machine(QUIET).blocks(seed, 28);

@@ -1,6 +1,6 @@
-//! Formats the results of a load exactly as ab prints them. Also formats ab's two output files:
-//! percentiles of the response time (`-e`), and a line for each request (`-g`). Not here: measuring
-//! the figures.
+//! Formats the results of a load exactly as ab prints them. This file also formats ab's two output
+//! files: percentiles of the response time (`-e`), and a line for each request (`-g`). Not here:
+//! measuring the figures.
 
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};

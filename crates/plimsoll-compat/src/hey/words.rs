@@ -21,7 +21,7 @@ pub struct HeyOptions {
     /// Whether to print a CSV line for each response instead of a summary.
     pub is_csv: bool,
     pub method: String,
-    /// The request body as text, which is not used if `body_file` is set.
+    /// The request body as text. If `body_file` is set, the content of that file is sent instead.
     pub body: String,
     /// The file that contains the request body.
     pub body_file: Option<String>,

@@ -77,8 +77,8 @@ impl ReadyTarget {
 struct Targets {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
-    /// All targets, which requests use in turn. With `lazy`, only the targets that were read before
-    /// the attack.
+    /// All targets, which requests use in turn. With `lazy`, the list contains only the target that
+    /// was read before the attack.
     known: Vec<Arc<ReadyTarget>>,
     /// Whether targets are read during the attack instead of before it. An attack that reads
     /// targets lazily ends when the file of targets ends.
@@ -154,7 +154,8 @@ impl Targets {
     }
 }
 
-/// Writes the requests of one worker and reports their results.
+/// Writes the requests of one worker, and sends a result for each request to the thread that writes
+/// the output.
 struct Attacker {
     shared: Arc<AttackState>,
     /// The requests in flight, by the number of the request.

@@ -6,8 +6,8 @@
 use plimsoll_traffic::vegeta::VegetaFigures;
 use std::fmt::Write;
 
-/// The shares of requests (0 to 1) at which the HdrHistogram plot has points. The list is that of
-/// vegeta.
+/// The shares of requests (0 to 1) at which the HdrHistogram plot has points. vegeta plots points
+/// at the same shares.
 const HISTOGRAM_PLOT_SHARES: &[f64] = &[
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
     0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,

@@ -44,8 +44,8 @@ impl Batches {
         Arc::new(self)
     }
 
-    /// Returns the figures of a load in which the latencies of whole batches replace those of
-    /// single messages.
+    /// Returns the figures of a load in which the latencies of whole batches replace the latencies
+    /// of single messages.
     pub fn with_batches(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -1,7 +1,7 @@
 //! Parses and formats numbers with units as wrk does. Not here: the flags, and the lines of output
 //! that contain such numbers.
 
-/// A family of units, such as those of time. `scale` is the factor from each unit to the next.
+/// A family of units, such as the units of time. `scale` is the factor from each unit to the next.
 struct Units {
     scale: f64,
     base: &'static str,
@@ -65,7 +65,7 @@ pub fn read_metric(text: &str) -> Option<u64> {
 }
 
 /// Parses a time as ns: digits, followed by `ms`, `s`, `m` or `h`. Without a unit, the time is in
-/// seconds. The unit `ms` is an addition to those of wrk.
+/// seconds. plimsoll accepts the unit `ms` in addition to wrk's units.
 pub fn read_time_ns(text: &str) -> Option<u64> {
     let (number, unit) = split_leading_number(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {

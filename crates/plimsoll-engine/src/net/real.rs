@@ -6,8 +6,8 @@ use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
-/// The maximum number of events that one fetch returns. With this maximum, a busy event loop rarely
-/// needs a second fetch. Handling this number of events does not delay arrivals noticeably.
+/// The maximum number of events that one call of `epoll_wait` returns. With 256 events, a busy
+/// event loop rarely needs a second call. Handling 256 events does not delay arrivals noticeably.
 const EVENTS_PER_FETCH_MAX: usize = 256;
 
 /// The network of this machine, for one worker.

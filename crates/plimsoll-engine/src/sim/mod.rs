@@ -1,6 +1,6 @@
 //! Simulates the environment of the engine for tests. The real worker and the real collector run on
-//! one thread and on simulated time, against a simulated server. The seed determines the whole
-//! course of a simulation.
+//! one thread and on simulated time, against a simulated server. The seed determines every event of
+//! a simulation.
 //!
 //! [`net`] is the simulated clock and network, and [`server`] the simulated server. [`simulate`]
 //! executes a plan, and [`verify`] compares the run with the counts of the simulation. Not here:
@@ -195,8 +195,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     } else {
         claim(account.connections_max <= sim.schedule.users_max(), "a user has one connection")?;
     }
-    // No response is faster than the round trip of the network. (A response that is sent before the
-    // end of its request needs no service time.)
+    // No response is faster than the round trip of the network. A response that the server sends
+    // before the end of its request needs no service time, so only the round trip is certain.
     let way_ns = 2 * server.latency_ns;
     claim(
         totals.routes_sum.ttfb.count() == 0 || totals.routes_sum.ttfb.min_ns() >= way_ns,

@@ -86,9 +86,10 @@ pub enum Fault {
     Status(u16),
     /// Sends the header `Connection: close` with the response, and closes.
     SaysClose,
-    /// Closes the connection with the response, without announcing this in a header.
+    /// Closes the connection with the response, although no header announces the close.
     ClosesUnannounced,
-    /// Closes the connection this long after the response, ns, without announcing this in a header.
+    /// Closes the connection this long after the response, ns, although no header announces the
+    /// close.
     ClosesAfter(u64),
     /// Sends a body without a length, whose end is the end of the connection.
     UntilClose,
@@ -121,16 +122,16 @@ pub enum Fault {
 const HUGE_BYTES: usize = 3_000_000;
 /// The chunk that an endless response repeats.
 pub const FLOOD_CHUNK: &[u8] = b"30\r\n................................................\r\n";
-/// The client's CPU time, ns, for each read from an endless response. This time is about the cost
-/// of parsing tiny chunks.
+/// The CPU time, ns, that each read from an endless response costs the client, which is about the
+/// cost of parsing tiny chunks.
 pub const FLOOD_READ_NS: u64 = 200_000;
 
 /// A millisecond in ns.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault except those whose responses have millions of bytes. The parameters of the
-    /// faults suit a timeout of 60 ms.
+    /// All faults except `AnswersTwice`, which `verify` reports as an error, and responses of
+    /// millions of bytes. The times of the faults suit the request timeout of the tests, 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -243,7 +244,8 @@ pub struct SimServer {
     pub cut: Cut,
     /// The idle time after which the server closes a connection, ns; `None`: never.
     pub idle_close_ns: Option<u64>,
-    /// The server's HTTP/2 behaviour, which excludes faults of requests; `None`: HTTP/1.1.
+    /// The server's HTTP/2 behaviour; `None`: HTTP/1.1. A server that uses HTTP/2 has no faults of
+    /// requests.
     pub h2: Option<SimH2>,
 }
 

@@ -1,6 +1,6 @@
 //! The server's side of HTTP/2 in the simulation. Frames are encoded and parsed by separate code
-//! here, so that the client code is not tested against itself. All requests are equal, with no
-//! content or one message.
+//! here, so that the client code is not tested against itself. All requests of a simulation are
+//! equal, and have no content or one gRPC message.
 //!
 //! Not here: the timing of responses and bytes.
 

@@ -40,8 +40,8 @@ impl<N: Net> Worker<N> {
         self.send_or_queue_request(slot, number);
     }
 
-    /// If an exchange contains several messages, counts each message after the first as a separate
-    /// request.
+    /// If an exchange contains several messages (requests of a batch), counts each message after
+    /// the first as a separate request.
     fn count_further(&mut self, number: u32) {
         let further = self.job.source.messages(number) - 1;
         let exchange = &mut self.exchanges[number];
@@ -362,8 +362,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts complete messages of a gRPC response, and for streams records the arrival times of
-    /// the messages. `first`: the messages arrived with the first bytes of the response.
+    /// Counts complete messages of a gRPC response, and for streamed responses records the arrival
+    /// times of the messages. `first`: the messages arrived with the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -576,9 +576,9 @@ impl<N: Net> Worker<N> {
         self.send_or_queue_request(slot, number);
     }
 
-    /// Reports a response to the author (the script that writes the requests). The author may
-    /// follow a redirect only before the deadline, and only if the exchange has a single response
-    /// (`is_only`). Returns whether the author follows a redirect.
+    /// Reports a response to the author (the script that writes the requests). The author (script)
+    /// may follow a redirect only before the deadline, and only if the exchange has a single
+    /// response (`is_only`). Returns whether the author (script) follows a redirect.
     fn report_response_to_author(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
         let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
@@ -685,8 +685,8 @@ impl<N: Net> Worker<N> {
         (status, outcome)
     }
 
-    /// For an exchange with several messages, handles the response to one message while responses
-    /// to other messages are still missing.
+    /// For an exchange with several messages (requests of a batch), handles the response to one
+    /// message while other responses are still missing.
     fn finish_one_message(&mut self, number: u32, status: u16, last: Piece) {
         let (status, outcome) = self.response_outcome(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
@@ -803,8 +803,8 @@ impl<N: Net> Worker<N> {
     /// sent the request, and the result of the request.
     #[inline]
     fn finish_exchange(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
-        // All further messages of the exchange that have no response get the same outcome as the
-        // exchange.
+        // Messages (requests of a batch) of the exchange that have no response yet get the outcome
+        // of the exchange.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
         }
@@ -837,7 +837,8 @@ impl<N: Net> Worker<N> {
         AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
-    /// Counts the outcome of one message. Each message of an exchange counts as a request.
+    /// Counts the outcome of one message of an exchange. Each message (one request of a batch)
+    /// counts as a request.
     #[inline]
     fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];

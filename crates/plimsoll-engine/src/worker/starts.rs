@@ -15,7 +15,7 @@ const RECONNECT_PAUSE_NS: u64 = 10_000_000;
 /// responses.
 const STARTS_PER_TURN: u32 = 64;
 /// The maximum number of requests that one iteration of the event loop ends with a timeout. The
-/// maximum is high, because it has no benefit to delay a timeout.
+/// maximum is high, because delaying a timeout has no benefit.
 const TIMEOUTS_PER_TURN: u32 = 512;
 /// The period after the end of the schedule, ns, in which late arrivals still start. Arrivals that
 /// have not started by the end of the period count as unsent.
@@ -23,12 +23,12 @@ const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
     /// Returns the time of the worker's next due action, ns: a tick, a request start, a timeout, a
-    /// change of the users or the end. The arrival of expected responses is not considered.
+    /// change of the number of users, or the end of the load. The arrival of expected responses is
+    /// not considered.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        // The next end is the end of the schedule. After the end of the schedule, the next end is
-        // the end of the grace period.
+        // The worker wakes at the end of the schedule, and again at the end of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
@@ -147,7 +147,8 @@ impl<N: Net> Worker<N> {
         self.close_session_connection(ended);
     }
 
-    /// Counts a session that has ended, if it is measured.
+    /// Counts an ended session, if the session is measured, and closes the own connection of the
+    /// session.
     #[inline(never)]
     fn session_ended(&mut self, ended: EndedSession) {
         if ended.measured {

@@ -27,7 +27,8 @@ pub(super) struct Users {
     pub(super) joining: Range<u64>,
     /// The intended start of the users in `joining` (absolute, ns).
     pub(super) joined_ns: u64,
-    /// The number of measured requests that may still start; `None`: no limit.
+    /// The number of measured requests, or sessions of scenarios, that may still start; `None`: no
+    /// limit.
     pub(super) left: Option<u64>,
 }
 

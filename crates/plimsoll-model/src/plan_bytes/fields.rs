@@ -83,7 +83,7 @@ pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Op
     Some(numbers)
 }
 
-/// Appends a field with ascending times, stored as differences.
+/// Appends ascending times; each time is stored as its difference from the previous time.
 pub(super) fn append_times(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {

@@ -186,10 +186,10 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
     Some(AnswerCapture { name: name?, from: from?, default })
 }
 
-/// Encodes the parts of a route that a record does not show, as input of a digest: templates of
-/// path and headers, expectations, and captures. The result is empty if the route has no part that
-/// a record hides. Header values without templates are not included, so that a restored header does
-/// not change the digest.
+/// Encodes the parts of a route that a record does not show, as input of a digest. The parts that a
+/// record hides are templates of path and headers, expectations, captures, and the limit of
+/// redirects. The result is empty if the route has no part that a record hides. Header values
+/// without templates are not included, so that a restored header does not change the digest.
 pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.template_parts.target {

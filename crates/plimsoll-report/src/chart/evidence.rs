@@ -30,7 +30,7 @@ const NAME_HEIGHT: f64 = 24.0;
 const SIGNAL_GAP_HEIGHT: f64 = 12.0;
 
 /// Draws a chart in which each signal has three bars: at the low load, at the load line and above
-/// it.
+/// the load line.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
         return empty_chart(heading, "no evidence for a cause was observed", theme);

@@ -133,10 +133,9 @@ impl SearchPaints {
     }
 }
 
-/// The end of the rate axis, as a multiple of the highest rate that the chart must show. The rate
-/// to show is the load line or the highest rate of a trial that met the SLO. If the axis also
-/// included failed trials at much higher rates, the chart would have little space for all other
-/// trials.
+/// The end of the rate axis, as a multiple of the highest rate that the chart must show. The chart
+/// must show the load line and all trials that met the SLO. If the axis also included failed trials
+/// at much higher rates, the chart would have little space for all other trials.
 const AXIS_END_RATIO: f64 = 1.3;
 /// The maximum ratio of the peak throughput to the load line for which the chart shows the peak. If
 /// a trial above the load line met the SLO, the rate of this trial replaces the load line in the
@@ -168,8 +167,8 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_RATIO_MAX { peak * 1.18 } else { 0.0 }))
 }
 
-/// Creates the scale of the time axis. The axis contains the p99 of the trials, up to
-/// `TIME_AXIS_RATIO_MAX`, and the latency bounds of the SLO.
+/// Creates the scale of the time axis. The axis contains the latency bounds of the SLO, and the p99
+/// of the trials up to the limit that `TIME_AXIS_RATIO_MAX` sets.
 fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.value_range().1);
@@ -214,8 +213,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
-    // The shaded interval is drawn first, so that the grid lines and all other shapes are on top of
-    // it.
+    // The shaded interval of the load line is drawn first, so that the grid lines and all other
+    // shapes are on top.
     canvas.open('z', (area.y, area.bottom_edge()), None);
     for (number, one) in searched.iter().enumerate() {
         draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
@@ -266,7 +265,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     canvas.into_svg(&heading.accessible_label())
 }
 
-/// The key entry for trials that broke the SLO, if at least one of these trials stopped early.
+/// The name in the chart's key (legend) for trials that broke the SLO, if at least one of these
+/// trials stopped early.
 const STOPPED_EARLY_NAME: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
@@ -344,7 +344,7 @@ fn draw_trials_beyond_axis(
     }
 }
 
-/// Returns the key entries for the verdicts that occur in the chart.
+/// Returns the entries of the key (legend) for the verdicts that occur in the chart.
 fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
@@ -473,8 +473,8 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
     }
 }
 
-/// Draws a ring at the upper end of each load line, after the Plimsoll mark on ships. Each load
-/// line is labelled with its rate.
+/// Draws a ring at the upper end of each load line, like the ring of the Plimsoll mark on ships.
+/// Each load line is labelled with its rate.
 fn draw_load_lines(
     canvas: &mut Canvas,
     area: &Area,
@@ -527,7 +527,7 @@ fn draw_load_lines(
     }
 }
 
-/// Draws a label to the right of a point. A label that is too long for this position is drawn to
+/// Draws a label to the right of a point. A label that is too long for the right side is drawn to
 /// the left of the point, but never over the axis title. A label that fits on neither side of the
 /// point ends at the right edge of the plot.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {

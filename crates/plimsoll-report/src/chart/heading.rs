@@ -179,7 +179,7 @@ fn percentage_range(values: impl Iterator<Item = f64>) -> Option<String> {
 }
 
 /// Formats how much the goodput varied within the levels (measured loads) of one recording. If the
-/// recording does not contain the variation of its goodput, the text states that fact.
+/// recording lacks the variation of its goodput, the text states that the variation is missing.
 pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));

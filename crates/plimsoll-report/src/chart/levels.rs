@@ -1,6 +1,6 @@
 //! Charts of figures over the load, for several measured loads (levels). One chart shows throughput
-//! and time to last byte on two vertical axes, the other the success rate. The throughput chart and
-//! the success chart can also compare two recordings.
+//! and time to last byte on two vertical axes, and a second chart shows the success rate. The
+//! throughput chart and the success chart can also compare two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, WIDE_CHART_WIDTH,

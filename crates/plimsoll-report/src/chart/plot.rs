@@ -5,7 +5,8 @@ use super::scale::Scale;
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, Theme};
 
-/// The width of a wide chart in SVG user units; see [`Theme::chart_width`]. The height varies.
+/// The width of a wide chart in SVG user units; see [`Theme::chart_width`]. The height of a chart
+/// depends on its content.
 pub const WIDE_CHART_WIDTH: f64 = 800.0;
 /// The empty margin at the left and right edges of the chart, in SVG user units.
 pub const EDGE_MARGIN: f64 = 22.0;
@@ -300,13 +301,13 @@ pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Returns label positions moved apart, so that neighbours are at least `gap` from each other.
-/// Labels are moved by small distances and keep their order. The returned positions are inside
-/// `lo..=hi` if all labels fit there.
+/// Returns label positions moved apart, so that neighbouring labels are at least `gap` from each
+/// other. Labels are moved by small distances and keep their order. The returned positions are
+/// inside `lo..=hi` if all labels fit into that range.
 pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
-    // Neighbours that would overlap become one group around their mean position.
+    // Neighbouring labels that would overlap become one group around their mean position.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for &at in &order {
         blocks.push((places[at].clamp(lo, hi.max(lo)), 1));
@@ -335,9 +336,9 @@ pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     out
 }
 
-/// Draws the name of each line to the right of the plot. Each label is (height, text, colour).
-/// Labels that would overlap are moved apart. A thin line connects a moved label with the end of
-/// its line in the plot.
+/// Draws the name of each line to the right of the plot. Each label is a triple: y coordinate of
+/// the line's end, text, colour. Labels that would overlap are moved apart. A thin line connects a
+/// moved label with the end of its line in the plot.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
     let heights = separate_labels(&places, SMALL_FONT_SIZE + 2.0, area.y + 2.0, area.bottom_edge() - 2.0);

@@ -1,8 +1,8 @@
 //! The chart of a comparison of two servers, A and B. A block is one round in which A and B are
 //! measured once each. The upper plot shows the values of A and B in each block, and their levels,
 //! which are the values over all blocks. Next to the levels, the chart states the estimated change
-//! and the verdict. The lower plot shows how the interval of the change narrowed with more blocks,
-//! compared with the margin.
+//! and the verdict. The lower plot shows how the interval of the change narrowed with more blocks.
+//! The lower plot also shows the margin, which is the smallest change that matters.
 //!
 //! The chart agrees with the sentence above the chart. The levels of A and B differ by the
 //! estimated change, and the verdict sets the colour. An arrow is drawn only if a difference was
@@ -35,8 +35,8 @@ pub struct ComparedBlocks<'a> {
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// The height above the plot on a narrow screen, in SVG user units. The space above the plot is for
-/// two rows with the levels of A and B, and a row of the key (legend).
+/// The height above the plot on a narrow screen, in SVG user units. The space above the plot has
+/// three rows: the levels of A and B, the change, and the key (legend).
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
 /// The maximum number of blocks for which each value is drawn with a mark. With more blocks, the
 /// values are drawn as lines without marks.
@@ -77,7 +77,7 @@ fn block_values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<
 }
 
 /// Returns an axis range around the 5 % and 95 % quantiles of the values, so that a few outliers do
-/// not widen the axis. The chart draws values outside the range at its edge.
+/// not widen the axis. The chart draws values outside the axis range at the edge of the plot.
 fn robust_range(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -150,8 +150,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         .fold(text_width(&pointer.text, TEXT_FONT_SIZE, true) + 14.0, f64::max);
     let left = EDGE_MARGIN + margin_width(&[&y, &change]);
     let (width, top) = (theme.chart_width(), heading.height_in(theme.chart_width()) + 52.0);
-    // On a narrow screen the labels of the two levels are above the plot; on a wide screen they are
-    // to its right.
+    // On a narrow screen, the labels of the levels of A and B are above the plot. A wide screen has
+    // these labels to the right of the plot.
     let area = match theme.is_narrow() {
         true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE_MARGIN - 4.0 - left, height: BLOCKS_HEIGHT },
         false => Area { x: left, y: top, width: width - EDGE_MARGIN - widest - 18.0 - left, height: BLOCKS_HEIGHT },
@@ -186,8 +186,8 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     draw_level_lines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
-    // The estimate after n valid blocks is drawn at the horizontal position of the n-th valid
-    // block.
+    // The estimate after n valid blocks (rounds of measurements) is drawn at the horizontal
+    // position of the n-th valid block.
     let counts = |number: &usize| sides.iter().all(|values| values[*number].is_some());
     let numbers: Vec<f64> = (0..blocks.len()).filter(counts).map(|number| number as f64 + 1.0).collect();
     let told: Vec<InterimEstimate> =
@@ -349,8 +349,8 @@ fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer:
     canvas.text((EDGE_MARGIN, y + 18.0), &pointer.text, Font::new(TEXT_FONT_SIZE, pointer.paint).bold());
 }
 
-/// Draws the 90 % interval of the equivalence test as a bar at the last valid block. The verdict
-/// "the same" depends on this interval.
+/// Draws the 90 % interval of the equivalence test, which decides the verdict "the same". The
+/// interval is a bar at the last valid block (round of measurements).
 fn draw_equivalence_interval(
     canvas: &mut Canvas,
     area: &Area,

@@ -20,8 +20,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Returns the colour and dash pattern of line number `n`. Neighbouring lines differ in both, so
-/// that readers need not tell colours apart.
+/// Returns the colour and dash pattern of line number `n`. Neighbouring lines also differ in their
+/// dash pattern, so that readers need not tell colours apart.
 pub(super) fn line_style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES_PAINTS[n % SERIES_PAINTS.len()], 2.0);
     match n % 4 {
@@ -130,8 +130,8 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
 }
 
 /// Adds the texts that a page shows at the mouse pointer. The text for a point in time has the
-/// values of all lines in all panels. Series with more points are thinned to about 400 points in
-/// time.
+/// values of all lines in all panels. If the lines have more than 400 points in time, only every
+/// n-th point has a text, so that there are at most 400 texts.
 fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
@@ -159,7 +159,8 @@ pub struct Panel {
     pub title: String,
     /// The unit of the panel's values.
     pub unit: AxisUnit,
-    /// Whether the vertical axis is logarithmic. On such an axis, a value of 0 or less is a gap.
+    /// Whether the vertical axis is logarithmic. On a logarithmic axis, a value of 0 or less is a
+    /// gap in its line.
     pub log: bool,
     /// The lines of the panel, whose x values are times since the start in s.
     pub lines: Vec<Line>,

@@ -24,8 +24,8 @@ pub struct Scale {
     hi: f64,
 }
 
-/// The smallest value on a log scale. The upper end of a log scale is at least ten times this
-/// value.
+/// The upper end of a log scale is at least ten times this value. The logarithm of 0 is infinite,
+/// so a value below `LOG_FLOOR` / 10^6 is drawn at the position of `LOG_FLOOR` / 10^6.
 const LOG_FLOOR: f64 = 1e-9;
 /// The largest absolute value on any scale. Larger values are clamped to this limit.
 const ABSOLUTE_VALUE_MAX: f64 = 1e300;

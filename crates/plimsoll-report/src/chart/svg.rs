@@ -51,7 +51,7 @@ pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> Strin
 }
 
 /// Breaks `text` between words into at most `lines_max` lines of at most `width` SVG user units. If
-/// the text is longer, an ellipsis replaces its end.
+/// the text needs more lines, an ellipsis replaces the end of the text.
 pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in unbreakable_parts(text) {
@@ -228,7 +228,8 @@ impl Canvas {
     }
 
     /// Sets the horizontal axis along which the page's script zooms the chart. `x` and `width` are
-    /// the position of the axis in SVG user units. `lo` and `hi` are the values at its ends.
+    /// the position of the axis in SVG user units. `lo` and `hi` are the values at the ends of the
+    /// axis.
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && are_all_drawable(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([format_number(x), format_number(width), kind, lo, hi, unit]);
@@ -437,7 +438,7 @@ impl Canvas {
             }
         };
         // The class `m` tells the page's script to move the mark on a zoom, but not to stretch it.
-        // The script shows the text of the mark under the pointer, so the mark has no tooltip.
+        // On a page, the script shows a text at the mouse pointer, so marks need no tooltip.
         let class = if self.in_page() { r#"class="m" "# } else { "" };
         let _ = match hint.is_empty() || self.in_page() {
             true => writeln!(self.body, "<{shape} {class}{rest}/>"),

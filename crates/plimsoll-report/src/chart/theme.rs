@@ -10,10 +10,10 @@ pub enum Theme {
     /// A standalone chart on a dark background.
     Dark,
     /// A chart inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`. If the page
-    /// does not set the variable, the light colour is used.
+    /// does not set the CSS variable of a colour, the chart uses the colour of the light theme.
     Page,
-    /// A chart inside an HTML page on a narrow screen, such as a phone. The colours are those of
-    /// [`Theme::Page`].
+    /// A chart inside an HTML page on a narrow screen, such as a phone. The chart uses the colours
+    /// of [`Theme::Page`].
     Phone,
 }
 

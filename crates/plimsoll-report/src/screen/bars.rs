@@ -1,5 +1,5 @@
-//! A histogram of times, drawn with characters ([`Bars`]). The rows of the histogram have equal
-//! width up to the p99, and the last row has the slowest 1 %.
+//! A histogram of times, drawn with characters ([`Bars`]). The rows up to the p99 cover time ranges
+//! of equal length, and the last row has the slowest 1 %.
 //!
 //! Not here: charts in SVG (`chart`).
 
@@ -13,8 +13,8 @@ const ROWS_MIN: usize = 4;
 /// The length of the longest bar in characters.
 const BAR_COLUMNS: f64 = 32.0;
 
-/// A histogram of times. Each row is a range of times, with a bar of characters for the number of
-/// times in the range.
+/// A histogram of response times. Each row is a range of times, with a bar of characters for the
+/// number of requests in the range.
 pub(crate) struct Bars {
     title: String,
     times: Histogram,
@@ -61,8 +61,8 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {title} (not cumulative)\n", title = self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // A row with at least one request has a bar of at least one character. Without this
-            // minimum, the row of the slowest requests would often have no bar.
+            // A row with at least one request has a bar of at least one character. Without the
+            // minimum of one character, the row of the slowest requests would often have no bar.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());

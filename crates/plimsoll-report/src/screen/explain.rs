@@ -18,7 +18,8 @@ use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
-/// The maximum number of signals on a screen, and also the maximum number of functions.
+/// The maximum number of signals (measured figures that are evidence for a cause) on a screen, and
+/// also the maximum number of functions.
 const ROWS_SHOWN_MAX: usize = 3;
 /// The maximum number of places with requests in flight (such as queues) that have their own row on
 /// a screen.
@@ -53,8 +54,8 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
     Some(text)
 }
 
-/// Returns table rows for the first `ROWS_SHOWN_MAX` signals that changed with the load. If the
-/// diagnosis names a cause, only signals that support this cause are included.
+/// Returns table rows for the first `ROWS_SHOWN_MAX` signals (measured figures) that changed with
+/// the load. If the diagnosis names a cause, only signals that support this cause are included.
 fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
@@ -85,7 +86,8 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
 }
 
 /// Formats the functions with the highest CPU cost per request, not counting their callees. `level`
-/// is the name of the load. Returns `None` if no function used CPU.
+/// is the name of the load at which the cost was measured, such as `line`. Returns `None` if no
+/// function used CPU.
 fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
@@ -120,8 +122,8 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     }
 }
 
-/// Formats whether a setting of the server that was varied limits the load line, with the goodput
-/// at each value of the setting.
+/// Formats whether a server setting (measured at several values) limits the load line, with the
+/// goodput at each value.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps

@@ -143,7 +143,8 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     })
 }
 
-/// Formats the target as an argument of a plimsoll command line.
+/// Formats the target as an argument of a plimsoll command line. For traffic with several routes,
+/// the text is `with the same arguments`.
 pub(super) fn url_words(context: &RunContext) -> String {
     match context.plan.traffic.routes.as_slice() {
         [_] => shell::word(&context.url()),

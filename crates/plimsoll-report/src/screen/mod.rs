@@ -66,7 +66,8 @@ enum ScreenContent<'a> {
     Bars(Box<Bars>),
 }
 
-/// The first screen of one finding.
+/// The first screen of one finding, as parts that are chosen and formatted when the screen is
+/// rendered.
 pub(crate) struct Screen<'a> {
     answer: String,
     parts: Vec<ScreenPart<'a>>,

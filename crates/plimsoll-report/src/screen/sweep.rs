@@ -34,8 +34,9 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// The length of the beginning by which the remark about a disturbed machine is recognised, in
-/// characters. A narrow terminal may break the remark's line after these first characters.
+/// The number of characters at the start of a line that identify the remark about a disturbed
+/// machine. A narrow terminal may break the remark's line after these `REMARK_BEGINNING`
+/// characters.
 const REMARK_BEGINNING: usize = 15;
 
 /// Removes the remark about interference from a table row, because a warning on the screen already

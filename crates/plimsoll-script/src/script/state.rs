@@ -87,8 +87,8 @@ impl std::fmt::Debug for ScriptState {
 /// Creates a Lua state with all libraries.
 #[allow(unsafe_code)]
 fn with_libraries() -> Lua {
-    // SAFETY: a script is responsible for what it does with `ffi` and `debug`, as in wrk. The
-    // bindings have no other requirement.
+    // SAFETY: a script is responsible for what it does with `ffi` and `debug`, as in wrk. The Lua
+    // bindings have no other safety requirement.
     unsafe { Lua::unsafe_new() }
 }
 

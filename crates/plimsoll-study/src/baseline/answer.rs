@@ -8,7 +8,8 @@ use std::io::Write;
 /// A piece of the response body of `/bytes/N`. The server sends this piece repeatedly until the
 /// body has N bytes.
 pub(super) static BODY_FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
-/// The complete response to a usual `GET /healthz`.
+/// The complete response to `GET /healthz` over HTTP/1.1 with keep-alive, which the server sends
+/// without formatting.
 pub(super) const HEALTHZ_RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
 pub(super) const STATUS_OK_JSON: &[u8] = b"{\"status\":\"ok\"}";
@@ -113,8 +114,8 @@ pub(super) fn write_json(output: &mut Vec<u8>, request: &ServedRequest, status: 
     }
 }
 
-/// Appends a response that needs no delay to `output`. Returns the number of body filler bytes that
-/// the caller must send after `output`.
+/// Appends a response that needs no delay to `output`. Returns the number of body bytes (from
+/// `BODY_FILLER`) that the caller must send after `output`.
 pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64 {
     match request.resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) if request.keep && !request.old && !request.head => {

@@ -36,8 +36,8 @@ pub(super) struct ThreadBuffers {
 }
 
 /// The timers of all connections, the earliest first. Each timer has a due time in ns and the slot
-/// of its connection. A timer is ignored if the connection in the slot no longer waits for the
-/// timer's due time.
+/// (table index) of its connection. A timer is ignored if the connection in the slot no longer
+/// waits for the timer's due time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// The phase of a connection: serving requests, waiting with a delayed response, or closing.
@@ -80,7 +80,7 @@ pub(super) struct ServedConnection {
     /// Response bytes that the socket has not accepted, already encrypted if TLS is used. The
     /// buffer is usually empty.
     pub(super) unsent: Vec<u8>,
-    /// The number of body filler bytes to send after `unsent`.
+    /// The number of body bytes (from `BODY_FILLER`) to send after `unsent`.
     pub(super) filler_left: u64,
     pub(super) reader: RequestReader,
     /// Whether no byte was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
@@ -155,7 +155,8 @@ impl ServedConnection {
         }
     }
 
-    /// Does all work of the connection that is possible without waiting, up to [`TURNS_MAX`] steps.
+    /// Sends and reads for this connection as long as no step has to wait, up to [`TURNS_MAX`]
+    /// steps.
     pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..TURNS_MAX {
             match self.flush() {

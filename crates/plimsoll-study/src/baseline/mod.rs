@@ -157,7 +157,8 @@ struct Loop {
     _stopped: Arc<PipeReader>,
 }
 
-/// The connections of one event loop by slot number, and the slots that have more work.
+/// The connections of one event loop by slot (table index), and the slots whose connections have
+/// more work.
 #[derive(Default)]
 struct Connections {
     slots: Vec<Option<ServedConnection>>,

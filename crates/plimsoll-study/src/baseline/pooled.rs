@@ -5,8 +5,8 @@
 //! pool as the bottleneck.
 //!
 //! The server has one thread for each accepted connection, as many real servers do: threads wait
-//! for the pool while cores are idle. Not here: high speed (see the plain reference server), TLS,
-//! and downstream responses without a length.
+//! for the pool while cores are idle. Not here: a fast server (the parent module `baseline`), TLS,
+//! and downstream responses without a declared length.
 
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::h1::{RequestParser, RequestStep};

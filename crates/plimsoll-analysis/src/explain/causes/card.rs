@@ -54,11 +54,11 @@ pub struct CauseCard {
     pub is_countable: bool,
     /// Advice for the user: the observations that would show this cause.
     pub missing_evidence: &'static [SentencePart],
-    /// Describes the cause for the facts of one case.
+    /// Describes the cause with the observed facts about one server.
     pub tell: fn(&Contrast) -> CauseText,
 }
 
-/// The texts about a cause in one case.
+/// The texts about a cause that limits one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseText {
     /// The limiting resource as a noun phrase, such as `one thread of node`.

@@ -72,7 +72,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         } else {
             format!("the {cores} that {server_name} may use", server_name = server_name(case))
         };
-        // On a separate machine, plimsoll uses no core of the server.
+        // If plimsoll runs on a separate machine, plimsoll uses no core of the server, so this text
+        // is empty.
         let plimsoll_cores = case.signal_max(Signal::ClientCores);
         let plimsoll_use = plimsoll_cores.map_or_else(String::new, |cores| format!(", plimsoll {cores:.2}"));
         let how = format!("the server uses {server_cores:.2} cores{dependency_use}{plimsoll_use}");

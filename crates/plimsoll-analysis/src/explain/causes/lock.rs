@@ -31,7 +31,8 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadEach, ExpectedAnswer::Any),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
                 (Feature::SpinsForLocks, ExpectedAnswer::Any),
-                // Workers that wait for a lock do not accept connections.
+                // Workers that wait for a lock do not accept connections, so connections may be
+                // accepted late.
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },

@@ -4,7 +4,7 @@
 //! of the cause.
 //!
 //! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. A new
-//! cause also needs a page under `docs/causes`, and three cases of the corpus.
+//! cause also needs a page under `docs/causes`, and three recorded cases in the corpus (`corpus/`).
 //!
 //! Not here: the features, questions about the observed server (`features`).
 

@@ -20,12 +20,13 @@ fn the_main_peer_is_a_dependency_that_gets_requests() {
     }
 }
 
-/// Checks that a higher throughput above the load line may still be a plateau. One such case is a
-/// missing load line; another case is a line known only between two distant rates.
+/// Checks that a higher throughput above the load line may still be a plateau. The load line may be
+/// missing, or known only between two distant rates.
 #[test]
 fn unanswered_requests_show_a_plateau_for_any_load_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
-    // A server with two processes: above the line most responses are as fast as at a low load.
+    // A server with two worker processes, each with its own queue. `past_ns` is the median response
+    // time above the line.
     let several = |past_ns: f64| {
         let (p50, p99) = ((P50, 9e6, 9e6, past_ns), (P99, 12e6, 200e6, 3e9));
         case(950.0, Some(960.0)).with_signals(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])

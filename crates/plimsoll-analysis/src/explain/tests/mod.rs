@@ -95,7 +95,8 @@ pub(super) fn usual() -> Contrast {
 }
 
 impl Contrast {
-    /// Sets these signals: values at the low load, at the load line, and above.
+    /// Sets each signal in `values` to its three values: at the low load, at the load line, and
+    /// above.
     pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
         for (signal, low, line, past) in values {
             self.low.values.insert(*signal, *low);

@@ -1,4 +1,4 @@
-//! Tests of each cause on synthetic cases. The signals of a case are what the cause would produce.
+//! Tests of each cause on synthetic cases. Each case has the signals that its cause would produce.
 
 use super::*;
 
@@ -842,8 +842,8 @@ fn each_cause_is_named_by_its_law() {
             Cause::Ports,
         ),
     ];
-    // Each synthetic case follows one law. A cause may stay unnamed, but naming a wrong cause must
-    // be rare.
+    // Each synthetic case has the signals of a single cause. A cause may stay unnamed, but naming a
+    // wrong cause must be rare.
     let said: Vec<(&str, Cause, Cause)> =
         cases.iter().map(|(what, case, cause)| (*what, named(case), *cause)).collect();
     let of = |is: &dyn Fn(Cause, Cause) -> bool| -> Vec<String> {
@@ -861,7 +861,7 @@ fn each_cause_is_named_by_its_law() {
 
 /// Maximum share of synthetic cases for which a wrong cause is named.
 const WRONG_MAX: f64 = 0.05;
-/// Maximum share of synthetic cases for which no cause is named although one is expected.
+/// Maximum share of synthetic cases for which no cause is named although a cause is expected.
 const OPEN_MAX: f64 = 0.3;
 
 /// Checks that an explanation separates responses that are late at any load from responses that are

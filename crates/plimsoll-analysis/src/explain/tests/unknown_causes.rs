@@ -1,5 +1,5 @@
 //! Tests of cases without a named cause, because observations are missing or contradict each other.
-//! Other tests here cover causes that are known from the load alone, without probes.
+//! Other tests of this file cover causes that are known from the load alone, without probes.
 
 use super::*;
 use crate::find::StopReason;

@@ -116,7 +116,7 @@ impl SimWorld {
         }
     }
 
-    /// Sends the next part of a stream's response, unless the client cancelled it.
+    /// Sends the next part of a stream's response, unless the client cancelled the stream.
     pub(super) fn answer_stream(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
         let it = &mut self.links[link];
         let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
@@ -175,7 +175,7 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.send_response(at_ns, link, fault, 1),
             _ => self.send_response(at_ns, link, fault, 0),
         }
-        // The closes, resets and further bytes of a fault happen after the server has sent the last
+        // A fault that closes or resets the connection or sends more bytes does so after the last
         // byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;

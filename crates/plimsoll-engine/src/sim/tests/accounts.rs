@@ -50,8 +50,8 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
-                    // A worker of the server may be within a request at both ends of the window, so
-                    // the request count may differ slightly.
+                    // A worker of the server may be serving a request at either end of the window,
+                    // so the request count may differ slightly.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
                     assert!(off <= (0.01 * expect).max(at_once as f64), "{what}: {counted}, expected {expect}");

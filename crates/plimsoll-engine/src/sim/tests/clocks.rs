@@ -70,9 +70,9 @@ fn a_generator_stall_shows_in_response_time_and_lag() {
 
 #[test]
 fn a_closed_loop_stalls_with_the_server() {
-    // Ten users have at most ten requests in a stall, too few to change the p99. That few requests
-    // meet a stall is a property of closed loops, and a reason to use open loops. Mean and maximum
-    // show the stall both in response time and in service time.
+    // Ten users have at most ten requests in a stall, too few to change the p99. In a closed loop
+    // few requests meet a stall, which is a reason to use open loops. Mean and maximum show the
+    // stall both in response time and in service time.
     let totals = run(&with_long_timeout(closed_loop_plan("10@10s")), &stalling_server(), first_seed()).run.totals();
     let (_, p99) = p95_p99_ms(&totals.routes_sum.response);
     assert!(p99 < 1.0, "p99 {p99} ms");
@@ -148,7 +148,8 @@ fn queue_waits_match_queueing_theory() {
             assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
             let mean = totals.routes_sum.response.mean_ns() / 1e6;
             // The allowed deviation of 12 % is about five standard errors of the mean of 36 000
-            // requests. The response time of each request depends on about the last ten requests.
+            // requests. The standard error is large, because the response times of about ten
+            // consecutive requests depend on each other.
             assert!(is_near(mean, expect_ms, 0.12), "{what}: mean {mean} ms, expected {expect_ms}");
             // Little's law: the mean number in flight is throughput times mean response time.
             let window_ns = sim.run.duration_ns() as f64;

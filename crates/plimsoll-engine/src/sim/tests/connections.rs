@@ -1,4 +1,4 @@
-//! Tests of when connections are opened, reused, given up and replaced.
+//! Tests that connections are opened, reused, abandoned and replaced at the right time.
 
 use super::*;
 

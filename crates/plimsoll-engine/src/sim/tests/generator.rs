@@ -65,8 +65,8 @@ fn an_idle_generator_reports_its_idle_time() {
     }
 }
 
-/// Checks that the time is recorded for which arrived responses wait until the worker reads them.
-/// For an idle worker this wait is short, and for a busy worker it is the cost of other requests.
+/// Checks that the recorder counts the wait from the arrival of a response to the worker's read.
+/// The wait is short for an idle worker; for a busy worker, the wait is the cost of other requests.
 /// Responses during the warm-up do not count.
 #[test]
 fn responses_that_wait_for_the_generator_are_counted() {

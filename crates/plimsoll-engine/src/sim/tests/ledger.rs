@@ -110,8 +110,7 @@ fn ledger_closes_for_every_shape_under_every_fault() {
                 let (succeeds, failures) = fault.may_end();
                 let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
-                // A slow response may last longer than the warm-up or a stage of the load, but not
-                // longer than the timeout.
+                // The run has no kind of failure that the fault does not allow.
                 for failure in RequestFailure::ALL {
                     let count = ledger.failed[failure as usize];
                     assert!(count == 0 || failures.contains(&failure), "{what}");

@@ -195,8 +195,8 @@ fn an_author_creates_each_request_and_receives_each_response() {
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
-    // In a closed loop the author's delay precedes each request, including the first. Arrivals of
-    // an open loop are not delayed.
+    // In a closed loop the delay of the author (script) precedes each request, including the first.
+    // Arrivals of an open loop are not delayed.
     let (sim, _) = run_authored_requests(&closed_loop_plan("4@2110ms"), 1, 20 * MS, u32::MAX, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(is_near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
@@ -219,8 +219,8 @@ fn a_stopped_author_ends_the_load_of_its_worker() {
             let (sim, heard) = run_authored_requests(&plan, 1, 0, 10, fails);
             let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
-            // Responses to requests that were in flight when the author stopped are not reported to
-            // the author.
+            // Responses to requests that were in flight when the author (script) stopped are not
+            // reported to the author.
             assert!((7..=10).contains(&heard), "{heard}");
             assert!(sim.finish_ns < 1_000 * MS, "{} ns", sim.finish_ns);
         }

@@ -59,13 +59,13 @@ pub(crate) struct Request<'a> {
 pub(crate) trait Service: Send + 'static {
     /// Called in each turn of the loop, before new events are handled. An implementation may block
     /// the thread in this function, for example to simulate a stall.
-    fn turn(&mut self) {}
+    fn before_loop_turn(&mut self) {}
     /// Whether the thread polls for events without ever sleeping.
-    fn spins(&self) -> bool {
+    fn polls_without_sleep(&self) -> bool {
         false
     }
     /// Called after a connection is accepted, before any byte is read.
-    fn connected(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
+    fn append_connect_steps(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
     /// Called after a request is read; appends the steps of its response.
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts);
 }
@@ -84,7 +84,7 @@ pub(crate) struct Counts {
 
 /// A copy of [`Counts`] that other threads may read.
 #[derive(Default)]
-struct Published {
+struct SharedServerCounts {
     requests: AtomicU64,
     connections: AtomicU64,
     special: AtomicU64,
@@ -116,7 +116,7 @@ impl Stats {
     }
 
     /// Returns the difference between these counts and the `earlier` counts.
-    pub fn since(&self, earlier: &Stats) -> Stats {
+    pub fn difference_from_earlier(&self, earlier: &Stats) -> Stats {
         Stats {
             requests: self.requests - earlier.requests,
             connections: self.connections - earlier.connections,
@@ -135,7 +135,7 @@ impl Stats {
     }
 }
 
-impl Published {
+impl SharedServerCounts {
     /// Publishes the counts. The loop calls this function before it sends a response, so that every
     /// response that a client has received is counted.
     fn store_counts(&self, counts: &Counts) {
@@ -154,7 +154,7 @@ impl Published {
 /// An event loop on its own thread. Dropping this value stops the loop.
 pub(crate) struct LoopThread {
     pub(crate) address: SocketAddr,
-    published: Arc<Published>,
+    published: Arc<SharedServerCounts>,
     thread: Option<JoinHandle<()>>,
     stop: Option<PipeWriter>,
 }
@@ -169,7 +169,7 @@ impl LoopThread {
         let epoll = Epoll::new(512)?;
         epoll.add_level(stopped.as_raw_fd(), TOKEN_STOP)?;
         epoll.add(listener.as_raw_fd(), TOKEN_LISTENER)?;
-        let published = Arc::new(Published::default());
+        let published = Arc::new(SharedServerCounts::default());
         let mut each = Loop {
             service,
             epoll,
@@ -194,11 +194,11 @@ impl LoopThread {
     pub(crate) fn stats(&self) -> Stats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let p = &self.published;
-        stats(load(&p.requests), load(&p.connections), load(&p.special), load(&p.cpu_ns), load(&p.busy_ns))
+        stats_from_ns(load(&p.requests), load(&p.connections), load(&p.special), load(&p.cpu_ns), load(&p.busy_ns))
     }
 }
 
-fn stats(requests: u64, connections: u64, special: u64, cpu_ns: u64, busy_ns: u64) -> Stats {
+fn stats_from_ns(requests: u64, connections: u64, special: u64, cpu_ns: u64, busy_ns: u64) -> Stats {
     Stats { requests, connections, special, cpu_s: cpu_ns as f64 / 1e9, busy_s: busy_ns as f64 / 1e9 }
 }
 
@@ -226,7 +226,7 @@ struct Loop<S> {
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     buffer: Vec<u8>,
     counts: Counts,
-    published: Arc<Published>,
+    published: Arc<SharedServerCounts>,
     _stopped: PipeReader,
 }
 
@@ -246,14 +246,14 @@ impl<S: Service> Loop<S> {
         let mut ready = Vec::new();
         let start_cpu_ns = clock::thread_cpu_ns();
         loop {
-            let timeout_ns = if self.service.spins() { Some(0) } else { self.timeout_ns() };
+            let timeout_ns = if self.service.polls_without_sleep() { Some(0) } else { self.timeout_ns() };
             ready.clear();
             ready.extend_from_slice(self.epoll.wait(timeout_ns)?);
             if ready.is_empty() && timeout_ns == Some(0) && self.timers.is_empty() && self.accept_due_ns.is_none() {
                 continue;
             }
             let start_ns = clock::monotonic_ns();
-            self.service.turn();
+            self.service.before_loop_turn();
             for event in &ready {
                 match event.token() {
                     TOKEN_STOP => return Ok(()),
@@ -262,7 +262,7 @@ impl<S: Service> Loop<S> {
                         if let Some(Some(connection)) = self.slots.get_mut(slot as usize) {
                             connection.readable |= event.readable();
                             connection.hangup |= event.hangup();
-                            self.advance(slot as usize);
+                            self.run_connection_steps(slot as usize);
                         }
                     }
                 }
@@ -270,7 +270,7 @@ impl<S: Service> Loop<S> {
             let now_ns = clock::monotonic_ns();
             while let Some(Reverse((_, slot))) = self.timers.peek().copied().filter(|t| t.0.0 <= now_ns) {
                 self.timers.pop();
-                self.advance(slot);
+                self.run_connection_steps(slot);
             }
             self.accept();
             self.counts.busy_ns += clock::monotonic_ns() - start_ns;
@@ -308,7 +308,7 @@ impl<S: Service> Loop<S> {
             });
             let mut steps = Steps::new();
             self.counts.connections += 1;
-            self.service.connected(&mut steps, &mut self.counts);
+            self.service.append_connect_steps(&mut steps, &mut self.counts);
             self.published.store_counts(&self.counts);
             if self.epoll.add(socket.as_raw_fd(), slot as u64).is_err() {
                 self.free.push(slot);
@@ -316,24 +316,24 @@ impl<S: Service> Loop<S> {
             }
             self.slots[slot] =
                 Some(Connection { socket, input: Vec::new(), steps, sent: 0, readable: false, hangup: false });
-            self.advance(slot);
+            self.run_connection_steps(slot);
         }
     }
 
     /// Executes the steps of the connection in `slot` until a step would block. A connection that
     /// has ended is dropped.
-    fn advance(&mut self, slot: usize) {
+    fn run_connection_steps(&mut self, slot: usize) {
         let Some(mut connection) = self.slots[slot].take() else { return };
-        if self.may_continue(&mut connection, slot) {
+        if self.serve_until_blocked(&mut connection, slot) {
             self.slots[slot] = Some(connection);
         } else {
             self.free.push(slot);
         }
     }
 
-    fn may_continue(&mut self, connection: &mut Connection, slot: usize) -> bool {
+    fn serve_until_blocked(&mut self, connection: &mut Connection, slot: usize) -> bool {
         loop {
-            match connection.take_steps(slot, &mut self.timers) {
+            match connection.execute_steps(slot, &mut self.timers) {
                 Progress::Done => {}
                 Progress::Wait => return true,
                 Progress::End => return false,
@@ -369,7 +369,7 @@ impl<S: Service> Loop<S> {
         };
         if request.target == "/stats" {
             let Counts { requests, connections, special, cpu_ns, busy_ns } = self.counts;
-            let body = stats(requests, connections, special, cpu_ns, busy_ns).to_json();
+            let body = stats_from_ns(requests, connections, special, cpu_ns, busy_ns).to_json();
             connection.steps.extend(reply(&request, "200 OK", &body));
         } else {
             self.counts.requests += 1;
@@ -388,7 +388,7 @@ enum Progress {
 }
 
 impl Connection {
-    fn take_steps(&mut self, slot: usize, timers: &mut BinaryHeap<Reverse<(u64, usize)>>) -> Progress {
+    fn execute_steps(&mut self, slot: usize, timers: &mut BinaryHeap<Reverse<(u64, usize)>>) -> Progress {
         while let Some(step) = self.steps.front_mut() {
             match step {
                 Step::Send(bytes) => match self.socket.send(&bytes[self.sent..]) {

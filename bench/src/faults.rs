@@ -104,7 +104,7 @@ pub enum Fault {
 /// The length of the body of [`Fault::HugeBody`], bytes.
 pub(crate) const HUGE_BODY_BYTES: u64 = 100_000_000;
 const HUGE_HEAD_BYTES: usize = 4 << 20;
-const FIELDS: usize = 20_000;
+const MANY_HEADERS_COUNT: usize = 20_000;
 
 type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 
@@ -160,7 +160,7 @@ impl Fault {
         TABLE.iter().map(|row| row.0)
     }
 
-    fn row(&self) -> &'static Row {
+    fn fault_table_row(&self) -> &'static Row {
         // A fault whose parameter is not in the table uses the row of its variant.
         let kind = std::mem::discriminant(self);
         let same = TABLE.iter().find(|row| row.0 == *self);
@@ -169,7 +169,7 @@ impl Fault {
 
     /// Returns the fault with this name from the table. `drip:` accepts any number of milliseconds,
     /// and `status:` accepts any status from 200 to 599.
-    pub fn named(name: &str) -> Option<Fault> {
+    pub fn from_name(name: &str) -> Option<Fault> {
         match name.split_once(':') {
             Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),
             Some(("status", status)) => status.parse().ok().filter(|s| (200..600).contains(s)).map(Fault::WithStatus),
@@ -182,7 +182,7 @@ impl Fault {
         match self {
             Fault::Drip(ms) => format!("drip:{ms}"),
             Fault::WithStatus(status) => format!("status:{status}"),
-            other => other.row().1.to_owned(),
+            other => other.fault_table_row().1.to_owned(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Fault {
         match self {
             Fault::Drip(ms) => format!("sends one byte each {ms} ms"),
             Fault::WithStatus(status) => format!("answers {status}"),
-            other => other.row().2.to_owned(),
+            other => other.fault_table_row().2.to_owned(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Fault {
         match self {
             Fault::WithStatus(200..400) => &[Success],
             Fault::WithStatus(_) => &[Status],
-            other => other.row().3,
+            other => other.fault_table_row().3,
         }
     }
 
@@ -221,7 +221,7 @@ impl Fault {
 
     fn request_steps(&self, steps: &mut Steps) {
         let bytes = |text: &'static str| Step::Send(text.as_bytes().into());
-        const HALF: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
+        const HALF_RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
         const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         match self {
             Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads => {}
@@ -229,11 +229,11 @@ impl Fault {
             Fault::CloseOnRequest => steps.push_back(Step::Close),
             Fault::NeverAnswers => steps.push_back(Step::Hold),
             Fault::CloseInHead => steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Le"), Step::Close]),
-            Fault::CloseInBody => steps.extend([bytes(HALF), Step::Close]),
+            Fault::CloseInBody => steps.extend([bytes(HALF_RESPONSE), Step::Close]),
             // The pause lets the client read the first half, because a reset discards bytes that
             // the client has not read.
-            Fault::ResetInBody => steps.extend([bytes(HALF), Step::Pause(20_000_000), Step::Reset]),
-            Fault::StopsInBody => steps.extend([bytes(HALF), Step::Hold]),
+            Fault::ResetInBody => steps.extend([bytes(HALF_RESPONSE), Step::Pause(20_000_000), Step::Reset]),
+            Fault::StopsInBody => steps.extend([bytes(HALF_RESPONSE), Step::Hold]),
             Fault::CloseInChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nff\r\nhel"), Step::Close]),
             Fault::Garbage => {
                 steps.push_back(Step::Send(b"\x00\xff\x80garbage\r\n\r\n\x16\x03\x01 no HTTP\r\n\r\n"[..].into()))
@@ -254,7 +254,7 @@ impl Fault {
                 steps.push_back(Step::Send(text.into_bytes().into()));
             }
             Fault::ManyHeaders => {
-                let fields = "X-Field: value\r\n".repeat(FIELDS);
+                let fields = "X-Field: value\r\n".repeat(MANY_HEADERS_COUNT);
                 let text = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok");
                 steps.push_back(Step::Send(text.into_bytes().into()));
             }
@@ -328,7 +328,7 @@ impl FaultyServer {
         FaultyServer { fault, every: every.max(1), seen: 0 }
     }
 
-    fn strikes(&mut self, counts: &mut Counts) -> bool {
+    fn is_fault_due(&mut self, counts: &mut Counts) -> bool {
         self.seen += 1;
         let strikes = self.seen.is_multiple_of(self.every);
         counts.special += u64::from(strikes);
@@ -337,14 +337,14 @@ impl FaultyServer {
 }
 
 impl Service for FaultyServer {
-    fn connected(&mut self, steps: &mut Steps, counts: &mut Counts) {
-        if self.fault.affects_connect() && self.strikes(counts) {
+    fn append_connect_steps(&mut self, steps: &mut Steps, counts: &mut Counts) {
+        if self.fault.affects_connect() && self.is_fault_due(counts) {
             steps.extend(self.fault.connect_steps().iter().cloned());
         }
     }
 
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
-        if !self.fault.affects_connect() && self.strikes(counts) {
+        if !self.fault.affects_connect() && self.is_fault_due(counts) {
             self.fault.request_steps(steps);
         } else {
             steps.extend(reply(request, "200 OK", "ok"));
@@ -359,15 +359,15 @@ mod tests {
     #[test]
     fn fault_names_are_distinct() {
         for fault in Fault::all() {
-            assert_eq!(Fault::named(&fault.name()), Some(fault));
+            assert_eq!(Fault::from_name(&fault.name()), Some(fault));
             assert!(!fault.description().is_empty() && !fault.outcomes().is_empty());
             let mut steps = Steps::new();
             fault.request_steps(&mut steps);
             assert_eq!(fault.affects_connect(), steps.is_empty(), "{fault:?}");
         }
-        assert_eq!(Fault::named("drip:7"), Some(Fault::Drip(7)));
+        assert_eq!(Fault::from_name("drip:7"), Some(Fault::Drip(7)));
         assert_eq!(Fault::Drip(7).description(), "sends one byte each 7 ms");
-        assert_eq!(Fault::named("status:99"), None);
-        assert_eq!(Fault::named("kindness"), None);
+        assert_eq!(Fault::from_name("status:99"), None);
+        assert_eq!(Fault::from_name("kindness"), None);
     }
 }

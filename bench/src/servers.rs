@@ -17,14 +17,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A running server; dropping this value stops it.
-pub struct Running {
+pub struct RunningServer {
     /// The address on which the server listens.
     pub address: SocketAddr,
     description: String,
-    kind: Kind,
+    kind: PortUse,
 }
 
-enum Kind {
+enum PortUse {
     Loop(LoopThread),
     /// No server listens on the port, so connections are refused. The port is only reserved.
     Closed {
@@ -32,10 +32,10 @@ enum Kind {
     },
 }
 
-impl Running {
-    fn start(description: String, service: impl Service) -> io::Result<Running> {
+impl RunningServer {
+    fn start(description: String, service: impl Service) -> io::Result<RunningServer> {
         let thread = LoopThread::start(service)?;
-        Ok(Running { address: thread.address, description, kind: Kind::Loop(thread) })
+        Ok(RunningServer { address: thread.address, description, kind: PortUse::Loop(thread) })
     }
 
     /// Returns the URL of `path` (which begins with a slash) on this server.
@@ -51,8 +51,8 @@ impl Running {
     /// Returns the counts of the server so far.
     pub fn stats(&self) -> Stats {
         match &self.kind {
-            Kind::Loop(thread) => thread.stats(),
-            Kind::Closed { .. } => Stats { requests: 0, connections: 0, special: 0, cpu_s: 0.0, busy_s: 0.0 },
+            PortUse::Loop(thread) => thread.stats(),
+            PortUse::Closed { .. } => Stats { requests: 0, connections: 0, special: 0, cpu_s: 0.0, busy_s: 0.0 },
         }
     }
 }
@@ -60,7 +60,7 @@ impl Running {
 /// Starts a server that responds at once and never sleeps, so that clients never wait for its
 /// thread to wake up. With its own core, the server is faster than any client on one other core.
 /// The response to `/json` is [`JSON_BYTES`] bytes of JSON, whose last key is `token`.
-pub fn instant() -> io::Result<Running> {
+pub fn start_instant_server() -> io::Result<RunningServer> {
     let items = (0..)
         .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
     let (mut body, end) = (String::from("{\"items\":["), "],\"token\":\"t0k-4f1c9e7a\"}");
@@ -76,114 +76,121 @@ pub fn instant() -> io::Result<Running> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
     // The encoded response lives as long as the program, so that no request allocates memory.
     let json = (head + &body).into_bytes().leak();
-    Running::start("answers at once and never sleeps".to_owned(), Instant { json })
+    RunningServer::start("answers at once and never sleeps".to_owned(), InstantServer { json })
 }
 
 /// Starts a server with one thread that spends exactly `us` microseconds of CPU time on each
 /// request, including the work of the HTTP exchange. The capacity is 1 000 000 / `us` a second
 /// while the thread has a core to itself (compare `cpu_s` and `busy_s` of its [`Stats`]). Requests
 /// queue in the sockets, first come, first served.
-pub fn exact_cpu(us: u64) -> io::Result<Running> {
-    Running::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
+pub fn start_exact_cpu_server(us: u64) -> io::Result<RunningServer> {
+    RunningServer::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
 }
 
 /// Starts a server with a bucket of `burst` tokens, refilled at `rate` tokens a second. The server
 /// responds at once, with 200 while a token is left, otherwise with 429.
-pub fn token_bucket(rate: f64, burst: f64) -> io::Result<Running> {
+pub fn start_token_bucket_server(rate: f64, burst: f64) -> io::Result<RunningServer> {
     let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
-    Running::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
+    RunningServer::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
 }
 
 /// Starts a server with `count` slots that hold a request for `service_ms` each, without CPU time,
 /// behind one unlimited queue. The capacity is 1000 * `count` / `service_ms` a second.
-pub fn slots(count: usize, service_ms: f64) -> io::Result<Running> {
+pub fn start_slots_server(count: usize, service_ms: f64) -> io::Result<RunningServer> {
     let queue = Queue::new(count, (service_ms * 1e6) as u64);
-    Running::start(format!("{count} slots of {service_ms} ms"), queue)
+    RunningServer::start(format!("{count} slots of {service_ms} ms"), queue)
 }
 
 /// Starts a server with one slot that holds a request for `us` microseconds without CPU time,
 /// behind an unlimited queue. The capacity is 1 000 000 / `us` a second. At a higher rate no
 /// request fails, but response times grow without bound.
-pub fn deep_queue(us: u64) -> io::Result<Running> {
-    Running::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
+pub fn start_deep_queue_server(us: u64) -> io::Result<RunningServer> {
+    RunningServer::start(format!("{us} us a request behind a queue without end"), Queue::new(1, us * 1000))
 }
 
 /// Starts a server with `count` slots behind one queue (M/M/k under random arrivals). Service times
 /// are exponentially distributed with a mean of `us` microseconds. The same seed gives the same
 /// times.
-pub fn random(count: usize, us: u64, seed: u64) -> io::Result<Running> {
+pub fn start_random_service_server(count: usize, us: u64, seed: u64) -> io::Result<RunningServer> {
     let mut queue = Queue::new(count, us * 1000);
     queue.draw = Some(Rng::new(seed));
-    Running::start(format!("{count} slots of {us} us on average, at random"), queue)
+    RunningServer::start(format!("{count} slots of {us} us on average, at random"), queue)
 }
 
 /// Starts a server that responds at once, but whose whole thread stalls in the last `stall_ms` of
 /// every `every_ms` milliseconds.
-pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
-    let stall = Stall {
+pub fn start_periodic_stall_server(stall_ms: u64, every_ms: u64) -> io::Result<RunningServer> {
+    let stall = PeriodicStallServer {
         start_ns: clock::monotonic_ns(),
         stall_ns: stall_ms * 1_000_000,
         every_ns: every_ms.max(stall_ms).max(1) * 1_000_000,
     };
-    Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
+    RunningServer::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
 }
 
 /// Starts a server that responds at once, but stalls for a random time of `from_ms` to `to_ms`
 /// after every `gap_ms` of work. With `random`, the gaps are exponentially distributed with mean
 /// `gap_ms`. The same seed gives the same stalls.
-pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
+pub fn start_varying_stalls_server(
+    from_ms: u64,
+    to_ms: u64,
+    gap_ms: u64,
+    random: bool,
+    seed: u64,
+) -> io::Result<RunningServer> {
     let between = if random { "at random after a mean of" } else { "after every" };
     let description = format!("stands still for {from_ms} to {to_ms} ms {between} {gap_ms} ms");
-    let mut stalls = Stalls { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, draw: Rng::new(seed), next_ns: 0 };
+    let mut stalls =
+        VaryingStallsServer { from_ms, to_ms: to_ms.max(from_ms), gap_ms, random, draw: Rng::new(seed), next_ns: 0 };
     stalls.next_ns = clock::monotonic_ns() + stalls.gap_ns();
-    Running::start(description, stalls)
+    RunningServer::start(description, stalls)
 }
 
 /// Starts a server like [`exact_cpu`] whose CPU time for each request alternates between `us_fast`
 /// and `us_slow` microseconds. Each phase lasts for the time `switch`, the fast phase first.
-pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
+pub fn start_alternating_cost_server(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<RunningServer> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
-    let regimes = Regimes {
+    let regimes = AlternatingCostServer {
         cpu: ExactCpu::new(0),
         cost_ns: [us_fast * 1000, us_slow * 1000],
         switch_ns: (switch.as_nanos() as u64).max(1),
         start_ns: clock::monotonic_ns(),
     };
-    Running::start(description, regimes)
+    RunningServer::start(description, regimes)
 }
 
 /// Starts a server that applies `fault` to every `every`-th request, and responds to the other
 /// requests correctly. A fault that affects connections applies to every `every`-th connection. If
 /// `every` is 0 or 1, the fault applies to each request or connection.
-pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
+pub fn start_faulty_server(fault: Fault, every: u64) -> io::Result<RunningServer> {
     let description = match every {
         0 | 1 => fault.description(),
         _ => format!("{}, every {every} times", fault.description()),
     };
     if fault == Fault::Refuses {
         let port = ReservedPort::bind(&SocketAddr::from(([127, 0, 0, 1], 0)))?;
-        return Ok(Running { address: port.address(), description, kind: Kind::Closed { _port: port } });
+        return Ok(RunningServer { address: port.address(), description, kind: PortUse::Closed { _port: port } });
     }
-    Running::start(description, FaultyServer::new(fault, every))
+    RunningServer::start(description, FaultyServer::new(fault, every))
 }
 
-const OK: &str = "ok";
+const OK_BODY: &str = "ok";
 /// The length of the JSON that [`instant`] serves, bytes.
 pub const JSON_BYTES: usize = 1024;
 
-struct Instant {
+struct InstantServer {
     /// The complete reply to `/json`.
     json: &'static [u8],
 }
 
-impl Service for Instant {
-    fn spins(&self) -> bool {
+impl Service for InstantServer {
+    fn polls_without_sleep(&self) -> bool {
         true
     }
 
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
         if request.is_head || request.close {
-            steps.extend(reply(request, "200 OK", OK));
+            steps.extend(reply(request, "200 OK", OK_BODY));
         } else if request.target == "/json" {
             steps.push_back(Step::Send(self.json.into()));
         } else {
@@ -224,7 +231,7 @@ impl ExactCpu {
 impl Service for ExactCpu {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
         self.burn();
-        steps.extend(reply(request, "200 OK", OK));
+        steps.extend(reply(request, "200 OK", OK_BODY));
     }
 }
 
@@ -242,7 +249,7 @@ impl Service for TokenBucket {
         self.filled_ns = now_ns;
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
-            steps.extend(reply(request, "200 OK", OK));
+            steps.extend(reply(request, "200 OK", OK_BODY));
         } else {
             counts.special += 1;
             steps.extend(reply(request, "429 Too Many Requests", "later"));
@@ -266,7 +273,7 @@ impl Queue {
         Queue { service_ns, draw: None, free_ns: (0..count.max(1)).map(|_| Reverse(0)).collect() }
     }
 
-    fn done_ns(&mut self, now_ns: u64) -> u64 {
+    fn completion_time_ns(&mut self, now_ns: u64) -> u64 {
         let Reverse(free_ns) = self.free_ns.pop().unwrap_or(Reverse(0));
         let times = self.draw.as_mut().map_or(1.0, Rng::exponential);
         let done_ns = free_ns.max(now_ns) + (self.service_ns as f64 * times) as u64;
@@ -277,19 +284,19 @@ impl Queue {
 
 impl Service for Queue {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
-        steps.push_back(Step::Until(self.done_ns(clock::monotonic_ns())));
-        steps.extend(reply(request, "200 OK", OK));
+        steps.push_back(Step::Until(self.completion_time_ns(clock::monotonic_ns())));
+        steps.extend(reply(request, "200 OK", OK_BODY));
     }
 }
 
-struct Stall {
+struct PeriodicStallServer {
     start_ns: u64,
     stall_ns: u64,
     every_ns: u64,
 }
 
-impl Service for Stall {
-    fn turn(&mut self) {
+impl Service for PeriodicStallServer {
+    fn before_loop_turn(&mut self) {
         let phase_ns = (clock::monotonic_ns() - self.start_ns) % self.every_ns;
         if phase_ns >= self.every_ns - self.stall_ns {
             std::thread::sleep(Duration::from_nanos(self.every_ns - phase_ns));
@@ -297,11 +304,11 @@ impl Service for Stall {
     }
 
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
-        steps.extend(reply(request, "200 OK", OK));
+        steps.extend(reply(request, "200 OK", OK_BODY));
     }
 }
 
-struct Stalls {
+struct VaryingStallsServer {
     from_ms: u64,
     to_ms: u64,
     gap_ms: u64,
@@ -310,15 +317,15 @@ struct Stalls {
     next_ns: u64,
 }
 
-impl Stalls {
+impl VaryingStallsServer {
     fn gap_ns(&mut self) -> u64 {
         let times = if self.random { self.draw.exponential() } else { 1.0 };
         (self.gap_ms as f64 * times * 1e6) as u64
     }
 }
 
-impl Service for Stalls {
-    fn turn(&mut self) {
+impl Service for VaryingStallsServer {
+    fn before_loop_turn(&mut self) {
         // Stalls follow the clock, even if no request came meanwhile. Stalls that are already over
         // are skipped.
         loop {
@@ -334,18 +341,18 @@ impl Service for Stalls {
     }
 
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, _: &mut Counts) {
-        steps.extend(reply(request, "200 OK", OK));
+        steps.extend(reply(request, "200 OK", OK_BODY));
     }
 }
 
-struct Regimes {
+struct AlternatingCostServer {
     cpu: ExactCpu,
     cost_ns: [u64; 2],
     switch_ns: u64,
     start_ns: u64,
 }
 
-impl Service for Regimes {
+impl Service for AlternatingCostServer {
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
         let turn = (clock::monotonic_ns() - self.start_ns) / self.switch_ns % 2;
         self.cpu.cost_ns = self.cost_ns[turn as usize];
@@ -360,7 +367,7 @@ mod tests {
     #[test]
     fn a_queue_serves_in_order_and_never_more_than_its_slots() {
         let mut queue = Queue::new(2, 10);
-        let done: Vec<u64> = [0, 0, 0, 1, 100, 101, 102].into_iter().map(|now| queue.done_ns(now)).collect();
+        let done: Vec<u64> = [0, 0, 0, 1, 100, 101, 102].into_iter().map(|now| queue.completion_time_ns(now)).collect();
         assert_eq!(done, [10, 10, 20, 20, 110, 111, 120]);
     }
 }

@@ -1,6 +1,6 @@
 //! Checks over a real socket that each server does what its description says.
 
-use plimsoll_bench::servers::{self, Running};
+use plimsoll_bench::servers::{self, RunningServer};
 use plimsoll_bench::{Fault, Outcome};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The way in which the server ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ConnectionEnd {
     Refused,
     Closed,
     Reset,
@@ -19,47 +19,47 @@ enum End {
     Quiet,
 }
 
-const QUIET: Duration = Duration::from_millis(250);
+const READ_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The lock of the tests that measure time or CPU use, so that these tests run one after the other.
 static MEASURING: Mutex<()> = Mutex::new(());
 
-fn measuring() -> impl Drop {
+fn lock_measuring_tests() -> impl Drop {
     MEASURING.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn connect(server: &Running) -> io::Result<TcpStream> {
+fn connect(server: &RunningServer) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(server.address)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(QUIET))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     Ok(stream)
 }
 
 /// Sends one request. Returns the received bytes, up to 8 MiB, and how the connection ends.
-fn observe(server: &Running, request: &str) -> (Vec<u8>, End) {
+fn send_and_read_until_end(server: &RunningServer, request: &str) -> (Vec<u8>, ConnectionEnd) {
     let mut stream = match connect(server) {
         Ok(stream) => stream,
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return (Vec::new(), End::Refused),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return (Vec::new(), ConnectionEnd::Refused),
         Err(error) => panic!("{error}"),
     };
     match stream.write_all(request.as_bytes()) {
         // A write that reports a reset consumes the error, so a later read would not report it.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return (Vec::new(), End::Reset),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return (Vec::new(), ConnectionEnd::Reset),
         _ => {}
     }
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
     while bytes.len() < 8 << 20 {
         match stream.read(&mut buffer) {
-            Ok(0) => return (bytes, End::Closed),
+            Ok(0) => return (bytes, ConnectionEnd::Closed),
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
-                return (bytes, End::Reset);
+                return (bytes, ConnectionEnd::Reset);
             }
             Err(error) => panic!("{error}"),
         }
     }
-    (bytes, End::Quiet)
+    (bytes, ConnectionEnd::Quiet)
 }
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -104,52 +104,62 @@ fn every_fault_behaves_as_documented() {
 }
 
 fn check_fault(fault: Fault) {
-    let (end, holds): (End, fn(&str) -> bool) = match fault {
-        Fault::Refuses => (End::Refused, str::is_empty),
-        Fault::ResetOnConnect | Fault::ResetOnRequest => (End::Reset, str::is_empty),
+    let (end, holds): (ConnectionEnd, fn(&str) -> bool) = match fault {
+        Fault::Refuses => (ConnectionEnd::Refused, str::is_empty),
+        Fault::ResetOnConnect | Fault::ResetOnRequest => (ConnectionEnd::Reset, str::is_empty),
         // If the client sends its request after the close, the client sees a reset (`crossed`).
-        Fault::CloseOnConnect => (End::Closed, str::is_empty),
-        Fault::CloseOnRequest => (End::Closed, str::is_empty),
-        Fault::NeverReads | Fault::NeverAnswers => (End::Quiet, str::is_empty),
-        Fault::CloseInHead => (End::Closed, |s| s.starts_with("HTTP/1.1 200 OK\r\n") && !s.contains("\r\n\r\n")),
-        Fault::CloseInBody => (End::Closed, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-        Fault::ResetInBody => (End::Reset, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-        Fault::StopsInBody => (End::Quiet, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
-        Fault::CloseInChunk => (End::Closed, |s| s.ends_with("ff\r\nhel")),
-        Fault::Garbage => (End::Quiet, |s| s.starts_with('\0')),
-        Fault::GarbageAfterReply => (End::Quiet, |s| s.contains("\r\n\r\nok\0garbage")),
-        Fault::LongBody => (End::Quiet, |s| s.contains("Content-Length: 2\r\n\r\nok and more")),
-        Fault::BadStatus => (End::Quiet, |s| s.starts_with("HTTP/1.1 abc ")),
-        Fault::BadLength => (End::Quiet, |s| s.contains("Content-Length: two\r\n")),
-        Fault::TwoLengths => (End::Quiet, |s| s.matches("Content-Length").count() == 2),
-        Fault::BadChunk => (End::Quiet, |s| s.contains("\r\nxyz\r\n")),
-        Fault::HugeHead => (End::Quiet, |s| s.len() > 4 << 20 && s.ends_with("\r\n\r\nok")),
-        Fault::ManyHeaders => (End::Quiet, |s| s.lines().count() > 20_000 && s.ends_with("\r\n\r\nok")),
-        Fault::EndlessInterim => (End::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
-        Fault::Drip(ms) if ms < 100 => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
-        Fault::Drip(_) => (End::Quiet, |s| s.len() <= 1),
-        Fault::EveryByte => (End::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
-        Fault::Chunked => (End::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n")),
-        Fault::ChunkedTrailers => (End::Quiet, |s| s.ends_with("0\r\nDigest: abc\r\nX-Time: 1\r\n\r\n")),
-        Fault::BodyUntilClose => (End::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye")),
-        Fault::OldReply => (End::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
-        Fault::Interim => (End::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
-        Fault::NoContent => (End::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
-        Fault::NotModified => (End::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),
-        Fault::CloseEach => (End::Closed, |s| s.contains("Connection: close\r\n") && s.ends_with("ok")),
-        Fault::CloseSilently => (End::Closed, |s| !s.contains("Connection") && s.ends_with("ok")),
-        Fault::HugeBody => (End::Quiet, |s| s.contains("Content-Length: 100000000\r\n\r\nxxx") && s.len() >= 8 << 20),
-        Fault::WithStatus(302) => (End::Quiet, |s| s.starts_with("HTTP/1.1 302 ") && s.contains("Location: ")),
+        Fault::CloseOnConnect => (ConnectionEnd::Closed, str::is_empty),
+        Fault::CloseOnRequest => (ConnectionEnd::Closed, str::is_empty),
+        Fault::NeverReads | Fault::NeverAnswers => (ConnectionEnd::Quiet, str::is_empty),
+        Fault::CloseInHead => {
+            (ConnectionEnd::Closed, |s| s.starts_with("HTTP/1.1 200 OK\r\n") && !s.contains("\r\n\r\n"))
+        }
+        Fault::CloseInBody => (ConnectionEnd::Closed, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::ResetInBody => (ConnectionEnd::Reset, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::StopsInBody => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 10\r\n\r\nhello")),
+        Fault::CloseInChunk => (ConnectionEnd::Closed, |s| s.ends_with("ff\r\nhel")),
+        Fault::Garbage => (ConnectionEnd::Quiet, |s| s.starts_with('\0')),
+        Fault::GarbageAfterReply => (ConnectionEnd::Quiet, |s| s.contains("\r\n\r\nok\0garbage")),
+        Fault::LongBody => (ConnectionEnd::Quiet, |s| s.contains("Content-Length: 2\r\n\r\nok and more")),
+        Fault::BadStatus => (ConnectionEnd::Quiet, |s| s.starts_with("HTTP/1.1 abc ")),
+        Fault::BadLength => (ConnectionEnd::Quiet, |s| s.contains("Content-Length: two\r\n")),
+        Fault::TwoLengths => (ConnectionEnd::Quiet, |s| s.matches("Content-Length").count() == 2),
+        Fault::BadChunk => (ConnectionEnd::Quiet, |s| s.contains("\r\nxyz\r\n")),
+        Fault::HugeHead => (ConnectionEnd::Quiet, |s| s.len() > 4 << 20 && s.ends_with("\r\n\r\nok")),
+        Fault::ManyHeaders => (ConnectionEnd::Quiet, |s| s.lines().count() > 20_000 && s.ends_with("\r\n\r\nok")),
+        Fault::EndlessInterim => (ConnectionEnd::Quiet, |s| s.matches("HTTP/1.1 103 ").count() == 20_000),
+        Fault::Drip(ms) if ms < 100 => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+        Fault::Drip(_) => (ConnectionEnd::Quiet, |s| s.len() <= 1),
+        Fault::EveryByte => (ConnectionEnd::Quiet, |s| s.ends_with("Content-Length: 5\r\n\r\nhello")),
+        Fault::Chunked => {
+            (ConnectionEnd::Quiet, |s| s.contains("chunked\r\n\r\n5\r\nhello\r\n") && s.ends_with("\r\n0\r\n\r\n"))
+        }
+        Fault::ChunkedTrailers => (ConnectionEnd::Quiet, |s| s.ends_with("0\r\nDigest: abc\r\nX-Time: 1\r\n\r\n")),
+        Fault::BodyUntilClose => {
+            (ConnectionEnd::Closed, |s| !s.contains("Length") && s.ends_with("hello and good bye"))
+        }
+        Fault::OldReply => (ConnectionEnd::Closed, |s| s == "HTTP/1.0 200 OK\r\n\r\nhello"),
+        Fault::Interim => (ConnectionEnd::Quiet, |s| s.matches("HTTP/1.1 1").count() == 2 && s.ends_with("\r\n\r\nok")),
+        Fault::NoContent => (ConnectionEnd::Quiet, |s| s.contains(" 204 ") && s.ends_with("Content-Length: 5\r\n\r\n")),
+        Fault::NotModified => (ConnectionEnd::Quiet, |s| s.contains(" 304 ") && s.ends_with("\r\n\r\n")),
+        Fault::CloseEach => (ConnectionEnd::Closed, |s| s.contains("Connection: close\r\n") && s.ends_with("ok")),
+        Fault::CloseSilently => (ConnectionEnd::Closed, |s| !s.contains("Connection") && s.ends_with("ok")),
+        Fault::HugeBody => {
+            (ConnectionEnd::Quiet, |s| s.contains("Content-Length: 100000000\r\n\r\nxxx") && s.len() >= 8 << 20)
+        }
+        Fault::WithStatus(302) => {
+            (ConnectionEnd::Quiet, |s| s.starts_with("HTTP/1.1 302 ") && s.contains("Location: "))
+        }
         Fault::WithStatus(_) => {
-            (End::Quiet, |s| s.split(' ').nth(1).is_some_and(|n| ["429", "500", "503"].contains(&n)))
+            (ConnectionEnd::Quiet, |s| s.split(' ').nth(1).is_some_and(|n| ["429", "500", "503"].contains(&n)))
         }
     };
-    let server = servers::misbehave(fault, 1).expect("starts");
-    let (bytes, ended) = observe(&server, GET);
+    let server = servers::start_faulty_server(fault, 1).expect("starts");
+    let (bytes, ended) = send_and_read_until_end(&server, GET);
     let text = String::from_utf8_lossy(&bytes);
     let shown: String = text.chars().take(200).collect();
     // If the request arrives after the server's close, the client sees a reset.
-    let crossed = fault == Fault::CloseOnConnect && ended == End::Reset;
+    let crossed = fault == Fault::CloseOnConnect && ended == ConnectionEnd::Reset;
     assert!(ended == end || crossed, "{}: {ended:?} after {shown:?}", fault.name());
     assert!(holds(&text), "{}: {shown:?}", fault.name());
     if fault != Fault::Refuses {
@@ -159,39 +169,40 @@ fn check_fault(fault: Fault) {
 
 #[test]
 fn every_third_request_gets_a_fault() {
-    let server = servers::misbehave(Fault::WithStatus(500), 3).expect("starts");
+    let server = servers::start_faulty_server(Fault::WithStatus(500), 3).expect("starts");
     let mut stream = connect(&server).expect("connects");
     assert_eq!(statuses(&mut stream, 7), [200, 200, 500, 200, 200, 500, 200]);
     assert_eq!((server.stats().requests, server.stats().special), (7, 2));
 
-    let server = servers::misbehave(Fault::ResetOnConnect, 2).expect("starts");
-    let ends: Vec<End> = (0..4).map(|_| observe(&server, GET).1).collect();
-    assert_eq!(ends, [End::Quiet, End::Reset, End::Quiet, End::Reset]);
+    let server = servers::start_faulty_server(Fault::ResetOnConnect, 2).expect("starts");
+    let ends: Vec<ConnectionEnd> = (0..4).map(|_| send_and_read_until_end(&server, GET).1).collect();
+    assert_eq!(ends, [ConnectionEnd::Quiet, ConnectionEnd::Reset, ConnectionEnd::Quiet, ConnectionEnd::Reset]);
     assert_eq!(server.stats().connections, 4);
 }
 
 #[test]
 fn correct_replies_match_the_request() {
-    let server = servers::token_bucket(1e9, 1e9).expect("starts");
-    let (bytes, end) = observe(&server, "HEAD / HTTP/1.1\r\n\r\n");
-    assert_eq!((bytes.as_slice(), end), (&b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"[..], End::Quiet));
-    let (bytes, end) = observe(&server, "POST / HTTP/1.1\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
+    let server = servers::start_token_bucket_server(1e9, 1e9).expect("starts");
+    let (bytes, end) = send_and_read_until_end(&server, "HEAD / HTTP/1.1\r\n\r\n");
+    assert_eq!((bytes.as_slice(), end), (&b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"[..], ConnectionEnd::Quiet));
+    let (bytes, end) =
+        send_and_read_until_end(&server, "POST / HTTP/1.1\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc");
     assert_eq!(String::from_utf8_lossy(&bytes), "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
-    assert_eq!(end, End::Closed);
-    let (bytes, _) = observe(&server, &GET.replace("/ ", "/stats "));
+    assert_eq!(end, ConnectionEnd::Closed);
+    let (bytes, _) = send_and_read_until_end(&server, &GET.replace("/ ", "/stats "));
     let text = String::from_utf8(bytes).expect("text");
     assert!(text.contains(r#"{"requests":2,"connections":3,"special":0,"cpu_s":0."#), "{text}");
 }
 
 #[test]
 fn an_instant_server_never_sleeps() {
-    let _guard = measuring();
-    let server = servers::instant().expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_instant_server().expect("starts");
     let mut stream = connect(&server).expect("connects");
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
     assert_eq!(server.stats().requests, 100);
-    assert_eq!(observe(&server, "GET / HTTP/1.0\r\n\r\n").1, End::Closed);
-    let (bytes, _) = observe(&server, "GET /json HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n");
+    assert_eq!(send_and_read_until_end(&server, "GET / HTTP/1.0\r\n\r\n").1, ConnectionEnd::Closed);
+    let (bytes, _) = send_and_read_until_end(&server, "GET /json HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n");
     let text = String::from_utf8(bytes).expect("text");
     let body = text.split("\r\n\r\n").nth(1).and_then(|body| body.split("HTTP/1.1").next()).expect("a body");
     assert!(body.len() == servers::JSON_BYTES && body.ends_with("\"token\":\"t0k-4f1c9e7a\"}"), "{text}");
@@ -199,7 +210,7 @@ fn an_instant_server_never_sleeps() {
 
 #[test]
 fn dropping_a_server_stops_it() {
-    let server = servers::deep_queue(10).expect("starts");
+    let server = servers::start_deep_queue_server(10).expect("starts");
     let mut stream = connect(&server).expect("connects");
     assert_eq!(statuses(&mut stream, 3), [200; 3]);
     let address = server.address;
@@ -209,9 +220,9 @@ fn dropping_a_server_stops_it() {
 
 #[test]
 fn cpu_cost_per_request_is_exact() {
-    let _guard = measuring();
+    let _guard = lock_measuring_tests();
     for us in [50, 400] {
-        let server = servers::exact_cpu(us).expect("starts");
+        let server = servers::start_exact_cpu_server(us).expect("starts");
         let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
         // Other work on the machine only adds to the CPU time of a request, so the best of up to 40
         // batches counts.
@@ -226,7 +237,7 @@ fn cpu_cost_per_request_is_exact() {
             // The server publishes its times at the end of a loop turn, which may be after the last
             // reply.
             thread::sleep(Duration::from_millis(5));
-            best_rps = best_rps.max(server.stats().since(&earlier).capacity_rps());
+            best_rps = best_rps.max(server.stats().difference_from_earlier(&earlier).capacity_rps());
             if best_rps > 0.98 * expect_rps {
                 break;
             }
@@ -237,8 +248,8 @@ fn cpu_cost_per_request_is_exact() {
 
 #[test]
 fn a_token_bucket_allows_its_burst_and_its_rate() {
-    let _guard = measuring();
-    let server = servers::token_bucket(200.0, 20.0).expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_token_bucket_server(200.0, 20.0).expect("starts");
     let mut stream = connect(&server).expect("connects");
     let start = Instant::now();
     let first = statuses(&mut stream, 40);
@@ -259,8 +270,8 @@ fn a_token_bucket_allows_its_burst_and_its_rate() {
 
 #[test]
 fn requests_beyond_the_slots_wait() {
-    let _guard = measuring();
-    let server = servers::slots(4, 20.0).expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_slots_server(4, 20.0).expect("starts");
     let start = Instant::now();
     let mut streams: Vec<TcpStream> = (0..12).map(|_| connect(&server).expect("connects")).collect();
     streams.iter_mut().for_each(|stream| stream.write_all(GET.as_bytes()).expect("written"));
@@ -277,8 +288,8 @@ fn requests_beyond_the_slots_wait() {
 
 #[test]
 fn a_deep_queue_serves_in_order_at_a_constant_pace() {
-    let _guard = measuring();
-    let server = servers::deep_queue(500).expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_deep_queue_server(500).expect("starts");
     let mut stream = connect(&server).expect("connects");
     let start = Instant::now();
     assert_eq!(statuses(&mut stream, 100), [200; 100]);
@@ -291,8 +302,8 @@ fn a_deep_queue_serves_in_order_at_a_constant_pace() {
 
 #[test]
 fn a_stall_stops_all_connections() {
-    let _guard = measuring();
-    let server = servers::stall(100, 400).expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_periodic_stall_server(100, 400).expect("starts");
     let mut stream = connect(&server).expect("connects");
     let start = Instant::now();
     let mut longest: Vec<Duration> = Vec::new();
@@ -310,8 +321,8 @@ fn a_stall_stops_all_connections() {
 
 #[test]
 fn fast_and_slow_regimes_alternate() {
-    let _guard = measuring();
-    let server = servers::regimes(50, 2000, Duration::from_millis(200)).expect("starts");
+    let _guard = lock_measuring_tests();
+    let server = servers::start_alternating_cost_server(50, 2000, Duration::from_millis(200)).expect("starts");
     let mut stream = connect(&server).expect("connects");
     let count_for = |stream: &mut TcpStream, time: Duration| {
         let (start, mut count) = (Instant::now(), 0);
@@ -329,7 +340,7 @@ fn fast_and_slow_regimes_alternate() {
 
 #[test]
 fn a_thousand_connections_are_served() {
-    let server = servers::token_bucket(1e9, 1e9).expect("starts");
+    let server = servers::start_token_bucket_server(1e9, 1e9).expect("starts");
     let mut streams: Vec<TcpStream> = (0..1000).map(|_| connect(&server).expect("connects")).collect();
     for _ in 0..2 {
         streams.iter_mut().for_each(|stream| stream.write_all(GET.as_bytes()).expect("written"));
@@ -359,7 +370,7 @@ fn each_fault_has_a_distinct_outcome() {
 
 #[test]
 fn the_minimal_client_loads_the_server_process() {
-    let _guard = measuring();
+    let _guard = lock_measuring_tests();
     let mut server = Command::new(env!("CARGO_BIN_EXE_bench-server"))
         .args(["exact-cpu", "20"])
         .stdin(Stdio::piped())
@@ -399,7 +410,7 @@ fn bad_arguments_are_refused_at_once() {
 
 #[test]
 fn a_closed_client_frees_its_connection() {
-    let server = servers::misbehave(Fault::NeverAnswers, 1).expect("starts");
+    let server = servers::start_faulty_server(Fault::NeverAnswers, 1).expect("starts");
     for _ in 0..3 {
         let mut stream = connect(&server).expect("connects");
         stream.write_all(GET.as_bytes()).expect("written");

@@ -33,8 +33,8 @@ fn main() {
             // systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
             // A position-independent program reads and applies 150 000 relocations before it
-            // starts, which takes 5 MB of memory. A program at a fixed address (`-no-pie`) has no
-            // such relocations.
+            // starts, which takes 5 MB of memory. A program at a fixed address (`-no-pie`) starts
+            // without relocations.
             if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu") {
                 println!("cargo:rustc-link-arg-bins=-no-pie");
             }

@@ -21,10 +21,10 @@ const USAGE: &str = "bare-loop http://HOST:PORT/PATH [-c CONNECTIONS] [-d SECOND
 /// The width of one bucket in the latency array, ns.
 const BUCKET_NS: u64 = 100;
 /// The number of buckets in the latency array. The last bucket also counts all longer latencies.
-const BUCKETS: usize = 100_000;
+const LATENCY_BUCKETS: usize = 100_000;
 /// The longest wait for an event, ns (5 s). After each wait, the client checks whether its planned
 /// duration is over.
-const SILENCE_NS: u64 = 5_000_000_000;
+const EVENT_WAIT_MAX_NS: u64 = 5_000_000_000;
 
 struct Options {
     host: String,
@@ -34,7 +34,7 @@ struct Options {
     spin: bool,
 }
 
-struct Measured {
+struct BareLoopResult {
     requests: u64,
     elapsed_ns: u64,
     cpu_ns: u64,
@@ -44,15 +44,15 @@ struct Measured {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = parse(&arguments) else {
-        return finish(writeln!(io::stderr(), "{USAGE}"), 2);
+        return exit_code_ignoring_write_error(writeln!(io::stderr(), "{USAGE}"), 2);
     };
     match measure(&options).and_then(|measured| report(&options, &measured)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => finish(writeln!(io::stderr(), "bare-loop: {error}"), 1),
+        Err(error) => exit_code_ignoring_write_error(writeln!(io::stderr(), "bare-loop: {error}"), 1),
     }
 }
 
-fn finish(_written: io::Result<()>, code: u8) -> ExitCode {
+fn exit_code_ignoring_write_error(_written: io::Result<()>, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
@@ -103,7 +103,7 @@ struct Connection {
     sent_ns: u64,
 }
 
-fn measure(options: &Options) -> io::Result<Measured> {
+fn measure(options: &Options) -> io::Result<BareLoopResult> {
     let address = options.host.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("no such host"))?;
     let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", options.path, options.host).into_bytes();
     let reply_bytes = reply_bytes(&address, &request)?;
@@ -116,16 +116,16 @@ fn measure(options: &Options) -> io::Result<Measured> {
     }
     let mut connecting = options.connections;
     while connecting > 0 {
-        for event in epoll.wait(Some(SILENCE_NS))? {
+        for event in epoll.wait(Some(EVENT_WAIT_MAX_NS))? {
             connections[event.token() as usize].socket.take_error()?;
             connecting -= usize::from(event.writable());
         }
     }
 
-    let mut latencies = vec![0u32; BUCKETS];
+    let mut latencies = vec![0u32; LATENCY_BUCKETS];
     let mut buffer = vec![0; 64 * 1024];
     let mut requests = 0;
-    let timeout_ns = Some(if options.spin { 0 } else { SILENCE_NS });
+    let timeout_ns = Some(if options.spin { 0 } else { EVENT_WAIT_MAX_NS });
     let (start_ns, start_cpu_ns) = (clock::monotonic_ns(), clock::thread_cpu_ns());
     let end_ns = start_ns + (options.seconds * 1e9) as u64;
     for connection in &mut connections {
@@ -154,7 +154,7 @@ fn measure(options: &Options) -> io::Result<Measured> {
                 continue;
             }
             now_ns = clock::monotonic_ns();
-            latencies[((now_ns - connection.sent_ns) / BUCKET_NS).min(BUCKETS as u64 - 1) as usize] += 1;
+            latencies[((now_ns - connection.sent_ns) / BUCKET_NS).min(LATENCY_BUCKETS as u64 - 1) as usize] += 1;
             requests += 1;
             connection.missing = reply_bytes;
             connection.sent_ns = now_ns;
@@ -162,11 +162,11 @@ fn measure(options: &Options) -> io::Result<Measured> {
         }
     }
     let cpu_ns = clock::thread_cpu_ns() - start_cpu_ns;
-    Ok(Measured { requests, elapsed_ns: clock::monotonic_ns() - start_ns, cpu_ns, latencies })
+    Ok(BareLoopResult { requests, elapsed_ns: clock::monotonic_ns() - start_ns, cpu_ns, latencies })
 }
 
-fn report(options: &Options, measured: &Measured) -> io::Result<()> {
-    let Measured { requests, elapsed_ns, cpu_ns, latencies } = measured;
+fn report(options: &Options, measured: &BareLoopResult) -> io::Result<()> {
+    let BareLoopResult { requests, elapsed_ns, cpu_ns, latencies } = measured;
     if *requests == 0 {
         return Err(io::Error::other("no reply came"));
     }

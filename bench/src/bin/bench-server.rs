@@ -4,7 +4,7 @@
 //! stdin ends, so it cannot outlive the script that started it.
 
 use plimsoll_bench::Fault;
-use plimsoll_bench::servers::{self, Running};
+use plimsoll_bench::servers::{self, RunningServer};
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,44 +30,52 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let Some(started) = start(&words) else {
         let faults: String = Fault::all().map(|f| format!("    {:<18} {}\n", f.name(), f.description())).collect();
-        return finish(io::stderr().write_all(format!("{USAGE}{faults}").as_bytes()), 2);
+        return exit_code_ignoring_write_error(io::stderr().write_all(format!("{USAGE}{faults}").as_bytes()), 2);
     };
     match started.and_then(|running| serve(&running)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => finish(writeln!(io::stderr(), "bench-server: {error}"), 1),
+        Err(error) => exit_code_ignoring_write_error(writeln!(io::stderr(), "bench-server: {error}"), 1),
     }
 }
 
-fn finish(_written: io::Result<()>, code: u8) -> ExitCode {
+fn exit_code_ignoring_write_error(_written: io::Result<()>, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
 /// Starts the server that the arguments name; `None` if they name no server.
-fn start(words: &[&str]) -> Option<io::Result<Running>> {
-    fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
+fn start(words: &[&str]) -> Option<io::Result<RunningServer>> {
+    fn parse_number<T: std::str::FromStr>(word: &str) -> Option<T> {
         word.parse().ok()
     }
     Some(match words {
-        ["instant"] => servers::instant(),
-        ["exact-cpu", us] => servers::exact_cpu(number(us)?),
-        ["token-bucket", rate, burst] => servers::token_bucket(number(rate)?, number(burst)?),
-        ["slots", count, ms] => servers::slots(number(count)?, number(ms)?),
-        ["random", count, us, seed] => servers::random(number(count)?, number(us)?, number(seed)?),
-        ["deep-queue", us] => servers::deep_queue(number(us)?),
-        ["stall", ms, every_ms] => servers::stall(number(ms)?, number(every_ms)?),
-        ["stalls", from_ms, to_ms, gap_ms, kind @ ("fixed" | "random"), seed] => {
-            servers::stalls(number(from_ms)?, number(to_ms)?, number(gap_ms)?, *kind == "random", number(seed)?)
+        ["instant"] => servers::start_instant_server(),
+        ["exact-cpu", us] => servers::start_exact_cpu_server(parse_number(us)?),
+        ["token-bucket", rate, burst] => servers::start_token_bucket_server(parse_number(rate)?, parse_number(burst)?),
+        ["slots", count, ms] => servers::start_slots_server(parse_number(count)?, parse_number(ms)?),
+        ["random", count, us, seed] => {
+            servers::start_random_service_server(parse_number(count)?, parse_number(us)?, parse_number(seed)?)
         }
-        ["regimes", fast, slow, ms] => {
-            servers::regimes(number(fast)?, number(slow)?, Duration::from_millis(number(ms)?))
-        }
-        ["misbehave", fault] => servers::misbehave(Fault::named(fault)?, 1),
-        ["misbehave", fault, every] => servers::misbehave(Fault::named(fault)?, number(every)?),
+        ["deep-queue", us] => servers::start_deep_queue_server(parse_number(us)?),
+        ["stall", ms, every_ms] => servers::start_periodic_stall_server(parse_number(ms)?, parse_number(every_ms)?),
+        ["stalls", from_ms, to_ms, gap_ms, kind @ ("fixed" | "random"), seed] => servers::start_varying_stalls_server(
+            parse_number(from_ms)?,
+            parse_number(to_ms)?,
+            parse_number(gap_ms)?,
+            *kind == "random",
+            parse_number(seed)?,
+        ),
+        ["regimes", fast, slow, ms] => servers::start_alternating_cost_server(
+            parse_number(fast)?,
+            parse_number(slow)?,
+            Duration::from_millis(parse_number(ms)?),
+        ),
+        ["misbehave", fault] => servers::start_faulty_server(Fault::from_name(fault)?, 1),
+        ["misbehave", fault, every] => servers::start_faulty_server(Fault::from_name(fault)?, parse_number(every)?),
         _ => return None,
     })
 }
 
-fn serve(running: &Running) -> io::Result<()> {
+fn serve(running: &RunningServer) -> io::Result<()> {
     let mut stdout = io::stdout();
     writeln!(stdout, "{}", running.address)?;
     stdout.flush()?;

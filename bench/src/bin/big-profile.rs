@@ -12,15 +12,15 @@
 #[allow(dead_code, reason = "the tests use all of it")]
 mod encode;
 
-use encode::{EncodingChoices, Plain, PlainSample};
+use encode::{EncodingChoices, PlainProfile, PlainSample};
 use plimsoll_model::rng::Rng;
 
 const FUNCTIONS: u64 = 30_000;
 const CALLEES: u64 = 6;
 
 /// Returns a random number below `below`. Small numbers are more likely than large numbers.
-fn skewed(rng: &mut Rng, below: u64) -> u64 {
-    rng.below(below).min(rng.below(below)).min(rng.below(below))
+fn skewed_random_below(rng: &mut Rng, below: u64) -> u64 {
+    rng.uniform_below(below).min(rng.uniform_below(below)).min(rng.uniform_below(below))
 }
 
 fn main() -> std::io::Result<()> {
@@ -35,15 +35,15 @@ fn main() -> std::io::Result<()> {
         .map(|n| if n % 7 == 0 { vec![name((n * 31 + 1) % FUNCTIONS), name(n)] } else { vec![name(n)] })
         .collect();
     let types = vec![("samples".into(), "count".into()), ("cpu".into(), "nanoseconds".into())];
-    let mut profile = Plain { types, places, samples: Vec::new() };
+    let mut profile = PlainProfile { types, places, samples: Vec::new() };
     // A sample takes about two or three bytes for each frame, plus its values.
     let mut bytes = 0;
     while bytes < megabytes * 1_000_000 {
-        let (mut function, depth) = (0, 20 + rng.below(41));
+        let (mut function, depth) = (0, 20 + rng.uniform_below(41));
         let mut stack: Vec<usize> = Vec::with_capacity(depth as usize);
         for _ in 0..depth {
             stack.push(function as usize);
-            function = (function * CALLEES + 1 + skewed(&mut rng, CALLEES)) % FUNCTIONS;
+            function = (function * CALLEES + 1 + skewed_random_below(&mut rng, CALLEES)) % FUNCTIONS;
         }
         stack.reverse();
         bytes += stack
@@ -59,8 +59,8 @@ fn main() -> std::io::Result<()> {
             })
             .sum::<usize>()
             + 12;
-        let count = 1 + skewed(&mut rng, 20) as i64;
+        let count = 1 + skewed_random_below(&mut rng, 20) as i64;
         profile.samples.push(PlainSample { stack, values: vec![count, count * 10_000_000], labels: Vec::new() });
     }
-    std::fs::write(file, encode::encode(&profile, EncodingChoices::default()))
+    std::fs::write(file, encode::encode_profile(&profile, EncodingChoices::default()))
 }

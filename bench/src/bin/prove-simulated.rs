@@ -9,30 +9,32 @@ mod truth;
 
 use std::io::Write;
 use std::process::ExitCode;
-use truth::{BLOCKS, BUSY, COPIES, HERE, Machine, Outcomes, World, tables};
+use truth::{
+    BENCHMARK_MACHINE, BLOCKS, BUSY, EQUAL_BUILDS, Machine, Outcomes, SimulatedComparison, write_truth_tables,
+};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let count: u64 = words.first().and_then(|word| word.parse().ok()).unwrap_or(1000);
     if words.get(1).is_some_and(|word| word == "tables") {
-        tables(count, &mut std::io::stdout());
+        write_truth_tables(count, &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    match writeln!(std::io::stdout(), "{}", document(count)) {
+    match writeln!(std::io::stdout(), "{}", verdict_counts_json(count)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn document(count: u64) -> String {
-    let on = |machine| World { machine, ..COPIES };
+fn verdict_counts_json(count: u64) -> String {
+    let on = |machine| SimulatedComparison { machine, ..EQUAL_BUILDS };
     let worlds = [
-        ("copies", COPIES, BLOCKS),
-        ("copies for 2 min", COPIES, 2 * BLOCKS),
+        ("copies", EQUAL_BUILDS, BLOCKS),
+        ("copies for 2 min", EQUAL_BUILDS, 2 * BLOCKS),
         ("copies, noisy", on(BUSY), BLOCKS),
-        ("copies, wild drift", on(Machine { drift: 0.2, memory: 0.8, ..HERE }), BLOCKS),
-        ("copies, starts differ by 2 %", World { offset: 0.02, ..COPIES }, BLOCKS),
-        ("slower", World { ratio: 1.0 / 1.05, ..COPIES }, BLOCKS),
+        ("copies, wild drift", on(Machine { drift: 0.2, memory: 0.8, ..BENCHMARK_MACHINE }), BLOCKS),
+        ("copies, starts differ by 2 %", SimulatedComparison { offset: 0.02, ..EQUAL_BUILDS }, BLOCKS),
+        ("slower", SimulatedComparison { ratio: 1.0 / 1.05, ..EQUAL_BUILDS }, BLOCKS),
     ];
     let counts = worlds.iter().map(|(name, world, blocks)| {
         let Outcomes { count, better, worse, same, small, .. } = world.outcomes(0..count, *blocks);

@@ -22,7 +22,7 @@ pub struct RouteSummary {
 
 /// Returns the figures of each route of a load, in the order of the plan. Routes without any
 /// request are included. The result is empty for a plan with a single route.
-pub fn by_route(run: &Run) -> Vec<RouteSummary> {
+pub fn summarize_routes(run: &Run) -> Vec<RouteSummary> {
     let routes = &run.plan.traffic.routes;
     if routes.len() < 2 {
         return Vec::new();
@@ -33,7 +33,7 @@ pub fn by_route(run: &Run) -> Vec<RouteSummary> {
         let figures = summarize_latencies(&mut sums);
         RouteSummary {
             name: route.label.clone(),
-            requests: figures.ledger.requests(),
+            requests: figures.ledger.finished_requests(),
             success_rate: figures.ledger.success_rate(),
             throughput_rps: if seconds > 0.0 { figures.succeeded_in_window as f64 / seconds } else { 0.0 },
             figures,
@@ -45,12 +45,13 @@ pub fn by_route(run: &Run) -> Vec<RouteSummary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
+    use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan};
 
     #[test]
     fn several_routes_have_separate_figures() {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
-        assert_eq!(by_route(&run), []);
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
+        assert_eq!(summarize_routes(&run), []);
         let first = run.plan.traffic.routes[0].clone();
         run.plan.traffic.routes = ["list", "order", "never"]
             .map(|label| {
@@ -63,14 +64,14 @@ mod tests {
         for index in 0..2 {
             let mut interval = Interval::default();
             for (number, succeeded, failed) in [(0, 30, 0), (1, 6, 2)] {
-                let figures = interval.routes.of_mut(number);
+                let figures = interval.routes.figures_mut(number);
                 (figures.ledger.scheduled, figures.ledger.succeeded) = (succeeded + failed, succeeded);
                 figures.ledger.failed[0] = failed;
                 figures.succeeded_in_window = succeeded;
             }
             run.intervals.insert(index, interval);
         }
-        let routes = by_route(&run);
+        let routes = summarize_routes(&run);
         let told: Vec<(&str, u64, f64, f64)> =
             routes.iter().map(|r| (r.name.as_str(), r.requests, r.success_rate, r.throughput_rps)).collect();
         assert_eq!(

@@ -49,14 +49,14 @@ pub enum Metric {
     /// the run.
     Cpu,
     /// Requests that were never sent, as a number or as a share of all requests.
-    Unsent(Amount),
+    Unsent(CountOrShare),
     /// Requests that timed out, as a number or as a share of all requests.
-    Timeouts(Amount),
+    Timeouts(CountOrShare),
 }
 
 /// Whether a condition bounds a number of requests or a share of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub enum CountOrShare {
     /// The condition bounds a number of requests.
     Count,
     /// The condition bounds a share of all requests, 0..=1.
@@ -82,7 +82,7 @@ impl Op {
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
         // A name in quotation marks may contain `<` and `>`, so the search for the operator begins
         // behind the name.
-        let named = named::quoted(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
+        let named = named::split_quoted_name(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
         let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
         let (op, value) = match (rest.strip_prefix("<="), rest.strip_prefix(">=")) {
@@ -129,8 +129,8 @@ pub enum ConditionError {
     /// The metric has an unknown name.
     #[error(
         "'{0}' is not measured, so no condition can use it. Choose p50 to p99.99, max or mean of the response \
-         time, or success, errors, goodput (or rate, rps), cpu, unsent or timeouts. For another time, write the name \
-         of this time first, such as service.p99 ({times})", times = time_names()
+         time, or success, errors, goodput (or rate, rps), cpu, unsent or timeouts. Before a statistic of another \
+         time, write the name of this time, such as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// The metric exists only for all requests together, but the condition names one request.
@@ -150,11 +150,11 @@ impl Condition {
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
-        let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
+        let amount = if value.ends_with('%') { CountOrShare::Share } else { CountOrShare::Count };
         let (route, metric) =
             split_route_and_metric(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
         let is_of_all = match metric {
-            Metric::Latency(measure, _) => !measure.is_of_routes(),
+            Metric::Latency(measure, _) => !measure.is_per_route(),
             _ => metric == Metric::Cpu,
         };
         if route.is_some() && is_of_all {
@@ -179,9 +179,11 @@ impl Condition {
         let value = match metric {
             Metric::Latency(..) | Metric::Cpu => units::parse_duration_ns(value)? as f64,
             Metric::Success | Metric::Errors => units::parse_share(value)?,
-            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => units::parse_share(value)?,
+            Metric::Unsent(CountOrShare::Share) | Metric::Timeouts(CountOrShare::Share) => units::parse_share(value)?,
             Metric::Throughput => units::parse_number(value)?,
-            Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count) => units::parse_count(value)? as f64,
+            Metric::Unsent(CountOrShare::Count) | Metric::Timeouts(CountOrShare::Count) => {
+                units::parse_count(value)? as f64
+            }
         };
         Ok(Condition { route: route.map(str::to_owned), metric, op, value })
     }
@@ -189,7 +191,7 @@ impl Condition {
     /// Returns the figure of a finished run that this condition compares. A latency is infinite if
     /// so many requests failed that the quantile falls among the failed requests. Returns `None`
     /// for a latency if no request succeeded, and for a share if the run has no requests.
-    pub fn figure(&self, run: &Run) -> Option<f64> {
+    pub fn figure_of_run(&self, run: &Run) -> Option<f64> {
         self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
@@ -201,8 +203,8 @@ impl Condition {
         let whole = match &self.route {
             None => &totals.routes_sum,
             Some(name) => {
-                let number = named::number_of(&run.plan.traffic, name)?;
-                &run.route_totals_of_run(number as RouteNumber)
+                let number = named::request_index(&run.plan.traffic, name)?;
+                &run.totals_of_route(number as RouteNumber)
             }
         };
         if whole.ledger.scheduled == 0 {
@@ -213,7 +215,7 @@ impl Condition {
             requests: whole.ledger.scheduled,
             overdue: 0,
             times: match self.metric {
-                Metric::Latency(measure, _) => Some(measure.times(whole, &totals.load)),
+                Metric::Latency(measure, _) => Some(measure.histogram(whole, &totals.load)),
                 _ => None,
             },
             succeeded_in_window: whole.succeeded_in_window,
@@ -231,13 +233,13 @@ impl Condition {
     /// `p99<200ms`.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
-        let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
+        let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_per_route());
         (above && of_requests).then_some(self.value as u64)
     }
 
     /// Returns whether the condition is true of a finished run.
     pub fn holds(&self, run: &Run) -> bool {
-        self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
+        self.figure_of_run(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
     /// Formats the measured figure as a clause. The clause follows the text of the condition and a
@@ -252,35 +254,37 @@ impl Condition {
                 ),
                 Statistic::Max | Statistic::Mean => "some requests failed or had no response in time".to_owned(),
             },
-            (Some(figure), _) => format!("it was {}", self.format(figure)),
+            (Some(figure), _) => format!("it was {}", self.format_figure(figure)),
         }
     }
 
     /// Formats a figure in the unit of this condition.
-    pub fn format(&self, figure: f64) -> String {
+    pub fn format_figure(&self, figure: f64) -> String {
         match self.metric {
             Metric::Latency(..) | Metric::Cpu => format::duration(figure),
             Metric::Success | Metric::Errors => format::share(figure),
-            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => format::share(figure),
+            Metric::Unsent(CountOrShare::Share) | Metric::Timeouts(CountOrShare::Share) => format::share(figure),
             Metric::Throughput => format::rate(figure),
-            Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count) => format::count(figure as u64),
+            Metric::Unsent(CountOrShare::Count) | Metric::Timeouts(CountOrShare::Count) => format::count(figure as u64),
         }
     }
 
     /// Formats the value on the right of the operator in the syntax of conditions.
-    fn value_syntax(&self) -> String {
+    fn value_in_condition_syntax(&self) -> String {
         match self.metric {
-            Metric::Latency(..) | Metric::Cpu => duration_syntax(self.value),
-            Metric::Success | Metric::Errors => share_syntax(self.value),
-            Metric::Unsent(Amount::Share) | Metric::Timeouts(Amount::Share) => share_syntax(self.value),
+            Metric::Latency(..) | Metric::Cpu => duration_in_condition_syntax(self.value),
+            Metric::Success | Metric::Errors => share_in_condition_syntax(self.value),
+            Metric::Unsent(CountOrShare::Share) | Metric::Timeouts(CountOrShare::Share) => {
+                share_in_condition_syntax(self.value)
+            }
             _ => format_number(self.value),
         }
     }
 }
 
 /// Splits the name of a figure into the name of a request, if there is one, and the metric.
-fn split_route_and_metric(name: &str, amount: Amount) -> Option<(Option<&str>, Metric)> {
-    if let Some((route, rest)) = named::quoted(name) {
+fn split_route_and_metric(name: &str, amount: CountOrShare) -> Option<(Option<&str>, Metric)> {
+    if let Some((route, rest)) = named::split_quoted_name(name) {
         return Some((Some(route), Metric::parse(rest, amount)?));
     }
     let points = name.match_indices('.').filter(|(at, _)| *at > 0);
@@ -289,7 +293,7 @@ fn split_route_and_metric(name: &str, amount: Amount) -> Option<(Option<&str>, M
 }
 
 impl Metric {
-    fn parse(name: &str, amount: Amount) -> Option<Metric> {
+    fn parse(name: &str, amount: CountOrShare) -> Option<Metric> {
         let name = name.to_ascii_lowercase();
         Some(match name.as_str() {
             "success" => Metric::Success,
@@ -302,7 +306,7 @@ impl Metric {
                 let (measure, statistic) =
                     match latency.split_once('.').map(|(name, rest)| (TimeMeasure::parse(name), rest)) {
                         Some((Some(measure), rest)) => (measure, rest),
-                        _ => (TimeMeasure::response(), latency),
+                        _ => (TimeMeasure::response_time(), latency),
                     };
                 let statistic = match statistic {
                     "max" => Statistic::Max,
@@ -343,12 +347,12 @@ impl FigureInputs<'_> {
     pub(crate) fn metric_value(&self, metric: Metric) -> Option<f64> {
         let share = |count: u64| (self.requests > 0).then(|| count as f64 / self.requests as f64);
         let amount = |count: u64, amount| match amount {
-            Amount::Count => Some(count as f64),
-            Amount::Share => share(count),
+            CountOrShare::Count => Some(count as f64),
+            CountOrShare::Share => share(count),
         };
         let timeouts = self.ledger.failed[RequestFailure::Timeout as usize];
         match metric {
-            Metric::Latency(measure, statistic) if measure.is_of_routes() => {
+            Metric::Latency(measure, statistic) if measure.is_per_route() => {
                 self.latency_statistic(self.times?, statistic)
             }
             Metric::Latency(_, statistic) => statistic.compute_from_histogram(self.times?),
@@ -405,7 +409,7 @@ impl CrossedCondition {
     /// figure leaves the gate undecided. A load is void if the generator was the limit, or if other
     /// processes disturbed the load. In a void load, only a condition on errors makes the gate
     /// fail.
-    pub fn decides(&self, is_void: bool) -> bool {
+    pub fn makes_gate_fail(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
     }
@@ -438,13 +442,17 @@ impl Conditions {
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
     /// measured.
     pub fn conditions_met(&self, run: &Run) -> Vec<CrossedCondition> {
-        self.crossed_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
+        self.conditions_met_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// Returns the crossed conditions like [`Conditions::conditions_met`], with the server's CPU
     /// use from `used`. Use this function for a `run` that was merged from several loads, because a
     /// merged run does not contain the CPU use.
-    pub fn crossed_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<CrossedCondition> {
+    pub fn conditions_met_with_cpu_use(
+        &self,
+        run: &Run,
+        used: &dyn Fn() -> Option<ServerUse>,
+    ) -> Vec<CrossedCondition> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with_cpu_use(run, used);
             let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
@@ -495,7 +503,7 @@ impl Statistic {
 /// Returns the prefix of a time in the syntax of conditions, such as `service.`. Response times are
 /// the default and have no prefix.
 pub(crate) fn measure_prefix(measure: TimeMeasure) -> String {
-    if measure == TimeMeasure::response() { String::new() } else { format!("{}.", measure.name()) }
+    if measure == TimeMeasure::response_time() { String::new() } else { format!("{}.", measure.name()) }
 }
 
 /// Lists the names of all times that a condition can bound.
@@ -531,9 +539,9 @@ impl fmt::Display for Op {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(route) = &self.route {
-            write!(f, "{}.", named::quoted_if_needed(route))?;
+            write!(f, "{}.", named::quote_name_if_needed(route))?;
         }
-        write!(f, "{}{}{}", self.metric, self.op, self.value_syntax())
+        write!(f, "{}{}{}", self.metric, self.op, self.value_in_condition_syntax())
     }
 }
 
@@ -553,13 +561,13 @@ pub(crate) fn format_number(number: f64) -> String {
 }
 
 /// Formats a share in the syntax of conditions: `99.9%`.
-pub(crate) fn share_syntax(share: f64) -> String {
+pub(crate) fn share_in_condition_syntax(share: f64) -> String {
     format!("{}%", format_number(share * 100.0))
 }
 
 /// Formats a time in the syntax of conditions, in the largest unit in which the time is at least 1:
 /// `1.5ms`.
-pub(crate) fn duration_syntax(ns: f64) -> String {
+pub(crate) fn duration_in_condition_syntax(ns: f64) -> String {
     let (factor, unit) = match ns {
         ns if ns >= 1e9 => (1e9, "s"),
         ns if ns >= 1e6 => (1e6, "ms"),
@@ -573,7 +581,7 @@ pub(crate) fn duration_syntax(ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::ConditionWatch;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, RouteFigures};
+    use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, RouteFigures};
     use proptest::prelude::*;
 
     #[test]
@@ -673,7 +681,7 @@ mod tests {
     #[test]
     fn a_condition_watch_waits_for_evidence() {
         let conditions = Conditions::parse("errors>5%, p99>200ms").expect("parses");
-        let mut watch = ConditionWatch::new(conditions.clone(), &run(0, 0, 0, 0, 0).plan);
+        let mut watch = ConditionWatch::new(conditions.clone(), &run_with_outcomes(0, 0, 0, 0, 0).plan);
         assert_eq!(watch.push(100_000_000, &tick_interval(0, 10, 0)), None);
         assert_eq!(watch.push(1_000_000_000, &tick_interval(5, 0, 1_000_000)), None, "15 requests are not 20");
         let crossing = watch.push(1_100_000_000, &tick_interval(85, 0, 1_000_000)).expect("10 of 100 failed");
@@ -681,10 +689,11 @@ mod tests {
     }
 
     /// Creates a run of one second with these counts of outcomes. Each success took `latency_ns`.
-    fn run(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+    fn run_with_outcomes(succeeded: u64, failed: u64, unsent: u64, in_flight: u64, latency_ns: u64) -> Run {
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
         let mut interval = tick_interval(succeeded, failed, latency_ns);
-        let figures = interval.routes.of_mut(0);
+        let figures = interval.routes.figures_mut(0);
         figures.ledger.scheduled += unsent + in_flight;
         (figures.ledger.unsent, figures.ledger.in_flight) = (unsent, in_flight);
         figures.service = figures.response.clone();
@@ -722,7 +731,7 @@ mod tests {
             ((0, 0, 0, 0, ms), "unsent>10", Some(none)),
         ] {
             let (succeeded, failed, unsent, in_flight, latency_ns) = ends;
-            let run = run(succeeded, failed, unsent, in_flight, latency_ns);
+            let run = run_with_outcomes(succeeded, failed, unsent, in_flight, latency_ns);
             let crossed = Conditions::parse(gate).expect("parses").conditions_met(&run);
             let said = crossed.first().map(ToString::to_string);
             match (said, expect) {
@@ -731,7 +740,7 @@ mod tests {
                 (said, expect) => panic!("{ends:?} {gate}: {said:?}, expected {expect:?}"),
             }
         }
-        let mut unmeasured = run(0, 0, 0, 0, ms);
+        let mut unmeasured = run_with_outcomes(0, 0, 0, 0, ms);
         unmeasured.window_ns = (0, 0);
         assert_eq!(Conditions::parse("rps>5").expect("parses").conditions_met(&unmeasured)[0].figure, None);
     }
@@ -739,11 +748,11 @@ mod tests {
     #[test]
     fn timeouts_are_not_responses() {
         // The histogram contains 97 successes of 1 ms and 3 timeouts after 30 s.
-        let mut run = run(97, 0, 0, 0, units::MS);
+        let mut run = run_with_outcomes(97, 0, 0, 0, units::MS);
         let mut late = tick_interval(0, 0, 0);
         let mut response = Histogram::new();
         response.record_n(30 * units::SECOND, 3);
-        let figures = late.routes.of_mut(0);
+        let figures = late.routes.figures_mut(0);
         figures.response = response.drain();
         figures.ledger.scheduled = 3;
         figures.ledger.failed[RequestFailure::Timeout as usize] = 3;
@@ -755,7 +764,7 @@ mod tests {
 
     #[test]
     fn a_condition_watch_detects_failures_and_hanging_servers() {
-        let plan = run(0, 0, 0, 0, 0).plan;
+        let plan = run_with_outcomes(0, 0, 0, 0, 0).plan;
         let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), &plan);
         let tenth = units::SECOND / 10;
         // All requests of this run fail.
@@ -764,7 +773,7 @@ mod tests {
         assert!(ended.as_ref().is_some_and(|crossing| crossing.figure == Some(f64::INFINITY)), "{ended:?}");
         // Ten users never get a response.
         let mut asked = Interval::default();
-        asked.routes.of_mut(0).ledger.scheduled = 10;
+        asked.routes.figures_mut(0).ledger.scheduled = 10;
         for (bound, at_s) in [("p50>200ms", 5), ("p50>8s", 8), ("p99>1h", 0)] {
             let mut hanging = watch(bound);
             let first = hanging.push(tenth, &asked);
@@ -775,7 +784,7 @@ mod tests {
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
             let mut now = tick_interval(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
-            now.routes.of_mut(0).ledger.scheduled = 10;
+            now.routes.figures_mut(0).ledger.scheduled = 10;
             steady.push(at * tenth, &now).is_some()
         });
         assert_eq!(ended, None);
@@ -783,12 +792,12 @@ mod tests {
 
     #[test]
     fn a_condition_can_name_one_request() {
-        let mut run = run(100, 0, 0, 0, units::MS);
+        let mut run = run_with_outcomes(100, 0, 0, 0, units::MS);
         let mut order = run.plan.traffic.routes[0].clone();
         order.label = "order".into();
         run.plan.traffic.routes.push(order);
         let mut interval = Interval::default();
-        *interval.routes.of_mut(1) = tick_interval(40, 10, 300 * units::MS).routes.all_routes().clone();
+        *interval.routes.figures_mut(1) = tick_interval(40, 10, 300 * units::MS).routes.all_routes().clone();
         run.push(1, interval);
         for (gate, crossed) in [
             ("order.p50>200ms", true),

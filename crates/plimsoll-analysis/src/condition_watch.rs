@@ -2,7 +2,7 @@
 //!
 //! Not here: the syntax of conditions, and conditions on a finished run ([`crate::condition`]).
 
-use crate::condition::{Amount, Condition, Conditions, CrossedCondition, FigureInputs, Metric};
+use crate::condition::{Condition, Conditions, CountOrShare, CrossedCondition, FigureInputs, Metric};
 use crate::named;
 use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
@@ -60,7 +60,7 @@ impl ConditionTotals {
         if let Some(figures) = figures {
             self.ledger.merge(&figures.ledger);
             for (measure, times) in &mut self.times {
-                times.merge_sparse(measure.times(figures, &tick.load));
+                times.merge_sparse(measure.histogram(figures, &tick.load));
             }
             self.succeeded_in_window += figures.succeeded_in_window;
         }
@@ -71,7 +71,7 @@ impl ConditionTotals {
     }
 
     fn ended_requests(&self) -> u64 {
-        self.ledger.requests() + self.ledger.unsent
+        self.ledger.finished_requests() + self.ledger.unsent
     }
 
     /// Returns a lower limit for the number of requests in flight for longer than `bound_ns`. The
@@ -89,7 +89,7 @@ impl ConditionWatch {
     const REQUESTS_MIN: u64 = 20;
     /// After this time of the measured window, in ns, shares and latencies over fewer than
     /// `REQUESTS_MIN` requests are checked, too.
-    const PATIENCE_NS: u64 = 5 * units::SECOND;
+    const SMALL_SAMPLE_WAIT_NS: u64 = 5 * units::SECOND;
 
     /// Creates a watch for a run of this plan.
     pub fn new(conditions: Conditions, plan: &PlanRecord) -> ConditionWatch {
@@ -105,7 +105,7 @@ impl ConditionWatch {
         let mut seen = vec![ConditionTotals::new(None, &measures)];
         let mut about = |condition: &Condition| {
             let Some(name) = &condition.route else { return Some(0) };
-            let number = named::number_of(&plan.traffic, name)? as u16;
+            let number = named::request_index(&plan.traffic, name)? as u16;
             let known = seen.iter().position(|figures| figures.route == Some(number));
             Some(known.unwrap_or_else(|| {
                 seen.push(ConditionTotals::new(Some(number), &measures));
@@ -137,9 +137,9 @@ impl ConditionWatch {
             let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue_requests_min(end_ns, bound_ns));
             let counts = matches!(
                 condition.metric,
-                Metric::Throughput | Metric::Unsent(Amount::Count) | Metric::Timeouts(Amount::Count)
+                Metric::Throughput | Metric::Unsent(CountOrShare::Count) | Metric::Timeouts(CountOrShare::Count)
             );
-            if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::PATIENCE_NS {
+            if !counts && ended + overdue < Self::REQUESTS_MIN && window_ns < Self::SMALL_SAMPLE_WAIT_NS {
                 return None;
             }
             let seen = FigureInputs {

@@ -31,13 +31,13 @@ pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
     let whole = &summary.whole;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
     let behind_ns = [behind(whole.service.p50_ns, whole.ttfb.p50_ns), behind(whole.service.p99_ns, whole.ttfb.p99_ns)];
-    held_back_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
+    response_ack_delay_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
 }
 
 /// Returns for how long responses of `answer_bytes` bytes wait for delayed acknowledgements, in ns;
 /// `None` if these responses do not wait. `behind_ns` contains the time from the first byte to the
 /// last byte of a response, at the median and at the 99th percentile.
-fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
+fn response_ack_delay_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_DELAY_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn delayed_acknowledgements_are_detected() {
         fn check(behind_ms: [f64; 2], answer_bytes: f64, expect_ms: Option<f64>) {
-            let found = held_back_ns(behind_ms.map(|ms| ms * 1e6), answer_bytes);
+            let found = response_ack_delay_ns(behind_ms.map(|ms| ms * 1e6), answer_bytes);
             assert_eq!(found, expect_ms.map(|ms| ms * 1e6), "{behind_ms:?}");
         }
         check([41.0, 41.0], 200.0, Some(41.0));

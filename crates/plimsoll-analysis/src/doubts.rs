@@ -119,9 +119,9 @@ impl Doubts {
 
     /// Adds a doubt. If the list has a doubt of the same kind, the new text is appended to that
     /// doubt, so that one cause gives one warning.
-    pub fn join(&mut self, doubt: Doubt) {
+    pub fn add_or_append_text(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
-            Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
+            Some(known) => known.text = std::mem::take(&mut known.text).words("; ").append_sentence(&doubt.text),
             None => self.0.push(doubt),
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
         let mut joined = Doubts::from_warnings(&["slow".into()]);
         for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
-            joined.join(Doubt { kind, text: text.into() });
+            joined.add_or_append_text(Doubt { kind, text: text.into() });
         }
         let texts: Vec<Sentence> = joined.texts(|kind| kind == DoubtKind::Others).cloned().collect();
         assert_eq!(texts, said(&["stolen; again"]));

@@ -3,17 +3,17 @@
 //!
 //! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
 
-use plimsoll_model::{CallFault, FailedAnswer, Purpose, RequestFailure, Run, Tag, Trial};
+use plimsoll_model::{CallFault, FailedResponse, LoadPurpose, LoadTag, RequestFailure, Run, Trial};
 
 /// The failed responses of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedKind {
     /// The first failed response of this kind.
-    pub first: FailedAnswer,
+    pub first: FailedResponse,
     /// When the first response of this kind arrived, in ns since the start of the first load.
     pub at_ns: u64,
     /// The tag of the load that received the first response of this kind.
-    pub tag: Tag,
+    pub tag: LoadTag,
     /// Number of measured requests that ended with a response of this kind.
     pub requests: u64,
     /// The name of the route, for a kind that belongs to one route of several; otherwise `None`.
@@ -23,11 +23,11 @@ pub struct FailedKind {
 impl FailedKind {
     /// Returns the kinds of failed responses of one load, sorted by kind.
     pub fn failures_of_run(run: &Run) -> Vec<FailedKind> {
-        collect_failed_kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
+        collect_failed_kinds([(LoadTag::for_purpose(LoadPurpose::Run), 0, run)].into_iter())
     }
 
     /// Returns the kinds of failed responses of several loads, sorted by kind.
-    pub fn of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
+    pub fn failures_of_trials<'a>(trials: impl Iterator<Item = &'a Trial> + Clone) -> Vec<FailedKind> {
         let began_ns = trials.clone().map(|trial| trial.start_ns).min().unwrap_or(0);
         collect_failed_kinds(trials.map(|trial| (trial.tag, trial.start_ns - began_ns, &trial.run)))
     }
@@ -35,7 +35,7 @@ impl FailedKind {
 
 /// Collects the kinds of failed responses of several loads. Each item contains the tag of a load,
 /// the start of the load in ns, and its run.
-fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
+fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (LoadTag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
         for answer in &run.failed_answers {
@@ -65,7 +65,7 @@ fn collect_failed_kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) ->
 /// Counts the requests of a load that failed in the same way as `answer`. Requests fail in the same
 /// way if they have the same HTTP status, gRPC status or unmet expectation, or if their responses
 /// are not HTTP.
-fn count_failed_requests(run: &Run, answer: &FailedAnswer) -> u64 {
+fn count_failed_requests(run: &Run, answer: &FailedResponse) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
@@ -88,32 +88,32 @@ fn count_failed_requests(run: &Run, answer: &FailedAnswer) -> u64 {
 mod tests {
     use super::*;
     use plimsoll_model::failed_answer::MissedExpectation;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Redact};
+    use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, RedactionLevel};
 
     fn trial_with_failures(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
-        let users = Curve::constant(1.0);
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
+        let users = LoadCurve::constant(1.0);
+        let mut run = Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users }));
         let mut interval = Interval::default();
         for (status, at_ns, requests) in answers {
-            run.failed_answers.push(FailedAnswer::answer(
+            run.failed_answers.push(FailedResponse::from_response(
                 *status,
                 *at_ns,
                 format!("HTTP/1.1 {start_ns}").as_bytes(),
-                Redact::Secrets,
+                RedactionLevel::Secrets,
             ));
             match status {
-                0 => interval.routes.of_mut(0).ledger.failed[RequestFailure::Protocol as usize] = *requests,
-                _ => interval.routes.of_mut(0).statuses.add(*status, *requests),
+                0 => interval.routes.figures_mut(0).ledger.failed[RequestFailure::Protocol as usize] = *requests,
+                _ => interval.routes.figures_mut(0).statuses.add(*status, *requests),
             }
         }
         run.intervals.insert(0, interval);
-        Trial { tag: Tag::for_purpose(Purpose::Line), start_ns, run }
+        Trial { tag: LoadTag::for_purpose(LoadPurpose::Line), start_ns, run }
     }
 
     #[test]
     fn missed_expectations_are_counted_for_each_route() {
-        let users = Curve::constant(1.0);
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users });
+        let users = LoadCurve::constant(1.0);
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users });
         let mut other = plan.traffic.routes[0].clone();
         other.label = "order".into();
         plan.traffic.routes.push(other);
@@ -123,22 +123,22 @@ mod tests {
             [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
         {
             let (missed, said) = (MissedExpectation { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
-            run.failed_answers.push(FailedAnswer::missing(
+            run.failed_answers.push(FailedResponse::from_failed_check(
                 200 + route,
                 missed,
                 5,
                 said,
                 "$.ok is not true",
-                Redact::Secrets,
+                RedactionLevel::Secrets,
             ));
-            interval.routes.of_mut(route).ledger.failed[failure as usize] = requests;
+            interval.routes.figures_mut(route).ledger.failed[failure as usize] = requests;
         }
         run.intervals.insert(0, interval);
         let kinds = FailedKind::failures_of_run(&run);
         let told: Vec<(Option<&str>, u64)> = kinds.iter().map(|kind| (kind.route.as_deref(), kind.requests)).collect();
         let first = run.plan.traffic.routes[0].label.as_str();
         assert_eq!(told, [(Some(first), 2), (Some("order"), 3), (Some("order"), 4)]);
-        assert_eq!(kinds[1].first.text(), "HTTP/1.1 200 OK, \"{}\", $.ok is not true");
+        assert_eq!(kinds[1].first.description(), "HTTP/1.1 200 OK, \"{}\", $.ok is not true");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             trial_with_failures(100, &[(503, 50, 2), (504, 1, 0)]),
             trial_with_failures(110, &[(0, 5, 4), (503, 5, 30)]),
         ];
-        let kinds = FailedKind::of_trials(trials.iter());
+        let kinds = FailedKind::failures_of_trials(trials.iter());
         let told: Vec<(u16, u64, u64, &str)> = kinds
             .iter()
             .map(|kind| (kind.first.status, kind.at_ns, kind.requests, kind.first.status_line.as_str()))

@@ -9,7 +9,7 @@
 //! (`plimsoll-report`).
 
 use crate::format;
-use crate::interference::{BURST_CORES, CORES_MAX, STEAL_MAX};
+use crate::interference::{BURST_CORES, OTHER_PROCESSES_CORES_MAX, STEAL_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 
@@ -25,13 +25,13 @@ pub const BENCHMARK_CPU_US: f64 = 9.06;
 const STEAL_LIMITED_SHARE: f64 = 0.01;
 /// Smallest limit of open files of a fit machine. Below this limit the machine is limited: the
 /// users of a usual sweep need more files.
-const FILES_FEW: u64 = 4096;
+const OPEN_FILES_FIT_MIN: u64 = 4096;
 /// Smallest limit of open files of a limited machine. Below this limit the machine is unfit: the
 /// loads of a search need more files.
 const FILES_MIN: u64 = 512;
 /// Smallest number of local ports of a fit machine. With fewer ports the machine is limited: soon
 /// all ports would be in TIME-WAIT.
-const PORTS_FEW: u64 = 16_000;
+const LOCAL_PORTS_FIT_MIN: u64 = 16_000;
 /// Shortest accept queue of a fit machine. A machine with a shorter queue is limited: the queue
 /// drops connections if many are opened at one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
@@ -100,14 +100,14 @@ impl MachineFitness {
         let mut checks = vec![check_cores(facts), check_governor(facts)];
         checks.extend(check_interference(facts.interference.as_ref()));
         checks.extend([
-            open_files(facts),
+            check_open_files(facts),
             check_ports(facts),
-            accept_queue(facts),
+            check_accept_queue(facts),
             check_memory(facts),
             check_cpu_quota(facts),
         ]);
         checks.extend([check_probes(facts), check_sampling(facts)]);
-        checks.extend(measured.map(self_measurement));
+        checks.extend(measured.map(check_self_measurement));
         MachineFitness { checks }
     }
 
@@ -117,12 +117,12 @@ impl MachineFitness {
     }
 
     /// Returns the names of the checks that have this fitness.
-    pub fn named(&self, fitness: Fitness) -> Vec<&'static str> {
+    pub fn check_names_with_fitness(&self, fitness: Fitness) -> Vec<&'static str> {
         self.checks.iter().filter(|check| check.fitness == fitness).map(|check| check.name).collect()
     }
 }
 
-fn check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy: Option<&str>) -> FitnessCheck {
+fn create_check(name: &'static str, fitness: Fitness, found: impl Into<String>, remedy: Option<&str>) -> FitnessCheck {
     FitnessCheck { name, fitness, observation: found.into(), remedy: remedy.map(str::to_owned) }
 }
 
@@ -137,7 +137,7 @@ fn check_cores(facts: &MachineFacts) -> FitnessCheck {
     }
     found.push_str(&format!(", {}", facts.kernel));
     match facts.cores {
-        0 | 1 => check(
+        0 | 1 => create_check(
             "cores",
             Fitness::Limited,
             found,
@@ -146,7 +146,7 @@ fn check_cores(facts: &MachineFacts) -> FitnessCheck {
                  of its own",
             ),
         ),
-        _ => check("cores", Fitness::Fit, found, None),
+        _ => create_check("cores", Fitness::Fit, found, None),
     }
 }
 
@@ -154,27 +154,27 @@ fn check_governor(facts: &MachineFacts) -> FitnessCheck {
     let governors = facts.governors.join(", ");
     match &facts.governors[..] {
         [] if facts.is_virtual => {
-            check("governor", Fitness::Fit, "the host of this virtual machine sets the CPU clock", None)
+            create_check("governor", Fitness::Fit, "the host of this virtual machine sets the CPU clock", None)
         }
-        [] => check(
+        [] => create_check(
             "governor",
             Fitness::Fit,
             "no CPU governor: the CPU clock is fixed, or the system does not report its governor",
             None,
         ),
-        [only] if only == "performance" => check("governor", Fitness::Fit, governors, None),
-        _ => check(
+        [only] if only == "performance" => create_check("governor", Fitness::Fit, governors, None),
+        _ => create_check(
             "governor",
             Fitness::Limited,
-            format!("{governors}: the CPU clock speed follows the load"),
-            Some("sudo cpupower frequency-set -g performance"),
+            format!("CPU governor {governors}: the CPU clock speed follows the load"),
+            Some("sudo cpupower frequency-set -g performance, so that the CPU clock speed stays the same"),
         ),
     }
 }
 
 fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
     let Some(sample) = sample else {
-        return vec![check(
+        return vec![create_check(
             "interference",
             Fitness::Limited,
             "the CPU use of other processes is not known: /proc/stat is not readable",
@@ -188,7 +188,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
     };
     let busy = match sample.cores {
         cores if cores > BURST_CORES => Fitness::Unfit,
-        cores if cores > CORES_MAX => Fitness::Limited,
+        cores if cores > OTHER_PROCESSES_CORES_MAX => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let busiest = sample.busiest.as_ref().filter(|_| busy > Fitness::Fit);
@@ -198,7 +198,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
         |(name, _)| format!("Stop {name}, or wait until this process ends"),
     );
     vec![
-        check(
+        create_check(
             "steal",
             steal,
             format!(
@@ -207,7 +207,7 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
             ),
             (steal > Fitness::Fit).then_some("Use a host with free cores, or measure at a quieter hour"),
         ),
-        check(
+        create_check(
             "interference",
             busy,
             format!("other processes use {cores:.2} cores{busiest_process}", cores = sample.cores),
@@ -216,39 +216,39 @@ fn check_interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> 
     ]
 }
 
-fn open_files(facts: &MachineFacts) -> FitnessCheck {
+fn check_open_files(facts: &MachineFacts) -> FitnessCheck {
     let each = if facts.has_own_file_tables { "a thread" } else { "for all threads" };
     let found = format!("{} {each}", format::count(facts.files_max));
     let fitness = match facts.files_max {
         files if files < FILES_MIN => Fitness::Unfit,
-        files if files < FILES_FEW => Fitness::Limited,
+        files if files < OPEN_FILES_FIT_MIN => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let remedy = "Raise the limit of open files (as root): ulimit -Hn 65536, or edit /etc/security/limits.conf";
-    check("open files", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
+    create_check("open files", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
 fn check_ports(facts: &MachineFacts) -> FitnessCheck {
     let (all, waiting) = (facts.local_ports, facts.ports_in_time_wait);
     let found = format!("{} local ports, {} in TIME-WAIT", format::count(all), format::count(waiting));
-    let (fitness, remedy) = match (all < PORTS_FEW, waiting > all / 2) {
+    let (fitness, remedy) = match (all < LOCAL_PORTS_FIT_MIN, waiting > all / 2) {
         (_, true) => {
             (Fitness::Limited, Some("Wait a minute: the kernel then frees the ports of connections in TIME-WAIT"))
         }
         (true, _) => (Fitness::Limited, Some("sudo sysctl -w net.ipv4.ip_local_port_range='16000 65000'")),
         (false, false) => (Fitness::Fit, None),
     };
-    check("ports", fitness, found, remedy)
+    create_check("ports", fitness, found, remedy)
 }
 
-fn accept_queue(facts: &MachineFacts) -> FitnessCheck {
+fn check_accept_queue(facts: &MachineFacts) -> FitnessCheck {
     let found = format!("{} connections", format::count(facts.accept_queue_max));
     match facts.accept_queue_max {
-        0 => check("accept queue", Fitness::Fit, "not known", None),
+        0 => create_check("accept queue", Fitness::Fit, "not known", None),
         queue if queue < ACCEPT_QUEUE_SHORT => {
-            check("accept queue", Fitness::Limited, found, Some("sudo sysctl -w net.core.somaxconn=4096"))
+            create_check("accept queue", Fitness::Limited, found, Some("sudo sysctl -w net.core.somaxconn=4096"))
         }
-        _ => check("accept queue", Fitness::Fit, found, None),
+        _ => create_check("accept queue", Fitness::Fit, found, None),
     }
 }
 
@@ -259,25 +259,25 @@ fn check_memory(facts: &MachineFacts) -> FitnessCheck {
     };
     let found = format!("{} available", format::bytes(available as f64));
     let fitness = match available {
-        0 => return check("memory", Fitness::Fit, "not known", None),
+        0 => return create_check("memory", Fitness::Fit, "not known", None),
         bytes if bytes < MEMORY_UNFIT_BYTES => Fitness::Unfit,
         bytes if bytes < MEMORY_LIMITED_BYTES => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let remedy = "Stop other programs, or raise the container's memory limit: 50 000 connections use 400 MB";
-    check("memory", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
+    create_check("memory", fitness, found, (fitness > Fitness::Fit).then_some(remedy))
 }
 
 fn check_cpu_quota(facts: &MachineFacts) -> FitnessCheck {
     match facts.limits.cores_milli.map(|milli| milli as f64 / 1e3) {
-        Some(quota) if quota < f64::from(facts.cores) => check(
+        Some(quota) if quota < f64::from(facts.cores) => create_check(
             "container",
             Fitness::Limited,
             format!("the CPU quota is {quota} cores: the kernel pauses plimsoll when the quota is exhausted"),
             Some("Give the container whole cores (cpuset) instead of a CPU quota"),
         ),
-        Some(quota) => check("container", Fitness::Fit, format!("the CPU quota is {quota} cores"), None),
-        None => check("container", Fitness::Fit, "no CPU quota limits plimsoll", None),
+        Some(quota) => create_check("container", Fitness::Fit, format!("the CPU quota is {quota} cores"), None),
+        None => create_check("container", Fitness::Fit, "no CPU quota limits plimsoll", None),
     }
 }
 
@@ -291,57 +291,60 @@ fn check_probes(facts: &MachineFacts) -> FitnessCheck {
     let missing: Vec<&str> = facts.probes_missing.iter().map(text).collect();
     // Of several remedies, the remedy that most users can apply comes first.
     let remedy = match &facts.probes_missing[..] {
-        [] => return check("probes", Fitness::Fit, "all", None),
+        [] => return create_check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {
             "Run plimsoll as the server's user or as root, so that plimsoll finds the server's process"
         }
-        missing if missing.contains(&MissingProbe::Sockets) => "sudo modprobe -a inet_diag tcp_diag unix_diag",
+        missing if missing.contains(&MissingProbe::Sockets) => {
+            "sudo modprobe -a inet_diag tcp_diag unix_diag, so that plimsoll can read the state of sockets"
+        }
         missing if missing.contains(&MissingProbe::Pressure) => {
             "Start the kernel with psi=1, so that plimsoll can read the pressure in /proc/pressure"
         }
         _ => "Use a kernel with CONFIG_SCHED_INFO, so that plimsoll can read how long threads wait for a core",
     };
-    check("probes", Fitness::Limited, format!("not read: {}", missing.join(", ")), Some(remedy))
+    create_check("probes", Fitness::Limited, format!("not read: {}", missing.join(", ")), Some(remedy))
 }
 
 fn check_sampling(facts: &MachineFacts) -> FitnessCheck {
-    let paranoid =
+    let paranoid_level =
         facts.perf_event_paranoid.map_or_else(String::new, |level| format!(" (perf_event_paranoid is {level})"));
     let remedy = "sudo sysctl -w kernel.perf_event_paranoid=-1, so that explain can name the server's functions";
     match facts.sampling {
         SamplingAccess::Machine => {
-            check("sampling", Fitness::Fit, "plimsoll can sample the functions of all processes", None)
+            create_check("sampling", Fitness::Fit, "plimsoll can sample the functions of all processes", None)
         }
         SamplingAccess::OwnProcesses { in_kernel: true } => {
-            check("sampling", Fitness::Fit, "plimsoll can sample the functions of your own processes", None)
+            create_check("sampling", Fitness::Fit, "plimsoll can sample the functions of your own processes", None)
         }
-        SamplingAccess::OwnProcesses { in_kernel: false } => check(
+        SamplingAccess::OwnProcesses { in_kernel: false } => create_check(
             "sampling",
             Fitness::Limited,
-            format!("plimsoll can sample functions of your processes, but not of the kernel{paranoid}"),
+            format!("plimsoll can sample functions of your processes, but not of the kernel{paranoid_level}"),
             Some(remedy),
         ),
         SamplingAccess::Refused => {
-            check("sampling", Fitness::Limited, format!("the kernel refuses function sampling{paranoid}"), Some(remedy))
+            let text = format!("the kernel does not let plimsoll sample functions{paranoid_level}");
+            create_check("sampling", Fitness::Limited, text, Some(remedy))
         }
     }
 }
 
-fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
+fn check_self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
     let (name, lag) = ("plimsoll", format::duration(measured.lag_p99_ns as f64));
     let rate = format::rate(measured.rate_rps);
     if let Some(disturbed) = &measured.disturbance {
         let remedy = "Measure again when other processes are idle";
-        return check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
+        return create_check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
     }
     match (measured.lag_p99_ns, measured.highest_rps) {
-        (lag_ns, _) if lag_ns > LAG_LIMITED_NS => check(
+        (lag_ns, _) if lag_ns > LAG_LIMITED_NS => create_check(
             name,
             if lag_ns > LAG_MAX_NS { Fitness::Unfit } else { Fitness::Limited },
             format!("plimsoll sends requests late at {rate}/s: lag p99 {lag}"),
             Some("Stop other processes, or use a machine with more or faster cores"),
         ),
-        (_, highest) if highest < RATE_LOW_RPS => check(
+        (_, highest) if highest < RATE_LOW_RPS => create_check(
             name,
             Fitness::Limited,
             format!(
@@ -350,7 +353,12 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
             ),
             Some("Generate the load on a faster machine, or on several machines"),
         ),
-        _ => check(name, Fitness::Fit, format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"), None),
+        _ => create_check(
+            name,
+            Fitness::Fit,
+            format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"),
+            None,
+        ),
     }
 }
 
@@ -411,7 +419,7 @@ mod tests {
             (MachineFacts { sampling: SamplingAccess::Refused, ..fit_machine_facts() }, "sampling", Limited),
         ] {
             let found = MachineFitness::assess(&facts, None);
-            assert_eq!(found.named(fitness), [name], "{found:?}");
+            assert_eq!(found.check_names_with_fitness(fitness), [name], "{found:?}");
             assert_eq!(found.fitness(), fitness, "{found:?}");
             let found = found.checks.iter().find(|check| check.name == name).expect("named");
             assert!(found.remedy.is_some(), "{found:?}");

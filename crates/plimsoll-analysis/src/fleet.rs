@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Returns a sentence, without a full stop, about the agent that was the limit of the load; `None`
 /// if no agent was the limit. Lost agents are checked first, then busy agents, then late agents.
-pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
+pub fn limiting_agent_text(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, reason)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
         let agent_name = &agent.name;
@@ -53,7 +53,7 @@ pub fn sum_agents<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan};
+    use plimsoll_model::{LoadCurve, LoadShape, Plan};
 
     #[test]
     fn the_agent_that_was_the_limit_is_named() {
@@ -71,9 +71,10 @@ mod tests {
             (vec![agent("a", 0.5, 1), agent("b", 0.5, 99)], Some("agent b sent requests late: lag p99 99.0 ms")),
             (vec![agent("a", 0.99, 99), lost], Some("agent c was lost (its ssh ended), and 1 200 of its requests")),
         ] {
-            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+            let mut run =
+                Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
             run.agents = agents;
-            match (limit(&run, 0.95, 10_000_000), expect) {
+            match (limiting_agent_text(&run, 0.95, 10_000_000), expect) {
                 (None, None) => {}
                 (Some(said), Some(part)) => assert!(said.contains(part), "{said}"),
                 (got, expect) => panic!("{got:?}, expected {expect:?}"),

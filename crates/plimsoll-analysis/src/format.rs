@@ -5,15 +5,15 @@
 //! own, because plimsoll parses them again. See [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
-pub use plimsoll_model::calendar::date;
-use plimsoll_model::{LoadSkipReason, Stop};
+pub use plimsoll_model::calendar::format_utc_date;
+use plimsoll_model::{EarlyStopReason, LoadSkipReason};
 
 /// Formats the reason why a load was stopped.
-pub fn stop(stop: &Stop) -> &str {
+pub fn stop_reason(stop: &EarlyStopReason) -> &str {
     match stop {
-        Stop::Interrupted => "interrupted",
-        Stop::UsedUp => "the data file has no unused row left (pick = \"unique\" uses each row once)",
-        Stop::Died(reason) | Stop::Condition(reason) | Stop::Shown(reason) => reason,
+        EarlyStopReason::Interrupted => "interrupted",
+        EarlyStopReason::UsedUp => "the data file has no unused row left (pick = \"unique\" uses each row once)",
+        EarlyStopReason::Died(reason) | EarlyStopReason::Condition(reason) | EarlyStopReason::Shown(reason) => reason,
     }
 }
 
@@ -85,14 +85,14 @@ pub fn rate(value: f64) -> String {
         count(value.round() as u64)
     } else if value < 0.0995 {
         // A rate of one event per hour must not be formatted as 0.
-        rounded(value, 2).to_string()
+        round_to_digits(value, 2).to_string()
     } else {
         three_significant_digits(value)
     }
 }
 
 /// Formats a factor between two values: `0.85`, `3.21`, `120`.
-pub fn times(value: f64) -> String {
+pub fn format_factor(value: f64) -> String {
     rate(value)
 }
 
@@ -127,17 +127,17 @@ pub fn whole_percent(share: f64) -> String {
 /// Formats a share (0..=1) as a percentage with up to three digits and no trailing zeros, as users
 /// write bounds.
 pub fn short_percent(share: f64) -> String {
-    format!("{} %", rounded(share * 100.0, 3))
+    format!("{} %", round_to_digits(share * 100.0, 3))
 }
 
 /// Formats a relative change as a signed percentage: `+3.1 %`, `-0.4 %`.
-pub fn change(share: f64) -> String {
+pub fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
 /// Rounds `value` to `digits` significant digits, to the float nearest to the decimal number:
 /// 2002.3, never 2002.3000000000002. Whole numbers stay unchanged.
-pub fn rounded(value: f64, digits: i32) -> f64 {
+pub fn round_to_digits(value: f64, digits: i32) -> f64 {
     if !value.is_finite() || value.fract() == 0.0 {
         return value;
     }
@@ -227,7 +227,7 @@ mod tests {
             (0.0, 0.0),
             (1e-30, 1e-30),
         ] {
-            assert_eq!(rounded(value, 7), expect, "{value}");
+            assert_eq!(round_to_digits(value, 7), expect, "{value}");
         }
         for (value, expect) in [(0.0, "0 B"), (1500.0, "1.50 kB"), (2.5e9, "2.50 GB")] {
             assert_eq!(bytes(value), expect);

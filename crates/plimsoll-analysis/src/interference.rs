@@ -20,7 +20,7 @@
 //! second, other processes used more than [`BURST_CORES`] cores, and [`BUSY_SHARE`] of all cores
 //! were in use. So short a burst can raise a p99. The host of a virtual machine disturbs a load if
 //! it takes more than [`STEAL_MAX`] of the wanted CPU time. If the CPU use of other processes is
-//! not known, the load does not count as disturbed.
+//! not known, only stolen CPU time can make a load count as disturbed.
 //!
 //! Not here: the reading of the CPU times by probes.
 
@@ -32,10 +32,10 @@ use plimsoll_model::{Ledger, Probes, Run, Series};
 /// Number of cores that other processes may use on average without disturbing a load. On a quiet
 /// machine, other processes use far fewer cores than this limit. The measurement error of one
 /// kernel tick at both ends of the shortest load is also far smaller than this limit.
-pub const CORES_MAX: f64 = 0.15;
+pub const OTHER_PROCESSES_CORES_MAX: f64 = 0.15;
 /// CPU time that other processes may use without disturbing a load, as a share of the CPU time of
 /// the server and plimsoll.
-pub const PART_MAX: f64 = 0.05;
+pub const OTHER_PROCESSES_SHARE_MAX: f64 = 0.05;
 /// Other processes affect a load if at least this share of all cores is in use.
 pub const BUSY_SHARE: f64 = 0.75;
 /// Other processes affect a load if threads of the server and plimsoll wait for cores during more
@@ -53,17 +53,17 @@ pub const STEAL_MAX: f64 = 0.05;
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
 /// If other processes disturbed more than this share of several loads, all these loads together
 /// count as disturbed.
-pub const LOADS_MAX: f64 = 0.1;
+pub const DISTURBED_LOADS_SHARE_MAX: f64 = 0.1;
 /// The minimum length, in ns, of a period that is checked for a burst of other processes.
 const BURST_NS: i64 = 500 * MS as i64;
 /// Shortest observed time of a load, in ns, from which the CPU use of other processes is computed.
-const SPAN_NS_MIN: i64 = 250 * MS as i64;
+const OBSERVED_TIME_NS_MIN: i64 = 250 * MS as i64;
 /// Maximum distance, in ns, between a probe reading and the time for which it is used: three times
 /// the usual time between readings.
-const REACH_NS: i64 = 300 * MS as i64;
+const READING_DISTANCE_NS_MAX: i64 = 300 * MS as i64;
 
 /// The probe series that together count the CPU time during which the cores of a machine work.
-const KINDS_OF_WORK: [&str; 3] =
+const BUSY_CPU_SERIES: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
 /// The use of the CPU by processes other than the server and plimsoll, during one load or several
@@ -90,7 +90,7 @@ pub struct Interference {
 
 /// CPU times of the machine from the first reading of a load to a later reading, ns.
 #[derive(Debug, Clone, Copy)]
-struct CpuAccount {
+struct MachineCpuTimes {
     at_ns: i64,
     busy_ns: f64,
     stolen_ns: f64,
@@ -127,7 +127,7 @@ impl<'a> MachineSeries<'a> {
     /// container of the same machine.
     fn own_processes_change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.counter_change_between(name, from_ns, to_ns);
-        if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
+        if self.is_generator || self.probes.host.is_none() || !self.probes.shares_machine() {
             return own;
         }
         let other = counter_change(self.probes.generator_series(name)?, from_ns, to_ns);
@@ -136,7 +136,10 @@ impl<'a> MachineSeries<'a> {
 }
 
 fn counter_change(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
-    Some((series.value_at(to_ns, REACH_NS)? - series.value_at(from_ns, REACH_NS)?).max(0.0))
+    Some(
+        (series.value_at(to_ns, READING_DISTANCE_NS_MAX)? - series.value_at(from_ns, READING_DISTANCE_NS_MAX)?)
+            .max(0.0),
+    )
 }
 
 impl Interference {
@@ -144,9 +147,9 @@ impl Interference {
     /// generates the load.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
-        let there = Interference::on_machine(run, MachineSeries { probes, is_generator: false });
-        let Some(host) = probes.host.as_ref().filter(|_| !probes.is_shared()) else { return there };
-        let here = Interference::on_machine(run, MachineSeries { probes, is_generator: true });
+        let there = Interference::from_machine_series(run, MachineSeries { probes, is_generator: false });
+        let Some(host) = probes.host.as_ref().filter(|_| !probes.shares_machine()) else { return there };
+        let here = Interference::from_machine_series(run, MachineSeries { probes, is_generator: true });
         let named = |others: &Interference, machine: &str| {
             let reason = others.reason.as_ref().filter(|_| others.disturbed)?;
             Some(format!("{reason} (on {machine})"))
@@ -157,7 +160,7 @@ impl Interference {
         Interference { disturbed: there.disturbed || here.disturbed, reason, ..there }
     }
 
-    fn on_machine(run: &Run, machine: MachineSeries) -> Interference {
+    fn from_machine_series(run: &Run, machine: MachineSeries) -> Interference {
         let probes = machine.probes;
         let unknown = |reason: &str| Interference {
             reason: Some(format!("the CPU use of other processes is not known: {reason}")),
@@ -179,7 +182,7 @@ impl Interference {
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
-        if end_ns - start_ns < SPAN_NS_MIN {
+        if end_ns - start_ns < OBSERVED_TIME_NS_MIN {
             return unknown("the load was too short to measure the CPU use");
         }
         let account = |at_ns: i64| {
@@ -194,7 +197,7 @@ impl Interference {
             // process. The second count of busy CPU time is sampled at the kernel's ticks. The
             // smaller of the two counts of busy CPU time is used, because a process that works
             // appears in both counts.
-            let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
+            let ticks_ns = BUSY_CPU_SERIES.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
             // Dependencies such as a database work for the server. The kernel's own threads also
@@ -203,9 +206,9 @@ impl Interference {
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
             let our_ns = machine.own_processes_change(table::CLIENT_CPU.name, start_ns, at_ns);
             let known_ns = our_ns.zip(server_ns).map(|(ours, server)| ours + server + its_ns);
-            Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
+            Some(MachineCpuTimes { at_ns, busy_ns, stolen_ns, known_ns })
         };
-        let accounts: Vec<CpuAccount> =
+        let accounts: Vec<MachineCpuTimes> =
             idle.samples[first..=last].iter().filter_map(|sample| account(sample.at_ns)).collect();
         let Some(whole) = accounts.last().copied() else { return unknown("the machine's CPU time was not read") };
         let span_ns = (end_ns - start_ns) as f64;
@@ -228,11 +231,13 @@ impl Interference {
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
-                if felt && used > CORES_MAX.max(PART_MAX * known_ns / span_ns) {
+                if felt && used > OTHER_PROCESSES_CORES_MAX.max(OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns) {
                     reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
-                } else if let Some((burst, seconds)) =
-                    find_cpu_burst(&accounts, cores, BURST_CORES.max(2.0 * PART_MAX * known_ns / span_ns))
-                {
+                } else if let Some((burst, seconds)) = find_cpu_burst(
+                    &accounts,
+                    cores,
+                    BURST_CORES.max(2.0 * OTHER_PROCESSES_SHARE_MAX * known_ns / span_ns),
+                ) {
                     reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }
             }
@@ -265,7 +270,7 @@ impl Interference {
             cores: mean(&loads, |load| load.cores),
             machine_cores: loads.iter().map(|load| load.machine_cores).fold(0.0, f64::max),
             steal_share: mean(&loads, |load| load.steal_share),
-            disturbed: disturbed.len() as f64 > LOADS_MAX * loads.len() as f64,
+            disturbed: disturbed.len() as f64 > DISTURBED_LOADS_SHARE_MAX * loads.len() as f64,
             reason: None,
             span_ns: loads.iter().map(|load| load.span_ns).sum(),
         };
@@ -290,7 +295,7 @@ impl Interference {
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
         let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
         let mut reasons = Vec::new();
-        if used > CORES_MAX || taken <= STEAL_MAX {
+        if used > OTHER_PROCESSES_CORES_MAX || taken <= STEAL_MAX {
             reasons.push(format!("other processes used {used:.1} of {cores:.0} cores"));
         }
         if taken > STEAL_MAX {
@@ -321,7 +326,7 @@ fn mean(loads: &[&Interference], of: fn(&Interference) -> Option<f64>) -> Option
 
 /// Returns whether no request succeeded, although most of the ended requests got a response.
 fn only_failed_answers(ledger: &Ledger) -> bool {
-    ledger.succeeded == 0 && 2 * ledger.answered() > ledger.requests()
+    ledger.succeeded == 0 && 2 * ledger.response_count() > ledger.finished_requests()
 }
 
 /// Returns the reason why the server's CPU time is not known.
@@ -336,7 +341,7 @@ fn unknown_server_reason(probes: &Probes) -> String {
 /// Finds the period of about half a second in which other processes used most CPU time. Returns the
 /// number of cores that other processes used, and the length of the period in s. Returns `None` if
 /// no period exceeds `used_max` cores.
-fn find_cpu_burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
+fn find_cpu_burst(accounts: &[MachineCpuTimes], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // The CPU time of a server's short-lived children is added to the server's counter late. Until
     // the addition, the children's CPU time seems to belong to other processes. A running minimum
     // of the other processes' CPU time, computed from the end backwards, removes this error.
@@ -368,7 +373,7 @@ fn find_cpu_burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<
 mod tests {
     use super::*;
     use plimsoll_model::{
-        Curve, Interval, LoadShape, Plan, RequestFailure, RouteFigures, Series, SeriesKind, SeriesSample,
+        Interval, LoadCurve, LoadShape, Plan, RequestFailure, RouteFigures, Series, SeriesKind, SeriesSample,
     };
 
     /// A simulated machine: the cores used during each tenth of a second.
@@ -404,8 +409,9 @@ mod tests {
         length: 10,
     };
 
-    fn run(scene: &SimulatedCores) -> Run {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+    fn simulated_run(scene: &SimulatedCores) -> Run {
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
         let step_ns = 100 * MS as i64;
         run.window_ns = (0, scene.length as u64 * step_ns as u64);
         let mut sums = [0.0f64; 11];
@@ -558,15 +564,15 @@ mod tests {
                 Some("other processes used 1.0 of 2 cores"),
             ),
         ] {
-            let others = Interference::from_run(&run(&scene));
+            let others = Interference::from_run(&simulated_run(&scene));
             assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
             assert_eq!(others.disturbed, expect.is_some(), "{name}");
         }
-        let unknown = Interference::from_run(&run(&SimulatedCores { server: None, ..QUIET_CORES }));
+        let unknown = Interference::from_run(&simulated_run(&SimulatedCores { server: None, ..QUIET_CORES }));
         let reason =
             "the CPU use of other processes is not known: the server's process was not found (no process listens)";
         assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
-        let quiet = Interference::from_run(&run(&QUIET_CORES));
+        let quiet = Interference::from_run(&simulated_run(&QUIET_CORES));
         assert!(quiet.cores.is_some_and(|cores| cores < 0.06) && quiet.reason.is_none(), "{quiet:?}");
     }
 
@@ -574,7 +580,7 @@ mod tests {
     fn late_child_cpu_time_is_not_a_burst() {
         // Every half second the server waits for its child processes. The children's CPU time is
         // added to the server's counter only when the server waits for the children.
-        let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET_CORES });
+        let mut late = simulated_run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET_CORES });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {
             sample.value = (at / 5 * 5) as f64 * 1e8;
@@ -585,15 +591,15 @@ mod tests {
 
     #[test]
     fn unrecorded_cpu_use_is_unknown() {
-        let mut empty = run(&QUIET_CORES);
+        let mut empty = simulated_run(&QUIET_CORES);
         empty.probes = Probes::default();
         let others = Interference::from_run(&empty);
         assert_eq!(others.reason.as_deref(), Some("the CPU use of other processes is not known: no probe ran"));
         assert!(!others.disturbed && others.cores.is_none() && others.steal_share.is_none());
-        let mut old = run(&QUIET_CORES);
+        let mut old = simulated_run(&QUIET_CORES);
         old.probes.series.remove("host.cores");
         assert!(Interference::from_run(&old).reason.is_some_and(|why| why.contains("an older plimsoll")));
-        let mut brief = run(&QUIET_CORES);
+        let mut brief = simulated_run(&QUIET_CORES);
         brief.window_ns = (100 * MS, 200 * MS);
         assert!(Interference::from_run(&brief).reason.is_some_and(|why| why.contains("too short")));
     }
@@ -608,7 +614,7 @@ mod tests {
             (1, 90, RequestFailure::Status, true),
             (90, 0, RequestFailure::Status, true),
         ] {
-            let mut run = run(&loud);
+            let mut run = simulated_run(&loud);
             let mut figures = RouteFigures::default();
             figures.ledger.scheduled = succeeded + failed;
             figures.ledger.succeeded = succeeded;
@@ -625,8 +631,8 @@ mod tests {
 
     #[test]
     fn interference_is_combined_over_loads() {
-        let quiet = Interference::from_run(&run(&QUIET_CORES));
-        let loud = Interference::from_run(&run(&SimulatedCores {
+        let quiet = Interference::from_run(&simulated_run(&QUIET_CORES));
+        let loud = Interference::from_run(&simulated_run(&SimulatedCores {
             server: Some(0.4),
             ours: 0.2,
             others: |_| 1.38,

@@ -43,10 +43,10 @@ use crate::sentence::Sentence;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
 use crate::summary::Summary;
-use crate::watch::{TickFigures, Watch, broken_bound_text, judged_window_ns};
+use crate::watch::{TickFigures, TrialWatch, broken_bound_text, judged_window_ns};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    Histogram, Interval, Ledger, LoadEnd, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure,
+    EarlyStopReason, Histogram, Interval, Ledger, LoadEnd, LoadPurpose, LoadShape, RequestFailure, Run, TimeMeasure,
 };
 pub use plimsoll_statistics::BoundEvidence;
 use std::fmt;
@@ -57,7 +57,7 @@ use std::ops::ControlFlow;
 const REJECTIONS_MIN: u64 = 2;
 /// Largest growth of the backlog in a trial that passes, as a share of the arrivals: the requests
 /// scheduled in half of the judged window.
-pub const GROWTH_MAX: f64 = 0.01;
+pub const BACKLOG_GROWTH_SHARE_MAX: f64 = 0.01;
 
 /// The load that a trial offers to the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +96,7 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
     /// Why the search made the trial: for example, to confirm the load line.
-    pub purpose: Purpose,
+    pub purpose: LoadPurpose,
     /// The offered load in the measured window.
     pub load: OfferedLoad,
     /// When the trial began, in ns since the start of the search.
@@ -237,7 +237,7 @@ impl TrialOutcome {
     /// Creates the outcome of a trial of one second in which all requests succeeded immediately. A
     /// test overwrites the fields that it needs.
     #[cfg(test)]
-    pub(crate) fn one_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
+    pub(crate) fn one_second_trial(purpose: LoadPurpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
             OfferedLoad::Rate(rate) => rate,
             OfferedLoad::Users(_) => 1000.0,
@@ -263,12 +263,12 @@ impl TrialOutcome {
 }
 
 /// Judges the run of a trial that began `start_ns` ns after the start of the search.
-pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutcome {
+pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutcome {
     let plan = &run.plan;
     let (from_ns, planned_end_ns) = judged_window_ns(plan);
     let to_ns = planned_end_ns.min(run.window_ns.1).max(from_ns);
-    let window = Window { from_ns, to_ns, tick_ns: plan.load.interval_ns.max(1) };
-    let mut watch = Watch::new(purpose, plan, slo);
+    let window = JudgedWindow { from_ns, to_ns, tick_ns: plan.load.interval_ns.max(1) };
+    let mut watch = TrialWatch::new(purpose, plan, slo);
     let mut certain = None;
     let (mut ledger, mut response) = (Ledger::default(), Histogram::new());
     let mut succeeded_in_window = 0;
@@ -328,13 +328,13 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         interference: summary.interference.clone(),
     };
     match outcome.load {
-        OfferedLoad::Rate(_) if purpose != Purpose::Settle => {
-            open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
+        OfferedLoad::Rate(_) if purpose != LoadPurpose::Settle => {
+            judge_open_trial(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
         OfferedLoad::Rate(_) => {
             // A load that lets the server's backlog drain ends as soon as the backlog has drained.
             let (verdict, reason) = match &run.ending {
-                Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
+                Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop_reason(stop).to_owned()),
                 _ => (Verdict::Fail, "the server's backlog did not drain before this load ended".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
@@ -352,7 +352,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated_throughput(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
-            if purpose == Purpose::Saturate {
+            if purpose == LoadPurpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
                 outcome.evidence.saturation = closed_trial_saturation(
                     &series[..inside],
@@ -364,7 +364,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             }
         }
     }
-    if purpose != Purpose::Settle && !breaks_success_by_refusals(&outcome, run, slo) {
+    if purpose != LoadPurpose::Settle && !breaks_success_by_refusals(&outcome, run, slo) {
         void_if_disturbed(&mut outcome);
     }
     outcome
@@ -390,9 +390,9 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
 /// stops a trial whose verdict is certain, and at the end of a closed loop.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
-    let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(Stop::Shown(_))));
+    let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown(_))));
     let is_closed = matches!(run.plan.load.shape, LoadShape::Closed { .. });
-    match ended.requests() > 0 && (is_shown || is_closed) {
+    match ended.finished_requests() > 0 && (is_shown || is_closed) {
         true => ended.success_rate().min(1.0),
         false => ledger.success_rate().min(1.0),
     }
@@ -405,7 +405,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     let totals = run.totals();
     let of_load = [408, 425, 429];
     let refused = totals.routes_sum.statuses.iter().filter(|(status, _)| {
-        (400..=499).contains(status) && !of_load.contains(status) && !run.plan.traffic.succeeds(*status)
+        (400..=499).contains(status) && !of_load.contains(status) && !run.plan.traffic.counts_as_success(*status)
     });
     let refused: u64 = refused.map(|(_, times)| times).sum();
     let allowed = (1.0 - slo.success_min) * totals.routes_sum.ledger.scheduled as f64;
@@ -427,13 +427,13 @@ fn void_if_disturbed(outcome: &mut TrialOutcome) {
     }
 }
 
-fn open_verdict(
+fn judge_open_trial(
     outcome: &mut TrialOutcome,
-    watch: &Watch,
+    watch: &TrialWatch,
     ledger: &Ledger,
     summary: &Summary,
     certain: Option<String>,
-    window: &Window,
+    window: &JudgedWindow,
 ) {
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.whole_ticks())];
@@ -448,25 +448,26 @@ fn open_verdict(
     let mut bounds_hold = true;
     for (at, allowance) in watch.watched_allowances().enumerate() {
         let route_ledger = watch.ledger_of_bound(at, ledger);
-        let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bound_violations(at) };
+        let bad =
+            if whole { watch.ended_bad_requests(at) + route_ledger.in_flight } else { watch.bound_violations(at) };
         let excess = bad as f64 / (allowance.share * route_ledger.scheduled as f64).max(1.0);
-        bounds_hold &= bad <= allowance.count_of(route_ledger.scheduled);
+        bounds_hold &= bad <= allowance.allowed_bad_requests(route_ledger.scheduled);
         if worst.as_ref().is_none_or(|w| excess > w.0) {
-            let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response();
+            let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response_time();
             let bound_ns = allowance.bound_ns.filter(|_| is_of_all);
             worst = Some((excess, bad, bound_ns, broken_bound_text(allowance, bad, route_ledger.scheduled)));
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
     (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
-    let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
+    let counted = |(at, allowance): (usize, &crate::slo::BadRequestAllowance)| {
         let route_ledger = watch.ledger_of_bound(at, ledger);
         BoundEvidence {
             bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
             scheduled: route_ledger.scheduled,
-            bad: if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bound_violations(at) },
-            bunch_size: watch.bunch_size(at),
+            bad: if whole { watch.ended_bad_requests(at) + route_ledger.in_flight } else { watch.bound_violations(at) },
+            bunch_size: watch.bad_requests_per_observation(at),
         }
     };
     evidence.bounds = watch.watched_allowances().enumerate().map(counted).collect();
@@ -493,9 +494,9 @@ fn open_verdict(
     let growth = (last - last_held) - (second - second_held) + unsent;
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
     evidence.growth_requests = growth;
-    let grows = growth > GROWTH_MAX * arrivals && growth > guard;
+    let grows = growth > BACKLOG_GROWTH_SHARE_MAX * arrivals && growth > guard;
 
-    let falling_behind = evidence.growth > GROWTH_MAX;
+    let falling_behind = evidence.growth > BACKLOG_GROWTH_SHARE_MAX;
     evidence.rejecting = rejected_requests(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
@@ -539,11 +540,11 @@ fn open_verdict(
 /// Returns the length of the server's longest stall, ns, if stalls alone break a bound of the SLO;
 /// otherwise `None`. Requests scheduled early in a stall are late even if the generator is fast
 /// enough.
-fn longest_breaking_stall_ns(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
+fn longest_breaking_stall_ns(stalls: &[Stall], watch: &TrialWatch, window: &JudgedWindow) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
     let length_ns = window.length_ns() as f64;
     let broken = watch.watched_allowances().any(|allowance| {
-        let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
+        let beyond_ns = |bound_ns| of_server().map(|stall| stall.time_beyond_bound_ns(bound_ns)).sum::<u64>() as f64;
         allowance.request_bound_ns().is_some_and(|bound_ns| beyond_ns(bound_ns) > allowance.share * length_ns)
     });
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
@@ -560,7 +561,7 @@ fn complete_ticks(series: &[TickFigures]) -> &[TickFigures] {
 
 /// Returns the ticks of a closed trial from the start of the window on, and how many of them are
 /// inside the window.
-fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
+fn window_series(run: &Run, window: &JudgedWindow) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
         .filter(|(at_ns, _)| *at_ns >= window.from_ns)
@@ -586,18 +587,18 @@ fn littles_law_gap(run: &Run) -> Option<f64> {
         && run.plan.load.warmup_ns == 0
         && ledger.in_flight == 0
         && ledger.unsent == 0
-        && ledger.requests() >= 100;
+        && ledger.finished_requests() >= 100;
     (whole && stays > 0.0).then(|| (in_flight - stays).abs() / stays)
 }
 
 /// The judged part of a run: its start, end and tick length, in ns since the start of the schedule.
-struct Window {
+struct JudgedWindow {
     from_ns: u64,
     to_ns: u64,
     tick_ns: u64,
 }
 
-impl Window {
+impl JudgedWindow {
     fn length_ns(&self) -> u64 {
         self.to_ns - self.from_ns
     }
@@ -637,19 +638,24 @@ mod tests {
     use crate::sentence::Remedy;
     use plimsoll_model::units::MS;
     use plimsoll_model::{
-        Arrivals, Curve, HttpChoice, Interval, LoadFigures, Plan, Probes, RouteFigures, Series, SeriesKind,
-        SeriesSample, Stage, Stop, WorkerTime,
+        ArrivalSpacing, EarlyStopReason, HttpChoice, Interval, LoadCurve, LoadFigures, LoadStage, Plan, Probes,
+        RouteFigures, Series, SeriesKind, SeriesSample, WorkerTime,
     };
 
     const TICK_NS: u64 = Plan::TICK_NS;
 
     /// Creates a run at 1 000/s. `tick` supplies the content of each tick of 100 requests.
-    fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
-        let stages: Vec<Stage> = stages
+    fn run_with_ticks(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
+        let stages: Vec<LoadStage> = stages
             .iter()
-            .map(|(level, ticks)| Stage { from: *level, to: *level, duration_ns: Some(ticks * TICK_NS) })
+            .map(|(level, ticks)| LoadStage { from: *level, to: *level, duration_ns: Some(ticks * TICK_NS) })
             .collect();
-        let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate: Curve { stages }, arrivals: Arrivals::Constant });
+        let plan = Plan::for_get_request(
+            "h",
+            80,
+            vec![],
+            LoadShape::Open { rate: LoadCurve { stages }, arrivals: ArrivalSpacing::Constant },
+        );
         let end_ns = plan.load.duration_ns.expect("it has one");
         let mut run = Run::new(plan);
         for at in 0..end_ns / TICK_NS {
@@ -683,12 +689,12 @@ mod tests {
     }
 
     fn judge_climb_trial(run: &Run) -> TrialOutcome {
-        judge(Purpose::Climb, 0, run, &Slo::default())
+        judge(LoadPurpose::Climb, 0, run, &Slo::default())
     }
 
     #[test]
     fn a_server_that_keeps_up_passes() {
-        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1)));
+        let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1)));
         assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
         assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
         assert_eq!(outcome.evidence.excess, 0.0);
@@ -698,13 +704,13 @@ mod tests {
     fn an_slo_bounds_any_time_of_requests_or_connections() {
         // 1 000 requests succeed within 2 ms. The first byte of 50 responses took 20 ms, and 1 of
         // 10 connections took 30 ms.
-        let seen = run(&[(1000.0, 10)], |at| {
+        let seen = run_with_ticks(&[(1000.0, 10)], |at| {
             let mut tick = tick_interval(100, 2, 1);
             let (mut ttfb, mut connect) = (Histogram::new(), Histogram::new());
             ttfb.record_n(MS, 95);
             ttfb.record_n(20 * MS, 5);
             connect.record_n(if at == 3 { 30 * MS } else { MS }, 1);
-            tick.routes.of_mut(0).ttfb = ttfb.drain();
+            tick.routes.figures_mut(0).ttfb = ttfb.drain();
             tick.load.connect = connect.drain();
             tick
         });
@@ -721,8 +727,8 @@ mod tests {
             ("first_message.p99<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
         ] {
             let slo = Slo::parse(&format!("success>=99%, {slo}")).expect("an SLO");
-            let outcome = judge(Purpose::Climb, 0, &seen, &slo);
-            let said = outcome.reason.spelled(|_| "");
+            let outcome = judge(LoadPurpose::Climb, 0, &seen, &slo);
+            let said = outcome.reason.render_text(|_| "");
             assert!(outcome.verdict == expect && said.contains(reason), "{slo}: {:?} {said}", outcome.verdict);
         }
     }
@@ -740,13 +746,13 @@ mod tests {
             (0, 0, 0, 11, Verdict::Fail),
             (1, 0, 0, 10, Verdict::Fail),
         ] {
-            let run = run(&[(1000.0, 10)], |at| {
+            let run = run_with_ticks(&[(1000.0, 10)], |at| {
                 let bad = if at == 5 { failed + unsent + unanswered + slow } else { 0 };
                 let mut interval = tick_interval(100 - bad, 2, 1);
                 if at == 5 {
                     let mut late = Histogram::new();
                     late.record_n(600 * MS, slow);
-                    let figures = interval.routes.of_mut(0);
+                    let figures = interval.routes.figures_mut(0);
                     figures.response.merge(&late.drain());
                     figures.ledger.succeeded += slow;
                     figures.ledger.failed[0] = failed;
@@ -764,22 +770,25 @@ mod tests {
     fn a_growing_backlog_fails_within_the_latency_bound() {
         // The rate is 3 % higher than the server's throughput. After one second 30 requests wait,
         // which is 30 ms of work.
-        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| tick_interval(97, 20, 3 * (at + 1))));
+        let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |at| tick_interval(97, 20, 3 * (at + 1))));
         assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
         assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
         // A growth of the backlog by two requests may be chance.
-        assert_eq!(judge_climb_trial(&run(&[(10.0, 10)], |at| tick_interval(100, 2, at / 5))).verdict, Verdict::Pass);
+        assert_eq!(
+            judge_climb_trial(&run_with_ticks(&[(10.0, 10)], |at| tick_interval(100, 2, at / 5))).verdict,
+            Verdict::Pass
+        );
     }
 
     #[test]
     fn unsent_requests_belong_to_the_backlog() {
         // The server completes 600 of the 1 000 requests scheduled a second. After four ticks, all
         // 160 connections wait for the server.
-        let mut run = run(&[(1000.0, 12)], |at| {
+        let mut run = run_with_ticks(&[(1000.0, 12)], |at| {
             let mut interval = tick_interval(60, 200, (40 * (at + 1)).min(160));
-            interval.routes.of_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
+            interval.routes.figures_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
             interval
         });
         run.plan.carriage.connections_max = 160;
@@ -796,12 +805,12 @@ mod tests {
     #[test]
     fn delayed_acknowledgements_are_not_a_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
-            let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| {
+            let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |at| {
                 let mut interval = tick_interval(100, 4 + rest_ms(at), in_flight(at));
                 let (mut service, mut ttfb) = (Histogram::new(), Histogram::new());
                 service.record_n((4 + rest_ms(at)) * MS, 100);
                 ttfb.record_n(4 * MS, 100);
-                let figures = interval.routes.of_mut(0);
+                let figures = interval.routes.figures_mut(0);
                 (figures.service, figures.ttfb, figures.answers_bytes) = (service.drain(), ttfb.drain(), 20_000);
                 interval
             }));
@@ -819,21 +828,21 @@ mod tests {
 
     #[test]
     fn a_saturated_generator_makes_a_trial_void() {
-        let busy = run(&[(1000.0, 10)], |_| {
+        let busy = run_with_ticks(&[(1000.0, 10)], |_| {
             let mut interval = tick_interval(50, 2, 1);
             interval.load.workers[0].work_ns = TICK_NS * 96 / 100;
             interval
         });
-        let late = run(&[(1000.0, 10)], |_| {
+        let late = run_with_ticks(&[(1000.0, 10)], |_| {
             let mut interval = tick_interval(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
             interval.load.lag = lag.drain();
             interval
         });
-        let unsent = run(&[(1000.0, 10)], |_| {
+        let unsent = run_with_ticks(&[(1000.0, 10)], |_| {
             let mut interval = tick_interval(99, 2, 1);
-            interval.routes.of_mut(0).ledger.unsent = 1;
+            interval.routes.figures_mut(0).ledger.unsent = 1;
             interval
         });
         for run in [&busy, &late, &unsent] {
@@ -846,7 +855,7 @@ mod tests {
         let connections_max = u64::from(unsent.plan.carriage.connections_max);
         let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
-        under_way.intervals.values_mut().for_each(|i| i.routes.of_mut(0).in_flight_end = connections_max);
+        under_way.intervals.values_mut().for_each(|i| i.routes.figures_mut(0).in_flight_end = connections_max);
         for waiting in [open, under_way] {
             let outcome = judge_climb_trial(&waiting);
             assert_eq!(outcome.verdict, Verdict::Fail);
@@ -862,18 +871,18 @@ mod tests {
         // From tick 2 to tick 9 of 20 no request gets a response, and one worker is busy
         // connecting. After tick 9 the sent requests get their responses.
         let silence = |service_ms: u64| {
-            run(&[(1000.0, 20)], move |at| {
+            run_with_ticks(&[(1000.0, 20)], move |at| {
                 let mut interval = tick_interval(if (2..10).contains(&at) { 0 } else { 100 }, 2, 1);
                 if (2..10).contains(&at) {
-                    interval.routes.of_mut(0).in_flight_end = 100 * (at - 1);
-                    interval.routes.of_mut(0).ledger.unsent = 40;
+                    interval.routes.figures_mut(0).in_flight_end = 100 * (at - 1);
+                    interval.routes.figures_mut(0).ledger.unsent = 40;
                 }
                 if at == 10 {
                     let mut late = Histogram::new();
                     late.record_n(800 * MS, 100);
-                    interval.routes.of_mut(0).response.merge(&late.drain());
+                    interval.routes.figures_mut(0).response.merge(&late.drain());
                     late.record_n(service_ms * MS, 100);
-                    interval.routes.of_mut(0).service.merge(&late.drain());
+                    interval.routes.figures_mut(0).service.merge(&late.drain());
                 }
                 interval
             })
@@ -913,9 +922,9 @@ mod tests {
 
     #[test]
     fn disturbed_failures_are_void_but_passes_stand() {
-        let holds = run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
-        let breaks = run(&[(1000.0, 10)], |at| tick_interval(60, 50, 40 * (at + 1)));
-        let late = run(&[(1000.0, 10)], |_| {
+        let holds = run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
+        let breaks = run_with_ticks(&[(1000.0, 10)], |at| tick_interval(60, 50, 40 * (at + 1)));
+        let late = run_with_ticks(&[(1000.0, 10)], |_| {
             let mut interval = tick_interval(100, 2, 1);
             let mut lag = Histogram::new();
             lag.record_n(60 * MS, 100);
@@ -923,7 +932,7 @@ mod tests {
             interval
         });
         let mut closed = holds.clone();
-        closed.plan.load.shape = LoadShape::Closed { users: Curve::constant(8.0) };
+        closed.plan.load.shape = LoadShape::Closed { users: LoadCurve::constant(8.0) };
         for (name, run, others, expect, limited) in [
             ("held, quiet", &holds, 0.03, Verdict::Pass, false),
             ("held, disturbed", &holds, 1.3, Verdict::Pass, false),
@@ -958,9 +967,9 @@ mod tests {
             (429, 50, Verdict::Void),
             (408, 50, Verdict::Void),
         ] {
-            let mut run = run(&[(1000.0, 10)], |_| {
+            let mut run = run_with_ticks(&[(1000.0, 10)], |_| {
                 let mut interval = tick_interval(100 - failed, 2, 1);
-                let figures = interval.routes.of_mut(0);
+                let figures = interval.routes.figures_mut(0);
                 figures.ledger.failed[RequestFailure::Status as usize] = failed;
                 figures.statuses.add(200, 100 - failed);
                 figures.statuses.add(status, failed);
@@ -979,14 +988,14 @@ mod tests {
         // the partial tenth tick, whether the ninth tick had no response, and the expected number
         // of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
-            let mut cut = run(&[(1000.0, 20)], |at| match at {
+            let mut cut = run_with_ticks(&[(1000.0, 20)], |at| match at {
                 9 => tick_interval(answered, 2, 70),
                 8 if silent_before => tick_interval(0, 2, 100),
                 _ => tick_interval(100, 2, 1),
             });
             cut.intervals.retain(|at, _| *at < 10);
             cut.window_ns.1 = 9 * TICK_NS + MS;
-            cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
+            cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::Shown("certain".into())));
             let stalls = judge_climb_trial(&cut).evidence.stalls;
             assert_eq!(stalls.len(), expect, "{answered} {silent_before}: {stalls:?}");
         }
@@ -996,17 +1005,17 @@ mod tests {
     fn requests_in_flight_at_an_early_stop_are_not_failures() {
         // Each row describes the last tick: successes, failures, requests in flight at its end, and
         // the expected success rate.
-        let shown = || Stop::Shown("enough".into());
+        let shown = || EarlyStopReason::Shown("enough".into());
         for (answered, failed, under_way, ending, expect) in [
             (60, 0, 40, LoadEnd::Finished, 0.96),
-            (60, 0, 40, LoadEnd::Stopped(Stop::Interrupted), 0.96),
+            (60, 0, 40, LoadEnd::Stopped(EarlyStopReason::Interrupted), 0.96),
             (60, 0, 40, LoadEnd::Stopped(shown()), 1.0),
             (50, 48, 2, LoadEnd::Stopped(shown()), 950.0 / 998.0),
         ] {
-            let mut cut = run(&[(1000.0, 10)], |at| {
+            let mut cut = run_with_ticks(&[(1000.0, 10)], |at| {
                 let is_last = at == 9;
                 let mut interval = tick_interval(if is_last { answered } else { 100 }, 2, 1);
-                let ledger = &mut interval.routes.of_mut(0).ledger;
+                let ledger = &mut interval.routes.figures_mut(0).ledger;
                 (ledger.failed[0], ledger.in_flight) = if is_last { (failed, under_way) } else { (0, 0) };
                 interval
             });
@@ -1014,9 +1023,9 @@ mod tests {
             assert_eq!(judge_climb_trial(&cut).success_rate, expect, "{:?}", cut.ending);
         }
         // If no request ever got a response, no request has succeeded.
-        let mut silent = run(&[(1000.0, 2)], |_| {
+        let mut silent = run_with_ticks(&[(1000.0, 2)], |_| {
             let mut interval = tick_interval(0, 100, 1);
-            interval.routes.of_mut(0).ledger.in_flight = 100;
+            interval.routes.figures_mut(0).ledger.in_flight = 100;
             interval
         });
         silent.ending = Some(LoadEnd::Stopped(shown()));
@@ -1025,11 +1034,11 @@ mod tests {
 
     #[test]
     fn earlier_stages_warm_up_and_are_not_judged() {
-        let outcome = judge_climb_trial(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
+        let outcome = judge_climb_trial(&run_with_ticks(&[(2000.0, 5), (1000.0, 10)], |at| {
             let mut interval = tick_interval(100, 2, 1);
             if at < 5 {
-                interval.routes.of_mut(0).ledger.scheduled = 200;
-                interval.routes.of_mut(0).ledger.failed[0] = 100;
+                interval.routes.figures_mut(0).ledger.scheduled = 200;
+                interval.routes.figures_mut(0).ledger.failed[0] = 100;
             }
             interval
         }));
@@ -1039,9 +1048,9 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_limiter_is_the_accepted_rate() {
-        let outcome = judge_climb_trial(&run(&[(1000.0, 10)], |at| {
+        let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |at| {
             let mut interval = tick_interval(if at < 4 { 100 } else { 60 }, 2, 1);
-            interval.routes.of_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
+            interval.routes.figures_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
             interval
         }));
         assert_eq!((outcome.verdict, outcome.evidence.rejecting), (Verdict::Fail, true));
@@ -1053,14 +1062,14 @@ mod tests {
         // Each row contains the number of failed requests in the sixth tick and in each later tick,
         // and whether the failures count as rejections.
         for (sixth, later, expect) in [(0, 0, false), (1, 0, false), (2, 0, true), (0, 40, true)] {
-            let mut run = run(&[(1000.0, 10)], |at| {
+            let mut run = run_with_ticks(&[(1000.0, 10)], |at| {
                 let failed = [0, sixth, later][usize::from(at >= 5) + usize::from(at > 5)];
                 let mut interval = tick_interval(100 - failed, 2, 8);
-                interval.routes.of_mut(0).ledger.failed[0] = failed;
+                interval.routes.figures_mut(0).ledger.failed[0] = failed;
                 interval
             });
-            run.plan.load.shape = LoadShape::Closed { users: Curve::constant_for_duration(8.0, 10 * TICK_NS) };
-            let outcome = judge(Purpose::Saturate, 0, &run, &Slo::default());
+            run.plan.load.shape = LoadShape::Closed { users: LoadCurve::constant_for_duration(8.0, 10 * TICK_NS) };
+            let outcome = judge(LoadPurpose::Saturate, 0, &run, &Slo::default());
             assert_eq!(outcome.evidence.rejecting, expect, "{sixth} {later}");
         }
     }
@@ -1069,23 +1078,23 @@ mod tests {
     fn only_certain_verdicts_stop_a_trial_early() {
         // In each tick the server leaves 40 % of the requests unanswered. The trial is stopped
         // early, and the verdict computed from the shortened record alone is still fail.
-        let whole = run(&[(1000.0, 40)], |at| tick_interval(60, 50, 40 * (at + 1)));
-        let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
+        let whole = run_with_ticks(&[(1000.0, 40)], |at| tick_interval(60, 50, 40 * (at + 1)));
+        let mut watch = TrialWatch::new(LoadPurpose::Line, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK_NS, i).is_break());
         let stop = stop.expect("a certain verdict");
         assert!((14..18).contains(&stop), "stopped after tick {stop}");
         let mut cut = whole.clone();
         cut.intervals.retain(|at, _| *at as usize <= stop);
         cut.window_ns.1 = (stop as u64 + 1) * TICK_NS;
-        cut.ending = Some(LoadEnd::Stopped(Stop::Shown("certain".into())));
+        cut.ending = Some(LoadEnd::Stopped(EarlyStopReason::Shown("certain".into())));
         assert_eq!(judge_climb_trial(&cut).verdict, Verdict::Fail);
         // If the trial was stopped for a reason other than its verdict, no verdict is certain.
-        let mut interrupted = run(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
+        let mut interrupted = run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
         interrupted.intervals.retain(|at, _| *at < 4);
-        interrupted.ending = Some(LoadEnd::Stopped(Stop::Interrupted));
+        interrupted.ending = Some(LoadEnd::Stopped(EarlyStopReason::Interrupted));
         assert_eq!(judge_climb_trial(&interrupted).verdict, Verdict::Void);
         // A stall of 300 ms is no overload if the server catches up.
-        let stall = run(&[(1000.0, 10)], |at| match at {
+        let stall = run_with_ticks(&[(1000.0, 10)], |at| match at {
             4..=6 => tick_interval(0, 2, 100 * (at - 3)),
             7 => tick_interval(400, 200, 1),
             _ => tick_interval(100, 2, 1),
@@ -1095,8 +1104,8 @@ mod tests {
 
     #[test]
     fn overdue_requests_are_bad() {
-        let silent = run(&[(1000.0, 10)], |at| tick_interval(0, 0, 100 * (at + 1)));
-        let mut watch = Watch::new(Purpose::Line, &silent.plan, &Slo::default());
+        let silent = run_with_ticks(&[(1000.0, 10)], |at| tick_interval(0, 0, 100 * (at + 1)));
+        let mut watch = TrialWatch::new(LoadPurpose::Line, &silent.plan, &Slo::default());
         let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK_NS, i)).collect();
         assert!(reasons.iter().any(ControlFlow::is_break), "nothing was answered for a second");
     }

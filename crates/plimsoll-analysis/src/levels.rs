@@ -7,11 +7,11 @@
 //! words, and further columns.
 
 use crate::interference::Interference;
-use crate::series::{Spread, spread};
+use crate::series::{GoodputVariation, goodput_variation};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Experiment, ExperimentSpec, LoadShape, Purpose, Run, Tag, Trial};
+use plimsoll_model::{Experiment, ExperimentSpec, LoadPurpose, LoadShape, LoadTag, Run, Trial};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -41,7 +41,7 @@ pub struct Level {
     /// Share of the requests that succeeded, 0..=1.
     pub success_rate: f64,
     /// The variation of the goodput within the measurement of the level; `None` if it is not known.
-    pub spread: Option<Spread>,
+    pub spread: Option<GoodputVariation>,
 }
 
 impl Level {
@@ -67,7 +67,7 @@ impl Level {
                 mean_ns: summary.whole.response.mean_ns,
                 p99_ns: summary.whole.response.quantiles.p99.time_ns().map(|ns| ns as f64),
                 success_rate: summary.success_rate,
-                spread: spread(run),
+                spread: goodput_variation(run),
             },
         ))
     }
@@ -125,7 +125,7 @@ impl<'a> MeasuredLoad<'a> {
     }
 
     /// Returns the successes a second in the measured window of each visit (trial) of this load.
-    pub fn rates(&self) -> Vec<f64> {
+    pub fn visit_rates_rps(&self) -> Vec<f64> {
         self.visits.iter().map(|visit| measured_goodput_rps(&visit.run)).collect()
     }
 }
@@ -146,7 +146,7 @@ pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
             (0..spec.levels.len()).filter_map(|turn| visits_of_level(trials, turn)).collect()
         }
         _ => {
-            let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
+            let counts = |trial: &&Trial| !matches!(trial.tag.purpose, LoadPurpose::Profile | LoadPurpose::Settle);
             trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::from_visits(vec![trial])).collect()
         }
     }
@@ -165,12 +165,12 @@ pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)
 /// Returns the load of level number `turn` of a sweep, combined from all measured visits (trials)
 /// of the level; `None` without a visit.
 pub(crate) fn visits_of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
-    MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
+    MeasuredLoad::from_visits(trials_of_level(trials, LoadPurpose::Level, turn).collect())
 }
 
 /// Returns the trials of one purpose at level number `turn` of a sweep.
-pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
-    trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
+pub(crate) fn trials_of_level(trials: &[Trial], purpose: LoadPurpose, turn: usize) -> impl Iterator<Item = &Trial> {
+    trials.iter().filter(move |trial| trial.tag == LoadTag { turn: turn as u32, ..LoadTag::for_purpose(purpose) })
 }
 
 /// The knee is the lowest load whose goodput reaches this share of the goodput at the peak.
@@ -196,10 +196,10 @@ pub fn knee(levels: &[Level]) -> Option<&Level> {
 pub const LEVEL_ERROR_MAX: f64 = 0.03;
 /// Shortest measurement of a level, as a multiple of the mean response time. The users of a closed
 /// loop get their responses one after another, and a measurement needs several responses per user.
-pub(crate) const ANSWERS_MIN: f64 = 5.0;
+pub(crate) const LEVEL_RESPONSE_TIMES_MIN: f64 = 5.0;
 /// Smallest time for a level of a sweep with a budget, in ns, including the level's pilot trial (a
 /// short first trial).
-pub const SHARE_MIN_NS: u64 = 500 * MS;
+pub const LEVEL_TIME_NS_MIN: u64 = 500 * MS;
 
 /// Returns the length of the pilot trial of a level, in ns. The pilot trial shows how long
 /// responses take. `share_ns` is the level's part of the sweep's time budget, in ns.
@@ -300,7 +300,7 @@ pub struct LevelChange {
 
 /// Returns the changes from recording `a` to recording `b`, for the loads that both recordings
 /// contain, by ascending load.
-pub fn changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
+pub fn level_changes(a: &[Level], b: &[Level]) -> Vec<LevelChange> {
     let relative = |a: f64, b: f64| (a > 0.0).then(|| b / a - 1.0);
     // If a recording has several levels with the same load, the first of them counts.
     let mut by_load: HashMap<u64, &Level> = HashMap::new();
@@ -375,14 +375,15 @@ mod tests {
 
     #[test]
     fn visits_of_a_level_are_combined() {
-        use plimsoll_model::{Curve, Interval, Plan};
+        use plimsoll_model::{Interval, LoadCurve, Plan};
         let visit = |warmup: u64, windows: &[u64], after: u64| {
-            let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(4.0) });
+            let mut plan =
+                Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(4.0) });
             plan.load.warmup_ns = warmup * 100 * MS;
             let mut run = Run::new(plan);
             for (at, count) in windows.iter().enumerate() {
                 let mut interval = Interval::default();
-                let figures = interval.routes.of_mut(0);
+                let figures = interval.routes.figures_mut(0);
                 (figures.succeeded_in_window, figures.ledger.scheduled, figures.ledger.succeeded) = (*count, 10, 10);
                 interval.load.in_flight_ns = 400 * MS;
                 run.push((warmup + at as u64) * 100 * MS, interval);
@@ -394,11 +395,11 @@ mod tests {
             }
             run.window_ns = (warmup * 100 * MS, (warmup + windows.len() as u64) * 100 * MS);
             run.ending = Some(plimsoll_model::LoadEnd::Finished);
-            Trial { tag: Tag::for_purpose(Purpose::Level), start_ns: 0, run }
+            Trial { tag: LoadTag::for_purpose(LoadPurpose::Level), start_ns: 0, run }
         };
         let visits = [visit(2, &[10, 20], 1), visit(1, &[30, 40, 50], 2), visit(3, &[60], 4)];
         let load = MeasuredLoad::from_visits(visits.iter().collect()).expect("visits");
-        assert_eq!(load.rates(), [150.0, 400.0, 600.0]);
+        assert_eq!(load.visit_rates_rps(), [150.0, 400.0, 600.0]);
         let summary = load.summary();
         assert_eq!((summary.throughput_rps, summary.duration_ns), (350.0, 600 * MS));
         assert_eq!((summary.whole.ledger.scheduled, summary.load.bytes_in), (60, 28));
@@ -411,7 +412,7 @@ mod tests {
     fn level_changes_compare_b_with_a() {
         let a = parse_dat("10 100 10 100\n20 0 10 100\n30 1 1 1").expect("read");
         let b = parse_dat("20 50 20 50\n10 110 5 99\n40 1 1 1").expect("read");
-        let changes = changes(&a, &b);
+        let changes = level_changes(&a, &b);
         assert_eq!(changes.iter().map(|c| c.load).collect::<Vec<_>>(), [10.0, 20.0]);
         assert!((changes[0].rps.expect("a change") - 0.1).abs() < 1e-9);
         assert_eq!((changes[0].mean, changes[1].rps, changes[1].mean), (Some(-0.5), None, Some(1.0)));

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const LIVE_FIGURE_TICKS: usize = 10;
 /// The maximum number of throughput intervals. When the number of intervals reaches this maximum,
 /// adjacent intervals are joined in pairs.
-const RATES_MAX: usize = 480;
+const THROUGHPUT_INTERVALS_MAX: usize = 480;
 
 /// The figures of the last second of a running load.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -73,7 +73,7 @@ impl LiveMeter {
             self.rates.push(self.unfinished_interval.1 as f64 / seconds);
             self.unfinished_interval = (0, 0);
         }
-        if self.rates.len() >= RATES_MAX {
+        if self.rates.len() >= THROUGHPUT_INTERVALS_MAX {
             self.rates = self.rates.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect();
             self.ticks_each = each * 2;
         }
@@ -81,7 +81,7 @@ impl LiveMeter {
 
     /// Returns the throughput since the start of the first load in intervals of equal length,
     /// oldest first, in successes a second.
-    pub fn rates_rps(&self) -> &[f64] {
+    pub fn throughput_intervals_rps(&self) -> &[f64] {
         &self.rates
     }
 
@@ -91,7 +91,7 @@ impl LiveMeter {
     }
 
     /// Returns the figures of the last second; `None` before the first measurement.
-    pub fn now(&self) -> Option<LiveFigures> {
+    pub fn last_second_figures(&self) -> Option<LiveFigures> {
         let last = self.recent.back()?;
         let mut response = Histogram::new();
         let mut succeeded = 0;
@@ -130,15 +130,15 @@ mod tests {
         for number in 0..2000u64 {
             meter.push(&interval_with_successes(number, if number < 1000 { 10 } else { 20 }), true);
         }
-        let now = meter.now().expect("figures");
+        let now = meter.last_second_figures().expect("figures");
         assert!((now.rps - 200.0).abs() < 1e-9 && meter.failed_or_unsent() == 2000, "{now:?}");
         assert!(now.p50_ns > 1_900_000_000 && now.max_ns >= now.p99_ns, "{now:?}");
-        let rates = meter.rates_rps();
-        assert!((100..RATES_MAX).contains(&rates.len()), "{}", rates.len());
+        let rates = meter.throughput_intervals_rps();
+        assert!((100..THROUGHPUT_INTERVALS_MAX).contains(&rates.len()), "{}", rates.len());
         assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));
         meter.next_load();
         meter.push(&interval_with_successes(0, 5), false);
         assert!(!now.has_just_begun);
-        assert_eq!(meter.now().map(|now| (now.rps, now.has_just_begun)), Some((50.0, true)));
+        assert_eq!(meter.last_second_figures().map(|now| (now.rps, now.has_just_begun)), Some((50.0, true)));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn split_conditions(text: &str) -> Vec<&str> {
 }
 
 /// Splits a text that begins with a quoted name into the name and the text after the dot.
-pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_quoted_name(text: &str) -> Option<(&str, &str)> {
     let mark = text.chars().next().filter(|c| QUOTATION_MARKS.contains(c))?;
     let (name, rest) = text[1..].split_once(mark)?;
     Some((name, rest.strip_prefix('.')?))
@@ -41,7 +41,7 @@ pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
 
 /// Formats the name of a request as it is written before the dot in a condition: in quotation
 /// marks, unless the name is plain.
-pub(crate) fn quoted_if_needed(name: &str) -> String {
+pub(crate) fn quote_name_if_needed(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);
     let mark = if name.contains('\'') { '"' } else { '\'' };
@@ -49,7 +49,7 @@ pub(crate) fn quoted_if_needed(name: &str) -> String {
 }
 
 /// Returns the index of the request with this name; `None` if the plan does not contain it.
-pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
+pub(crate) fn request_index(traffic: &TrafficRecord, name: &str) -> Option<usize> {
     traffic.routes.iter().position(|route| route.label == name)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[Ro
     for name in names {
         if !routes.iter().any(|route| route.label == name) {
             let mut known: Vec<String> =
-                routes.iter().take(NAMES_SHOWN_MAX).map(|route| quoted_if_needed(&route.label)).collect();
+                routes.iter().take(NAMES_SHOWN_MAX).map(|route| quote_name_if_needed(&route.label)).collect();
             if routes.len() > NAMES_SHOWN_MAX {
                 known.push("...".to_owned());
             }
@@ -93,8 +93,8 @@ mod tests {
             assert_eq!(split_conditions(text), expect, "{text}");
         }
         for name in ["order", "a, b", "it's", "service", "GET /items/{}", ""] {
-            let text = format!("{}.p99", quoted_if_needed(name));
-            let read = quoted(&text).unwrap_or_else(|| text.split_once('.').expect("a point"));
+            let text = format!("{}.p99", quote_name_if_needed(name));
+            let read = split_quoted_name(&text).unwrap_or_else(|| text.split_once('.').expect("a point"));
             assert_eq!(read, (name, "p99"), "{text}");
         }
     }

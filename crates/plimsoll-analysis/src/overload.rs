@@ -13,7 +13,7 @@ use crate::find::Findings;
 use crate::judge::Verdict;
 use plimsoll_model::retry::RETRY_ROUTE;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
+use plimsoll_model::{FailedResponse, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
 /// The rates of the steps of an overload study, as multiples of the load line. The last step, at
@@ -111,7 +111,7 @@ impl OverloadSecond {
         let offered = self.offered as f64;
         // A response belongs to a request that arrived up to one response time earlier. So the
         // numbers of responses and arrivals in a second differ by chance.
-        let by_chance = (CHANCE_DEVIATIONS * offered.sqrt()).min(CHANCE_SHARE_MAX * offered);
+        let by_chance = (CHANCE_DEVIATIONS_MAX * offered.sqrt()).min(MISSING_BY_CHANCE_SHARE_MAX * offered);
         self.in_time as f64 + by_chance >= RECOVERED_SHARE_MIN * offered
     }
 }
@@ -141,7 +141,7 @@ pub struct OverloadResult {
 }
 
 /// HTTP statuses by which a server says that it is overloaded.
-const TOO_MUCH: [u16; 2] = [429, 503];
+const OVERLOAD_STATUSES: [u16; 2] = [429, 503];
 /// The server counts as recovered in a second if at least this share of the requests of the second
 /// succeeds within the latency bound.
 const RECOVERED_SHARE_MIN: f64 = 0.95;
@@ -149,10 +149,10 @@ const RECOVERED_SHARE_MIN: f64 = 0.95;
 /// the second by chance. The value is the one-sided 1 % quantile of the normal distribution. For
 /// Poisson arrivals and a response time of half a second, the variance of arrivals minus responses
 /// equals the number of arrivals.
-const CHANCE_DEVIATIONS: f64 = 2.33;
+const CHANCE_DEVIATIONS_MAX: f64 = 2.33;
 /// Largest share of a second's arrivals whose responses count as missing by chance, even if the
 /// second has few arrivals.
-const CHANCE_SHARE_MAX: f64 = 0.5;
+const MISSING_BY_CHANCE_SHARE_MAX: f64 = 0.5;
 /// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load line
 /// at every step above the load line.
 const SHEDS_SHARE_MIN: f64 = 0.9;
@@ -162,7 +162,7 @@ const DEGRADES_SHARE_MIN: f64 = 0.5;
 /// The backlog counts as shrinking if it falls by at least this share of the requests offered in
 /// the last quarter of the last step. The fall of the backlog is measured from the third to the
 /// last quarter of the last step.
-const WORKED_OFF: f64 = 0.1;
+const BACKLOG_FALL_SHARE_MIN: f64 = 0.1;
 
 impl OverloadResult {
     /// Computes the result of `run`, whose stages have the rates [`STEP_RATE_FACTORS`] times
@@ -170,7 +170,7 @@ impl OverloadResult {
     /// failed requests were retried; retries are recorded as a route of their own.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
-        let requests_each = requests_each(parts);
+        let requests_each = requests_per_session(parts);
         // The throughput of responses counts requests, not sessions, so the load line is converted
         // to requests a second.
         let requests_line_rps = line_rps * requests_each;
@@ -200,9 +200,9 @@ impl OverloadResult {
             Some(_) if least >= DEGRADES_SHARE_MIN => OverloadVerdict::Degrades,
             _ => OverloadVerdict::Collapses,
         });
-        let is_of_limit = |answer: &&FailedAnswer| match answer.grpc_status {
+        let is_of_limit = |answer: &&FailedResponse| match answer.grpc_status {
             Some(end) => GrpcStatus::from_code(end.into()).is_refusal(),
-            None => TOO_MUCH.contains(&answer.status),
+            None => OVERLOAD_STATUSES.contains(&answer.status),
         };
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
         OverloadResult {
@@ -220,7 +220,7 @@ impl OverloadResult {
 
 /// Returns the mean number of requests of a session. The mean is computed from the first step of
 /// the load, because all sessions complete only at a rate below the load line.
-fn requests_each(parts: RunTimeline) -> f64 {
+fn requests_per_session(parts: RunTimeline) -> f64 {
     let load = &parts.run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
     let stretch = load.warmup_ns..load.warmup_ns.saturating_add(first_ns);
@@ -259,7 +259,7 @@ impl<'a> RunTimeline<'a> {
     }
 
     /// Returns the number of successful responses within the latency bound.
-    fn in_time(self, figures: &RouteFigures) -> u64 {
+    fn successes_in_time(self, figures: &RouteFigures) -> u64 {
         let Some(bound_ns) = self.bound_ns else { return figures.ledger.succeeded };
         let late = figures.response.to_histogram().count_above(bound_ns);
         // The histogram of response times also contains timeouts. A timeout counts as late unless
@@ -277,14 +277,14 @@ impl<'a> RunTimeline<'a> {
             let (whole, (first, again)) = (interval.all_routes(), self.scheduled_and_retried(interval));
             scheduled += first;
             came_again += again;
-            in_time += self.in_time(whole);
+            in_time += self.successes_in_time(whole);
             succeeded += whole.ledger.succeeded;
             accepted.merge_sparse(&whole.response);
             let traffic = &self.run.plan.traffic;
-            let unwanted = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
-            let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
+            let unwanted = whole.statuses.iter().filter(|(status, _)| !traffic.counts_as_success(*status));
+            let unwanted = unwanted.map(|(status, times)| (OVERLOAD_STATUSES.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::from_code(code.into()), times));
-            let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
+            let ends = ends.filter(|(end, _)| !traffic.counts_as_grpc_success(*end));
             // The status of a gRPC call says more than the HTTP status of the call, so only the
             // gRPC status counts.
             let of_calls = !whole.grpc_statuses.is_empty();
@@ -327,7 +327,7 @@ impl<'a> RunTimeline<'a> {
         let mut seconds = vec![OverloadSecond::default(); whole];
         for (middle_ns, interval, _) in self.ticks_in(stretch.clone()) {
             if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
-                second.in_time += self.in_time(interval.all_routes());
+                second.in_time += self.successes_in_time(interval.all_routes());
                 second.offered += self.scheduled_and_retried(interval).0;
             }
         }
@@ -356,7 +356,7 @@ impl<'a> RunTimeline<'a> {
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
         };
         let ((before, _), (last, offered)) = (of(stretch.end - 2 * quarter_ns), of(stretch.end - quarter_ns));
-        before - last >= (WORKED_OFF * offered).max(1.0)
+        before - last >= (BACKLOG_FALL_SHARE_MIN * offered).max(1.0)
     }
 }
 
@@ -364,7 +364,7 @@ impl<'a> RunTimeline<'a> {
 mod tests {
     use super::*;
     use plimsoll_model::units::MS;
-    use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
+    use plimsoll_model::{CountsByKey, GrpcStatusSet, Interval, LoadCurve, LoadEnd, LoadShape, LoadStage, Plan};
 
     /// The outcomes of one second of a simulated server whose load line is 100/s. A test computes
     /// the outcomes from the number of the second and the number of offered requests.
@@ -376,15 +376,15 @@ mod tests {
     }
 
     /// Creates a run with steps of 2 s each, and a last step (the recovery) of 8 s.
-    fn run(server: fn(u64, u64) -> SecondCounts) -> Run {
-        let level = |(number, factor): (usize, f64)| Stage {
+    fn run_on_simulated_server(server: fn(u64, u64) -> SecondCounts) -> Run {
+        let level = |(number, factor): (usize, f64)| LoadStage {
             from: 100.0 * factor,
             to: 100.0 * factor,
             duration_ns: Some(if number + 1 == STEP_RATE_FACTORS.len() { 8 } else { 2 } * SECOND),
         };
-        let rate = Curve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(level).collect() };
-        let shape = LoadShape::Open { rate: rate.clone(), arrivals: plimsoll_model::Arrivals::Constant };
-        let mut plan = Plan::get("h", 80, vec![], shape);
+        let rate = LoadCurve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(level).collect() };
+        let shape = LoadShape::Open { rate: rate.clone(), arrivals: plimsoll_model::ArrivalSpacing::Constant };
+        let mut plan = Plan::for_get_request("h", 80, vec![], shape);
         plan.load.interval_ns = SECOND;
         plan.load.warmup_ns = 0;
         let mut run = Run::new(plan.record());
@@ -400,7 +400,7 @@ mod tests {
             failed.record_n(2 * MS, refused);
             let mut interval = Interval::default();
             interval.load.in_flight_ns = waiting * SECOND;
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.ledger.scheduled = offered;
             figures.ledger.succeeded = in_time + late;
             figures.ledger.failed[RequestFailure::Status as usize] = refused;
@@ -464,11 +464,11 @@ mod tests {
                 None,
             ),
         ] {
-            let found = OverloadResult::from_run(&run(server), 100.0, Some(500 * MS), false);
+            let found = OverloadResult::from_run(&run_on_simulated_server(server), 100.0, Some(500 * MS), false);
             assert_eq!((found.verdict, found.recovery_s), (verdict, recovery_s), "{what}: {found:?}");
             assert_eq!(found.steps.len(), STEP_RATE_FACTORS.len());
         }
-        let shed = OverloadResult::from_run(&run(shedding_server), 100.0, Some(500 * MS), false);
+        let shed = OverloadResult::from_run(&run_on_simulated_server(shedding_server), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
         assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovered_second_has_as_many_responses_as_arrivals_but_for_chance() {
+    fn recovered_seconds_miss_few_responses() {
         for (offered, in_time, expect) in [
             (50, 44, true),
             (50, 25, false),
@@ -492,13 +492,13 @@ mod tests {
 
     #[test]
     fn refused_calls_are_recognised_by_their_status() {
-        let mut called = run(shedding_server);
+        let mut called = run_on_simulated_server(shedding_server);
         called.plan.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
         for interval in called.intervals.values_mut() {
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             let refused = figures.ledger.failed[RequestFailure::Status as usize];
             // gRPC sends the HTTP status 200, whatever the status of the call is.
-            figures.statuses = Tally::default();
+            figures.statuses = CountsByKey::default();
             figures.statuses.add(200, figures.ledger.scheduled);
             for (end, times) in [
                 (GrpcStatus::Ok, figures.ledger.succeeded),
@@ -516,10 +516,10 @@ mod tests {
 
     #[test]
     fn retries_are_counted_separately() {
-        let mut retried = run(shedding_server);
+        let mut retried = run_on_simulated_server(shedding_server);
         for interval in retried.intervals.values_mut() {
             let refused = interval.all_routes().ledger.failed_total();
-            let again = interval.routes.of_mut(RETRY_ROUTE);
+            let again = interval.routes.figures_mut(RETRY_ROUTE);
             again.ledger.scheduled = refused;
             again.ledger.failed[RequestFailure::Status as usize] = refused;
             again.statuses.add(429, refused);
@@ -536,13 +536,13 @@ mod tests {
     fn with_timeouts(mut run: Run, timeout_ns: u64) -> Run {
         run.plan.traffic.routes[0].timeout_ns = timeout_ns;
         for interval in run.intervals.values_mut() {
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             let count = std::mem::take(&mut figures.ledger.failed[RequestFailure::Status as usize]);
             figures.ledger.failed[RequestFailure::Timeout as usize] = count;
             let mut response = figures.response.to_histogram();
             response.record_n(timeout_ns, count);
             (figures.response, figures.failed, figures.statuses) =
-                (response.drain(), Default::default(), Tally::default());
+                (response.drain(), Default::default(), CountsByKey::default());
         }
         run
     }
@@ -551,7 +551,7 @@ mod tests {
     fn timeouts_are_not_late_responses() {
         for timeout_ns in [30_000 * MS, 300 * MS] {
             let found = OverloadResult::from_run(
-                &with_timeouts(run(shedding_server), timeout_ns),
+                &with_timeouts(run_on_simulated_server(shedding_server), timeout_ns),
                 100.0,
                 Some(500 * MS),
                 false,
@@ -565,7 +565,8 @@ mod tests {
 
     #[test]
     fn a_server_without_responses_has_no_overload_verdict() {
-        let refused = run(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
+        let refused =
+            run_on_simulated_server(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
         for run in [with_timeouts(refused.clone(), 30_000 * MS), refused] {
             let found = OverloadResult::from_run(&run, 100.0, None, false);
             assert_eq!((found.steps.len(), found.verdict), (STEP_RATE_FACTORS.len(), None));
@@ -575,7 +576,8 @@ mod tests {
 
     #[test]
     fn aborted_loads_have_no_overload_verdict() {
-        let mut cut = run(|_, offered| SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 1 });
+        let mut cut =
+            run_on_simulated_server(|_, offered| SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;
         let found = OverloadResult::from_run(&cut, 100.0, None, false);
         assert_eq!((found.steps.len(), found.verdict, found.recovery_s), (2, None, None));

@@ -16,7 +16,7 @@ use std::fmt;
 /// Smallest number of requests beyond a quantile for which the quantile is stated. The standard
 /// deviation of a count of ten is about a third of ten. So the position of a quantile with ten
 /// requests beyond it is known to about a third.
-pub const BEYOND_MIN: u64 = 10;
+pub const REQUESTS_BEYOND_MIN: u64 = 10;
 
 /// One quantile of a distribution of times, or the reason why it is not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ impl Quantile {
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction compensates for the rounding error of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
-        if all < rank + BEYOND_MIN {
+        if all < rank + REQUESTS_BEYOND_MIN {
             return Quantile::Few;
         }
         // The quantile is read in the middle of the step that `rank` has in the cumulative
@@ -105,7 +105,7 @@ impl Quantiles {
 
     /// Returns the names of the quantiles that are not stated because too few requests lie beyond
     /// them, the lowest first.
-    pub fn unreliable_quantiles(&self) -> impl Iterator<Item = &'static str> {
+    pub fn unstated_quantile_names(&self) -> impl Iterator<Item = &'static str> {
         let Quantiles { p50, p75, p90, p95, p99, p999 } = *self;
         let all = [("p50", p50), ("p75", p75), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p999)];
         all.into_iter().filter(|(_, quantile)| *quantile == Quantile::Few).map(|(name, _)| name)
@@ -159,7 +159,7 @@ mod tests {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
             assert_eq!(
                 Quantiles::from_histogram(&histogram_with_timeouts(count, 0))
-                    .unreliable_quantiles()
+                    .unstated_quantile_names()
                     .collect::<Vec<_>>(),
                 expect
             );

@@ -94,7 +94,7 @@ impl Sentence {
 
     /// Appends another sentence to this sentence.
     #[must_use]
-    pub fn then(self, other: &Sentence) -> Sentence {
+    pub fn append_sentence(self, other: &Sentence) -> Sentence {
         other.0.iter().cloned().fold(self, Sentence::with_part)
     }
 
@@ -128,7 +128,7 @@ impl Sentence {
     }
 
     /// Renders the sentence as text. `name` returns the name of each remedy.
-    pub fn spelled(&self, name: impl Fn(Remedy) -> &'static str) -> String {
+    pub fn render_text(&self, name: impl Fn(Remedy) -> &'static str) -> String {
         let said = |part: &SentencePart| match part {
             SentencePart::Words(words) => words.to_string(),
             SentencePart::Remedy(remedy) => name(*remedy).to_owned(),
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn joined_sentences_keep_remedies_in_place() {
         let inner = Sentence::from("too few (").remedy(Remedy::MaxConnections).words(")");
-        let whole = Sentence::from("void: ").words("").then(&inner).words(String::from(", or ")).remedy(Remedy::Slo);
+        let whole =
+            Sentence::from("void: ").words("").append_sentence(&inner).words(String::from(", or ")).remedy(Remedy::Slo);
         let parts = [
             SentencePart::words("void: too few ("),
             SentencePart::Remedy(Remedy::MaxConnections),
@@ -172,8 +173,8 @@ mod tests {
         assert_eq!(whole, Sentence::from(&parts[..]));
         assert_eq!(whole.remedies().collect::<Vec<_>>(), [Remedy::MaxConnections, Remedy::Slo]);
         let name = |remedy| if remedy == Remedy::Slo { "an SLO" } else { "N" };
-        assert_eq!(whole.spelled(name), "void: too few (N), or an SLO");
+        assert_eq!(whole.render_text(name), "void: too few (N), or an SLO");
         assert!(whole.contains("void: too few") && !whole.contains("N)") && !whole.is_empty());
-        assert!(Sentence::from("").is_empty() && Sentence::default().spelled(name).is_empty());
+        assert!(Sentence::from("").is_empty() && Sentence::default().render_text(name).is_empty());
     }
 }

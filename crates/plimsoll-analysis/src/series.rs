@@ -55,7 +55,7 @@ fn merge_ticks(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 
 /// Divides a run into at most `columns_max` intervals of equal length, and returns the figures of
 /// each interval. Intervals without any tick are left out.
-pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
+pub fn figures_over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.all_routes();
         let response = whole.response.to_histogram();
@@ -85,13 +85,13 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
 /// Returns the latencies of a histogram by quantile, ascending: (quantile 0..1, latency in ns).
 /// Each quantile is the share of the values below the histogram bucket of its latency. The list is
 /// empty for an empty histogram.
-pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
+pub fn latency_by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;
     let mut out: Vec<(f64, f64)> = Vec::new();
     for (index, count) in histogram.buckets() {
         let quantile = seen as f64 / total as f64;
-        let value = histogram::highest_of(index).clamp(histogram.min_ns(), histogram.max_ns()) as f64;
+        let value = histogram::bucket_highest_value(index).clamp(histogram.min_ns(), histogram.max_ns()) as f64;
         // On the scale of 1 - quantile, a chart needs at most 200 points in each factor of ten.
         let step = |q: f64| (-(1.0 - q).log10() * 200.0).floor();
         if out.last().is_none_or(|last| step(last.0) < step(quantile)) || seen + count == total {
@@ -105,7 +105,7 @@ pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
 /// A heat map of latencies: the number of response times in each cell of a time interval and a
 /// latency range.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Heat {
+pub struct LatencyHeatMap {
     /// Length of a column (a time interval) in s.
     pub column_s: f64,
     /// Number of columns from the start of the run.
@@ -118,7 +118,7 @@ pub struct Heat {
 }
 
 /// Computes the heat map of a run with at most `columns_max` columns and about `rows` rows.
-pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
+pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> LatencyHeatMap {
     let columns = merge_ticks(run, columns_max);
     let columns: Vec<(f64, f64, SparseHistogram)> = columns
         .into_iter()
@@ -129,7 +129,9 @@ pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
         let (lo, hi) = (response.min_ns().max(1), response.max_ns().max(1));
         Some(range.map_or((lo, hi), |(a, b)| (a.min(lo), b.max(hi))))
     });
-    let (Some((lo, hi)), Some((last_s, column_s, _))) = (range, columns.last()) else { return Heat::default() };
+    let (Some((lo, hi)), Some((last_s, column_s, _))) = (range, columns.last()) else {
+        return LatencyHeatMap::default();
+    };
     let (lo, hi) = (lo as f64 * 0.98, (hi as f64 * 1.02).max(lo as f64 * 1.2));
     let rows = rows.max(1);
     let factor = (hi / lo).ln() / rows as f64;
@@ -138,13 +140,13 @@ pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
     for (start_s, _, response) in &columns {
         let mut counts = vec![0u64; rows];
         for (index, count) in response.buckets() {
-            let middle = (histogram::lowest_of(index) + histogram::highest_of(index)) as f64 / 2.0;
+            let middle = (histogram::bucket_lowest_value(index) + histogram::bucket_highest_value(index)) as f64 / 2.0;
             counts[row_of(middle)] += count;
         }
         let column = (start_s / column_s).round() as usize;
         cells.extend(counts.iter().enumerate().filter(|(_, c)| **c > 0).map(|(row, c)| (column, row, *c)));
     }
-    Heat {
+    LatencyHeatMap {
         column_s: *column_s,
         columns: (last_s / column_s).round() as usize + 1,
         edges_ns: (0..=rows).map(|row| lo * (factor * row as f64).exp()).collect(),
@@ -154,7 +156,7 @@ pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
 
 /// The variation of the goodput within one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub struct GoodputVariation {
     /// Coefficient of variation of the goodput of intervals of equal length: the standard deviation
     /// divided by the mean.
     pub variation: f64,
@@ -167,7 +169,7 @@ pub struct Spread {
 /// Computes the variation of the goodput from the whole seconds of the measured window. If the
 /// window has fewer than five whole seconds, the variation is computed from single ticks. Returns
 /// `None` with fewer than three intervals, or without any success.
-pub fn spread(run: &Run) -> Option<Spread> {
+pub fn goodput_variation(run: &Run) -> Option<GoodputVariation> {
     let interval_ns = run.plan.load.interval_ns.max(1);
     let (from, to) = run.window_ns;
     let inside = |length_ns: u64| (from.div_ceil(length_ns), to / length_ns);
@@ -188,7 +190,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
         return None;
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
-    Some(Spread { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
+    Some(GoodputVariation { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
 }
 
 /// Maximum number of batches (groups of consecutive intervals) whose means give the error of a
@@ -196,7 +198,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
 const BATCHES_MAX: usize = 10;
 /// Smallest number of intervals from which the error of a goodput is computed. Fewer intervals show
 /// nothing about the error.
-const STRETCHES_MIN: usize = 5;
+const GOODPUT_INTERVALS_MIN: usize = 5;
 
 /// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The
 /// error comes from the means of up to ten batches of whole intervals inside the measured window.
@@ -205,7 +207,7 @@ const STRETCHES_MIN: usize = 5;
 pub fn goodput_error(run: &Run) -> Option<f64> {
     let length_ns = run.plan.load.interval_ns.max(1);
     let (first, end) = (run.window_ns.0.div_ceil(length_ns), run.window_ns.1 / length_ns);
-    let stretches = usize::try_from(end.saturating_sub(first)).ok().filter(|n| *n >= STRETCHES_MIN)?;
+    let stretches = usize::try_from(end.saturating_sub(first)).ok().filter(|n| *n >= GOODPUT_INTERVALS_MIN)?;
     let each = stretches.div_ceil(BATCHES_MAX);
     let batches = stretches / each;
     let mut counts = vec![0u64; batches];
@@ -239,7 +241,7 @@ pub const VISITS_MIN: usize = 3;
 /// load. The error includes the variation between visits (separate repetitions of the load). The
 /// error is half the 95 % interval, as a share of the goodput. Returns `None` for fewer than
 /// [`VISITS_MIN`] visits.
-pub fn visits_error(rates: &[f64]) -> Option<f64> {
+pub fn goodput_error_between_visits(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;
     if visits < VISITS_MIN || mean <= 0.0 {
@@ -252,16 +254,17 @@ pub fn visits_error(rates: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan};
+    use plimsoll_model::{LoadCurve, LoadShape, Plan};
 
-    fn run(counts: &[u64]) -> Run {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+    fn run_with_successes(counts: &[u64]) -> Run {
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
         let length = run.plan.load.interval_ns;
         for (at, count) in counts.iter().enumerate() {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
             response.record_n(1_000_000 * (at as u64 + 1), *count);
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.response = response.drain();
             figures.ledger.succeeded = *count;
             figures.ledger.scheduled = *count;
@@ -274,34 +277,34 @@ mod tests {
 
     #[test]
     fn ticks_are_merged_into_the_requested_columns() {
-        let run = run(&[10, 20, 0, 40, 50]);
-        let whole = over_time(&run, 100);
+        let run = run_with_successes(&[10, 20, 0, 40, 50]);
+        let whole = figures_over_time(&run, 100);
         assert_eq!(whole.len(), 5);
         assert_eq!((whole[1].succeeded_rps, whole[1].p50_ns, whole[2].p50_ns), (200.0, Some(2e6), None));
-        let joined = over_time(&run, 2);
+        let joined = figures_over_time(&run, 2);
         assert_eq!(joined.iter().map(|m| m.start_s).collect::<Vec<_>>(), [0.0, 0.3]);
         assert!((joined[0].succeeded_rps - 100.0).abs() < 1e-9, "{joined:?}");
-        assert!(over_time(&Run::new(run.plan.clone()), 10).is_empty());
+        assert!(figures_over_time(&Run::new(run.plan.clone()), 10).is_empty());
     }
 
     #[test]
     fn the_heatmap_counts_every_response() {
-        let run = run(&[10, 20, 0, 40, 50]);
+        let run = run_with_successes(&[10, 20, 0, 40, 50]);
         for (columns, rows) in [(100, 20), (2, 3), (1, 1)] {
             let heat = heat_map(&run, columns, rows);
             assert_eq!(heat.cells.iter().map(|c| c.2).sum::<u64>(), 120);
             assert!(heat.columns <= columns.max(1) && heat.edges_ns.len() == rows + 1, "{heat:?}");
             assert!(heat.cells.iter().all(|c| c.0 < heat.columns && c.1 < rows));
         }
-        assert_eq!(heat_map(&Run::new(run.plan.clone()), 10, 10), Heat::default());
+        assert_eq!(heat_map(&Run::new(run.plan.clone()), 10, 10), LatencyHeatMap::default());
     }
 
     #[test]
     fn quantiles_ascend_and_end_at_the_maximum() {
         let mut histogram = Histogram::new();
-        assert_eq!(by_quantile(&histogram), []);
+        assert_eq!(latency_by_quantile(&histogram), []);
         (1..=100_000u64).for_each(|v| histogram.record(v * 1000));
-        let curve = by_quantile(&histogram);
+        let curve = latency_by_quantile(&histogram);
         assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
         assert_eq!(curve.last().map(|last| last.1), Some(1e8));
         assert!(curve.len() < 1100, "{}", curve.len());
@@ -309,20 +312,20 @@ mod tests {
 
     #[test]
     fn the_goodput_error_uses_batch_means() {
-        assert_eq!(goodput_error(&run(&[10; 4])), None);
-        assert_eq!(goodput_error(&run(&[0; 20])), None);
-        assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
+        assert_eq!(goodput_error(&run_with_successes(&[10; 4])), None);
+        assert_eq!(goodput_error(&run_with_successes(&[0; 20])), None);
+        assert_eq!(goodput_error(&run_with_successes(&[10; 20])), Some(0.0));
         // The values of ten intervals alternate between 8 and 12. The standard deviation of these
         // values is 2.108, and the standard deviation of their mean is 0.667. The error is 0.667
         // times 2.262 (Student's t): 1.508 at a mean of 10.
-        let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
+        let ten = goodput_error(&run_with_successes(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
         // If the values alternate, all batches of two intervals have the same mean.
-        assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
+        assert_eq!(goodput_error(&run_with_successes(&[8, 12].repeat(10))), Some(0.0));
         // Values that stay constant for a long time contain less information than the same number
         // of independent values.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
-        assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
+        assert!(goodput_error(&run_with_successes(&slow)).is_some_and(|error| error > 0.14));
     }
 
     #[test]
@@ -342,7 +345,7 @@ mod tests {
             // divided by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0, 9.0, 11.0], Some(0.1150)),
         ] {
-            let found = visits_error(&rates);
+            let found = goodput_error_between_visits(&rates);
             let near = |a: f64, b: f64| (a - b).abs() <= 0.01 * b;
             assert!(found.zip(expect).map_or(found == expect, |(a, b)| near(a, b)), "{rates:?}: {found:?}");
         }
@@ -350,13 +353,13 @@ mod tests {
 
     #[test]
     fn spread_is_the_variation_between_equal_periods() {
-        assert_eq!(spread(&run(&[10, 10])), None);
-        assert_eq!(spread(&run(&[0, 0, 0, 0])), None);
-        let even = spread(&run(&[10; 10])).expect("a spread");
+        assert_eq!(goodput_variation(&run_with_successes(&[10, 10])), None);
+        assert_eq!(goodput_variation(&run_with_successes(&[0, 0, 0, 0])), None);
+        let even = goodput_variation(&run_with_successes(&[10; 10])).expect("a spread");
         assert_eq!((even.variation, even.stretch_ns, even.stretches), (0.0, 100_000_000, 10));
-        let uneven = spread(&run(&[8, 12, 8, 12])).expect("a spread");
+        let uneven = goodput_variation(&run_with_successes(&[8, 12, 8, 12])).expect("a spread");
         assert!((uneven.variation - 0.2309).abs() < 1e-4, "{uneven:?}");
-        let long = spread(&run(&[10; 60])).expect("a spread");
+        let long = goodput_variation(&run_with_successes(&[10; 60])).expect("a spread");
         assert_eq!((long.stretch_ns, long.stretches), (1_000_000_000, 6));
     }
 }

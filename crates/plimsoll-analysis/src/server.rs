@@ -12,11 +12,11 @@ use plimsoll_model::{Probes, Run, SeriesKind, WatchedServer};
 
 /// Maximum distance between a probe reading and the edge of the window, ns: three times the usual
 /// time between readings.
-const REACH_NS: i64 = 300 * MS as i64;
+const READING_DISTANCE_NS_MAX: i64 = 300 * MS as i64;
 
 /// The thread of the server that used the most CPU time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FullestThread {
+pub struct BusiestThread {
     /// Name and number of the thread, such as `nginx.1234`.
     pub name: String,
     /// CPU time that the thread used in the measured window, as a share of one core, 0..=1.
@@ -42,7 +42,7 @@ pub struct ServerUse {
     /// Maximum number of threads of the server; `None` if the number was not observed.
     pub threads_max: Option<f64>,
     /// The busiest thread; `None` if no thread used at least a twentieth of a core.
-    pub fullest_thread: Option<FullestThread>,
+    pub fullest_thread: Option<BusiestThread>,
 }
 
 impl ServerUse {
@@ -86,10 +86,10 @@ impl ServerUse {
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
-        let at = |at_ns: i64| cpu.value_at(at_ns, REACH_NS);
+        let at = |at_ns: i64| cpu.value_at(at_ns, READING_DISTANCE_NS_MAX);
         let first_ns = cpu.samples.first().map_or(i64::MAX, |sample| sample.at_ns);
         let late = || "the server was observed only during a part of the load".to_owned();
-        if first_ns > from_ns.saturating_add(REACH_NS) {
+        if first_ns > from_ns.saturating_add(READING_DISTANCE_NS_MAX) {
             return Err(late());
         }
         let start = at(from_ns).ok_or_else(late)?;
@@ -104,7 +104,7 @@ impl ServerUse {
         let ledger = run.ledger();
         let most = |name: &str| {
             let series = probes.series.get(name)?;
-            let inside = series.between(from_ns - REACH_NS, to_ns + REACH_NS);
+            let inside = series.samples_between(from_ns - READING_DISTANCE_NS_MAX, to_ns + READING_DISTANCE_NS_MAX);
             inside.iter().map(|sample| sample.value).reduce(f64::max)
         };
         Ok(ServerUse {
@@ -112,12 +112,12 @@ impl ServerUse {
             cpu_ns: end - start,
             // Responses in the window count even if their requests were already in flight when the
             // window began.
-            responses: ledger.answered() + run.carried_over_successes(),
+            responses: ledger.response_count() + run.successes_scheduled_before_window(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most(table::SERVER_RSS.name),
             threads_max: most(table::SERVER_THREADS.name),
-            fullest_thread: fullest_thread(probes, from_ns, to_ns),
+            fullest_thread: busiest_thread(probes, from_ns, to_ns),
         })
     }
 
@@ -142,30 +142,32 @@ impl ServerUse {
 
 /// Returns the busy threads of the server, each with the share of a core that it used from
 /// `from_ns` to `to_ns`.
-pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
-    let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.label(name)?, series)));
+pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<BusiestThread> {
+    let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.matched_label(name)?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
-        let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
-        let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
+        let first =
+            series.value_at(from_ns, READING_DISTANCE_NS_MAX).or_else(|| Some(series.samples.first()?.value))?;
+        let last = series.value_at(to_ns, READING_DISTANCE_NS_MAX).or_else(|| Some(series.samples.last()?.value))?;
         // A thread uses at most one core. A share above one core comes from inexact readings at
         // both ends of the period.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
-        Some(FullestThread { name: name.to_owned(), share })
+        Some(BusiestThread { name: name.to_owned(), share })
     });
     shares.collect()
 }
 
-fn fullest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<FullestThread> {
+fn busiest_thread(probes: &Probes, from_ns: i64, to_ns: i64) -> Option<BusiestThread> {
     thread_shares(probes, from_ns, to_ns).into_iter().max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, Ledger, LoadShape, Plan, RouteFigures, Series, SeriesSample};
+    use plimsoll_model::{Interval, Ledger, LoadCurve, LoadShape, Plan, RouteFigures, Series, SeriesSample};
 
-    fn run(window_ns: (u64, u64), answered: u64) -> Run {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+    fn run_with_responses(window_ns: (u64, u64), answered: u64) -> Run {
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
         let ledger = Ledger { scheduled: answered, succeeded: answered, ..Ledger::default() };
         let last = (window_ns.1 / run.plan.load.interval_ns).saturating_sub(1) as u32;
         run.intervals.insert(
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn cpu_per_request_is_computed() {
-        let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
+        let mut run = run_with_responses((1_000_000_000, 5_000_000_000), 8_000);
         // The server uses one and a half cores. One of its threads uses a whole core.
         insert_series(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
         insert_series(&mut run, "thread.api.7", SeriesKind::Counter, |ns| 1.2 * ns + 1e9);
@@ -198,23 +200,23 @@ mod tests {
         close(used.cores_used(), 1.5);
         close(used.cpu_us_per_request().expect("answered"), 750.0);
         close(used.rps_per_core().expect("answered"), 1e6 / 750.0);
-        assert_eq!(used.fullest_thread, Some(FullestThread { name: "api.7".into(), share: 1.0 }));
+        assert_eq!(used.fullest_thread, Some(BusiestThread { name: "api.7".into(), share: 1.0 }));
         assert_eq!(used.threads_max, None);
         assert!(used.rss_bytes_max.is_some_and(|bytes| bytes > 5e9 && bytes < 5.4e9));
     }
 
     #[test]
     fn unobserved_cpu_has_a_reason() {
-        let mut nothing = run((0, 1_000_000_000), 5);
+        let mut nothing = run_with_responses((0, 1_000_000_000), 5);
         assert_eq!(ServerUse::from_run(&nothing), Err("no probe ran".into()));
         nothing.probes.missing.push("the target is not on this machine".into());
         assert_eq!(ServerUse::from_run(&nothing), Err("the target is not on this machine".into()));
-        let mut late = run((0, 1_000_000_000), 5);
+        let mut late = run_with_responses((0, 1_000_000_000), 5);
         let mut series = Series::new(SeriesKind::Counter, "ns");
         series.push(SeriesSample { at_ns: 900_000_000, value: 1.0 });
         late.probes.series.insert("server.cpu".into(), series);
         assert!(ServerUse::from_run(&late).is_err_and(|why| why.contains("a part of the load")));
-        let mut silent = run((0, 1_000_000_000), 0);
+        let mut silent = run_with_responses((0, 1_000_000_000), 0);
         insert_series(&mut silent, "server.cpu", SeriesKind::Counter, |_| 5.0);
         let used = ServerUse::from_run(&silent).expect("seen");
         assert_eq!((used.cpu_us_per_request(), used.rps_per_core(), used.cores_used()), (None, None, 0.0));

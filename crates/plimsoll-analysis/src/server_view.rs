@@ -42,7 +42,7 @@ impl<'a> ServerView<'a> {
     }
 
     /// Returns whether the probes recorded any reading.
-    pub fn watched(&self) -> bool {
+    pub fn has_probe_readings(&self) -> bool {
         self.runs.iter().any(|run| !run.probes.is_empty())
     }
 
@@ -80,7 +80,7 @@ impl<'a> ServerView<'a> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
             let readings = all.entry(name).or_default();
-            readings.unit = series.plotted_unit();
+            readings.unit = series.chart_unit();
             readings.samples += series.samples.len();
             readings.gaps += series.gaps.len();
             readings.reasons.extend(series.gaps.iter().map(|gap| gap.reason.as_str()));
@@ -90,7 +90,7 @@ impl<'a> ServerView<'a> {
     }
 
     /// Returns a warning if the server restarted during a load; `None` without a restart.
-    pub fn doubt(&self) -> Option<Doubt> {
+    pub fn restart_doubt(&self) -> Option<Doubt> {
         let servers = self.servers();
         let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;
         let shown: Vec<String> = servers.iter().map(|server| server.pid.to_string()).collect();

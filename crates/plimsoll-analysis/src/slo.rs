@@ -7,7 +7,8 @@
 //! Not here: judging a run (see [`crate::judge()`]).
 
 use crate::condition::{
-    Condition, ConditionError, Metric, Op, Statistic, duration_syntax, measure_prefix, share_syntax,
+    Condition, ConditionError, Metric, Op, Statistic, duration_in_condition_syntax, measure_prefix,
+    share_in_condition_syntax,
 };
 use crate::named;
 use plimsoll_model::{RouteRecord, TimeMeasure};
@@ -30,7 +31,7 @@ pub struct LatencyBound {
 impl LatencyBound {
     /// Returns whether the bound applies to response times.
     pub fn bounds_response_time(&self) -> bool {
-        self.measure == TimeMeasure::response()
+        self.measure == TimeMeasure::response_time()
     }
 }
 
@@ -60,7 +61,7 @@ pub struct RouteSlo {
 
 /// One bound of an [`Slo`], as an allowed share of bad requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Allowance {
+pub struct BadRequestAllowance {
     /// The name of the request that the bound applies to; `None` means all requests.
     pub route: Option<String>,
     /// The time that the bound limits, such as the response time.
@@ -71,15 +72,15 @@ pub struct Allowance {
     pub share: f64,
 }
 
-impl Allowance {
+impl BadRequestAllowance {
     /// Returns the latency limit above which a request is bad, in ns. Returns `None` if only
     /// failures are bad, or if the bound limits a time of connections, such as the connect time.
     pub fn request_bound_ns(&self) -> Option<u64> {
-        self.bound_ns.filter(|_| self.measure.is_of_routes())
+        self.bound_ns.filter(|_| self.measure.is_per_route())
     }
 
     /// Returns how many of `scheduled` requests may be bad.
-    pub fn count_of(&self, scheduled: u64) -> u64 {
+    pub fn allowed_bad_requests(&self, scheduled: u64) -> u64 {
         // The small addition compensates for the rounding error of products such as (1 - 0.99) *
         // 100.
         (self.share * scheduled as f64 + 1e-6).floor() as u64
@@ -140,16 +141,16 @@ impl Slo {
 
     /// Returns every bound as an allowed share of bad requests. The bound of the success rate is
     /// the first element.
-    pub fn allowances(&self) -> Vec<Allowance> {
-        let bound = |route: Option<&String>, bound: &LatencyBound| Allowance {
+    pub fn allowances(&self) -> Vec<BadRequestAllowance> {
+        let bound = |route: Option<&String>, bound: &LatencyBound| BadRequestAllowance {
             route: route.cloned(),
             measure: bound.measure,
             bound_ns: Some(bound.bound_ns),
             share: 1.0 - bound.quantile,
         };
-        let success = |route: Option<&String>, least: f64| Allowance {
+        let success = |route: Option<&String>, least: f64| BadRequestAllowance {
             route: route.cloned(),
-            measure: TimeMeasure::response(),
+            measure: TimeMeasure::response_time(),
             bound_ns: None,
             share: 1.0 - least,
         };
@@ -179,7 +180,7 @@ impl Slo {
     /// in ns. Bounds for named requests are included.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
-        self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)
+        self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_per_route()).map(|bound| bound.bound_ns)
     }
 
     /// Returns the shortest latency bound on a time of requests, in ns; `None` without such a
@@ -197,7 +198,8 @@ impl Slo {
 impl Default for Slo {
     /// Returns the SLO `success>=99.9%, p99<=500ms`.
     fn default() -> Slo {
-        let latency = vec![LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 }];
+        let latency =
+            vec![LatencyBound { measure: TimeMeasure::response_time(), quantile: 0.99, bound_ns: 500_000_000 }];
         Slo { success_min: 0.999, latency, by_route: Vec::new() }
     }
 }
@@ -214,21 +216,21 @@ impl fmt::Display for LatencyBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let statistic = if self.quantile >= 1.0 { Statistic::Max } else { Statistic::Quantile(self.quantile) };
         let prefix = measure_prefix(self.measure);
-        write!(f, "{prefix}{statistic}<={}", duration_syntax(self.bound_ns as f64))
+        write!(f, "{prefix}{statistic}<={}", duration_in_condition_syntax(self.bound_ns as f64))
     }
 }
 
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "success>={}", share_syntax(self.success_min))?;
+        write!(f, "success>={}", share_in_condition_syntax(self.success_min))?;
         let bounds = |of: &str, latency: &[LatencyBound], f: &mut fmt::Formatter<'_>| {
             latency.iter().try_for_each(|bound| write!(f, ", {of}{bound}"))
         };
         bounds("", &self.latency, f)?;
         for RouteSlo { route, success_min, latency } in &self.by_route {
-            let of = format!("{}.", named::quoted_if_needed(route));
+            let of = format!("{}.", named::quote_name_if_needed(route));
             if let Some(least) = success_min {
-                write!(f, ", {of}success>={}", share_syntax(*least))?;
+                write!(f, ", {of}success>={}", share_in_condition_syntax(*least))?;
             }
             bounds(&of, latency, f)?;
         }
@@ -281,7 +283,7 @@ mod tests {
     #[test]
     fn slo_allowances_count_bad_requests() {
         let allowances = Slo::default().allowances();
-        assert_eq!(allowances.iter().map(|a| a.count_of(1000)).collect::<Vec<_>>(), [1, 10]);
-        assert_eq!(allowances.iter().map(|a| a.count_of(99)).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(allowances.iter().map(|a| a.allowed_bad_requests(1000)).collect::<Vec<_>>(), [1, 10]);
+        assert_eq!(allowances.iter().map(|a| a.allowed_bad_requests(99)).collect::<Vec<_>>(), [0, 0]);
     }
 }

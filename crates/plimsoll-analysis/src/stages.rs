@@ -37,7 +37,7 @@ pub struct StageFigures {
 
 /// Returns the figures of the stages that a run reached. The result is empty for a load with a
 /// single constant level.
-pub fn stages(run: &Run) -> Vec<StageFigures> {
+pub fn stage_figures(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
         return Vec::new();
@@ -67,7 +67,7 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
             in_window += whole.succeeded_in_window;
             covered_ns += start_ns.saturating_add(length_ns).min(run.window_ns.1).saturating_sub(start_ns);
         }
-        let ended = ledger.requests() + ledger.unsent + ledger.in_flight;
+        let ended = ledger.finished_requests() + ledger.unsent + ledger.in_flight;
         let covered_s = covered_ns as f64 / 1e9;
         out.push(StageFigures {
             from: stage.from,
@@ -90,21 +90,21 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
 mod tests {
     use super::*;
     use plimsoll_model::units::SECOND;
-    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan};
+    use plimsoll_model::{ArrivalSpacing, Interval, LoadCurve, LoadShape, Plan};
 
     /// Creates a run with a warm-up of 200 ms. Interval i (of 100 ms) has `counts[i]` successes,
     /// each with a response time of i + 1 ms.
-    fn run(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
-        let rate = Curve::parse(stages).expect("a curve");
-        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
-        let mut plan = Plan::get("h", 80, vec![], shape);
+    fn run_with_stages(stages: &str, counts: &[u64], window_end_ns: u64) -> Run {
+        let rate = LoadCurve::parse(stages).expect("a curve");
+        let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
+        let mut plan = Plan::for_get_request("h", 80, vec![], shape);
         plan.load.warmup_ns = 200_000_000;
         let mut run = Run::new(plan);
         for (at, count) in counts.iter().enumerate() {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
             response.record_n(1_000_000 * (at as u64 + 1), *count);
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.response = response.drain();
             figures.ledger.succeeded = *count;
             figures.ledger.scheduled = *count;
@@ -120,8 +120,8 @@ mod tests {
     fn stage_figures_sum_to_the_load() {
         // The run has two intervals of warm-up, three and four intervals in its two stages, and one
         // interval of late responses.
-        let staged = run("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
-        let figures = stages(&staged);
+        let staged = run_with_stages("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
+        let figures = stage_figures(&staged);
         let of = |s: &StageFigures| (s.from, s.to, s.start_ns, s.duration_ns, s.ledger.scheduled);
         assert_eq!(
             figures.iter().map(of).collect::<Vec<_>>(),
@@ -139,18 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn unreached_and_interrupted_stages_are_marked() {
-        let cut = run("100@300ms,200@10s,300@10s", &[0, 0, 10, 10, 10, 20, 20], 700_000_000);
-        let figures = stages(&cut);
+    fn unreached_stages_are_absent_and_cut_stages_shorter() {
+        let cut = run_with_stages("100@300ms,200@10s,300@10s", &[0, 0, 10, 10, 10, 20, 20], 700_000_000);
+        let figures = stage_figures(&cut);
         assert_eq!(figures.iter().map(|s| s.duration_ns).collect::<Vec<_>>(), [300_000_000, 200_000_000]);
         assert!((figures[1].achieved_rps - 200.0).abs() < 1e-9, "{figures:?}");
         for same in ["100", "100@10s"] {
-            let rate = Curve::parse(same).expect("a curve");
-            let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
-            let mut plain = run("1@1s,2@1s", &[1, 1], SECOND);
+            let rate = LoadCurve::parse(same).expect("a curve");
+            let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
+            let mut plain = run_with_stages("1@1s,2@1s", &[1, 1], SECOND);
             plain.plan.load.shape = shape;
-            assert!(stages(&plain).is_empty(), "{same}");
+            assert!(stage_figures(&plain).is_empty(), "{same}");
         }
-        assert_eq!(stages(&run("0..100@1s", &[1; 12], 1_200_000_000)).len(), 1, "a ramp says from where to where");
+        assert_eq!(
+            stage_figures(&run_with_stages("0..100@1s", &[1; 12], 1_200_000_000)).len(),
+            1,
+            "a ramp says from where to where"
+        );
     }
 }

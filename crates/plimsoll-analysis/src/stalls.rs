@@ -23,7 +23,7 @@ impl Stall {
     /// Returns the length of the part of this stall, in ns, in which arriving requests waited
     /// longer than `bound_ns`. If the load ended during the stall, the stall is assumed to last
     /// twice its observed length.
-    pub fn beyond_ns(&self, bound_ns: u64) -> u64 {
+    pub fn time_beyond_bound_ns(&self, bound_ns: u64) -> u64 {
         let whole_ns = if self.ended { self.length_ns } else { self.length_ns.saturating_mul(2) };
         whole_ns.saturating_sub(bound_ns).min(self.length_ns)
     }
@@ -31,13 +31,13 @@ impl Stall {
 
 /// Smallest length of a stall, in ticks. Shorter stalls cannot be detected, because a load is
 /// recorded in ticks of 100 ms.
-const TICKS_MIN: usize = 1;
+const STALL_TICKS_MIN: usize = 1;
 /// Smallest number of responses that a stall must delay to count as a stall. A long gap between the
 /// responses of a server that always responds rarely is no stall.
 const DELAYED_RESPONSES_MIN: f64 = 5.0;
 /// Largest share of a stall for which a worker thread of plimsoll may wait for a core. Above this
 /// share, plimsoll's own wait explains the missing responses.
-const WITHOUT_CORE_MAX: f64 = 0.5;
+const WAIT_FOR_CORE_SHARE_MAX: f64 = 0.5;
 
 /// Returns the stalls in the ticks of a load. Each tick is `tick_ns` long.
 ///
@@ -65,10 +65,10 @@ pub(crate) fn detect_stalls(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> 
         let silent_ns = ticks as u64 * tick_ns;
         let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
         let in_flight = series[to - 1].in_flight_end as f64;
-        if ticks < TICKS_MIN
+        if ticks < STALL_TICKS_MIN
             || ticks as f64 * per_tick < DELAYED_RESPONSES_MIN
             || waiting(from, to) < DELAYED_RESPONSES_MIN.min(0.5 * in_flight)
-            || without_core_ns as f64 > WITHOUT_CORE_MAX * silent_ns as f64
+            || without_core_ns as f64 > WAIT_FOR_CORE_SHARE_MAX * silent_ns as f64
         {
             return;
         }

@@ -9,9 +9,9 @@ use crate::format;
 use crate::interference::Interference;
 use crate::quantile::{Quantile, Quantiles};
 use crate::sentence::{Remedy, Sentence};
-use crate::stages::{StageFigures, stages};
+use crate::stages::{StageFigures, stage_figures};
 use plimsoll_model::units::MS;
-use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
+use plimsoll_model::{CountsByKey, Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run};
 use std::collections::BTreeMap;
 
 /// A worker thread of plimsoll counts as saturated if it works for at least this share of its time.
@@ -38,7 +38,7 @@ const READ_WAIT_SHARE_MAX: f64 = 0.5;
 /// A worker thread of plimsoll that works for at least this share of its time is reported. At this
 /// share and with random arrivals, a request waits 4.5 service times of the worker on average
 /// (M/D/1).
-const WORK_SHARE_SAID: f64 = 0.9;
+const WORK_SHARE_REPORTED_MIN: f64 = 0.9;
 
 /// The usual figures of a distribution of times, all in ns. A figure without a value is 0. All
 /// fields except `quantiles` cover only the requests whose time was measured. Reports show
@@ -84,7 +84,7 @@ impl Latency {
     /// Formats the highest usual quantile, up to p99, that has enough requests beyond it: `p99 12.5
     /// ms`. If p99 has too few requests beyond it, the text contains the maximum: `max 20.1 ms (17
     /// samples)`.
-    pub fn tail(&self) -> String {
+    pub fn tail_text(&self) -> String {
         match self.quantiles.p99 {
             Quantile::Few => {
                 let samples = if self.count == 1 {
@@ -205,7 +205,7 @@ impl Summary {
         let sessions = load.sessions_started;
         let mut generator = Generator {
             cpu_s: load.workers.iter().map(|w| w.cpu_ns).sum::<u64>() as f64 / 1e9,
-            work_share: work_share(run),
+            work_share: busiest_worker_share(run),
             lag: load.lag,
             read_wait: load.read_wait,
             sent_share: if ledger.scheduled == 0 { 1.0 } else { sent as f64 / ledger.scheduled as f64 },
@@ -214,12 +214,12 @@ impl Summary {
             own_wait: None,
         };
         if !run.plan.load.shape.is_open() {
-            generator.own_wait = own_wait(&generator, &whole.response);
+            generator.own_wait = generator_wait_sentence(&generator, &whole.response);
         }
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
         (generator.limited, generator.reason) = match exhausted_resource(&load.connect_errors)
             .map(|reason| (true, reason))
-            .or_else(|| fleet::limit(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
+            .or_else(|| fleet::limiting_agent_text(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
             .or_else(|| generator_limit(run, &generator, lag_max_ns, load.connections_open))
             .or_else(|| read_wait_limit(run, &generator, &whole.response))
         {
@@ -229,7 +229,7 @@ impl Summary {
         let doubts = collect_doubts(&others, &generator, &load, run.ending.as_ref());
         Summary {
             duration_ns: run.duration_ns(),
-            requests: ledger.requests(),
+            requests: ledger.finished_requests(),
             success_rate: ledger.success_rate(),
             throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
             in_flight_mean: run.in_flight_mean(),
@@ -245,7 +245,7 @@ impl Summary {
             interference: others,
             ending: run.ending.clone(),
             failed_answers: FailedKind::failures_of_run(run),
-            stages: stages(run),
+            stages: stage_figures(run),
             doubts,
         }
     }
@@ -276,7 +276,7 @@ fn collect_doubts(
     match (&generator.reason, generator.limited) {
         (Some(reason), true) => {
             let text = Sentence::from("the generator was the limit, not the server: ");
-            doubts.add(DoubtKind::Generator, text.then(reason));
+            doubts.add(DoubtKind::Generator, text.append_sentence(reason));
         }
         (Some(reason), false) => doubts.add(DoubtKind::Unsent, reason.clone()),
         (None, _) => {}
@@ -284,12 +284,14 @@ fn collect_doubts(
     if let Some(text) = generator.own_wait.clone().filter(|_| !generator.limited) {
         doubts.add(DoubtKind::Rough, text);
     }
-    if let Some(text) = describe_surplus(load.surplus_bytes, load.surplus_connections) {
+    if let Some(text) = describe_surplus_bytes(load.surplus_bytes, load.surplus_connections) {
         doubts.add(DoubtKind::Surplus, text);
     }
     match ending {
         Some(LoadEnd::Finished) => {}
-        Some(LoadEnd::Stopped(stop)) => doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop(stop))),
+        Some(LoadEnd::Stopped(stop)) => {
+            doubts.add(DoubtKind::Ended, format!("ended early: {}", format::stop_reason(stop)))
+        }
         None => doubts.add(DoubtKind::Ended, "the recording was cut off before the run ended"),
     }
     doubts
@@ -297,7 +299,7 @@ fn collect_doubts(
 
 /// Formats a sentence about received bytes that belong to no response; `None` if there were no such
 /// bytes.
-fn describe_surplus(bytes: u64, connections: u64) -> Option<String> {
+fn describe_surplus_bytes(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
         0 => return None,
@@ -311,17 +313,17 @@ fn describe_surplus(bytes: u64, connections: u64) -> Option<String> {
 }
 
 /// Error number (Linux) of a failed connect if plimsoll's machine has no free local port.
-const NO_PORT_LEFT: u16 = 99;
+const NO_PORT_ERROR_NUMBER: u16 = 99;
 /// Error numbers (Linux) of a failed connect if plimsoll's machine has no free file descriptor.
-const NO_FILE_LEFT: [u16; 2] = [23, 24];
+const NO_FILE_ERROR_NUMBERS: [u16; 2] = [23, 24];
 
 /// Formats a sentence about connections that failed because plimsoll's machine had no free local
 /// port or file descriptor. Returns `None` if no connection failed for lack of a local port or file
 /// descriptor. If a connection failed for lack of a port or file descriptor, plimsoll's machine was
 /// the limit, not the server.
-fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
+fn exhausted_resource(connect_errors: &CountsByKey) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
-    match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
+    match (of(&[NO_PORT_ERROR_NUMBER]), of(&NO_FILE_ERROR_NUMBERS)) {
         (0, 0) => None,
         (0, files) => Some(
             format!("the limit of open files (ulimit -n) on plimsoll's machine prevented {files} connections").into(),
@@ -345,7 +347,7 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
 /// Returns the maximum number of requests in flight at the end of any interval. Each request in
 /// flight has a connection, or waits until the server accepts its connection. If a stalled server
 /// accepts no connection, the server and not the generator makes the requests wait.
-fn under_way_max(run: &Run) -> u64 {
+fn in_flight_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.all_routes().in_flight_end).max().unwrap_or(0)
 }
 
@@ -364,14 +366,14 @@ fn generator_limit(
         return Some((true, format!("a worker thread of plimsoll was busy {share:.0} % of the time").into()));
     }
     if open && generator.lag.p99_ns > lag_max_ns {
-        let (lag, allowed) = (generator.lag.tail(), format::duration(lag_max_ns as f64));
+        let (lag, allowed) = (generator.lag.tail_text(), format::duration(lag_max_ns as f64));
         return Some((true, format!("plimsoll sent requests late: lag {lag}, more than the {allowed} allowed").into()));
     }
     if open && generator.sent_share < SENT_SHARE_MIN {
         let share = format::share(generator.sent_share);
         let connections_max = run.plan.carriage.connections_max;
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
-        let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
+        let waited = connections_open >= u64::from(connections_max) || in_flight_max(run) >= requests_max;
         return Some(match waited {
             // Requests were unsent because the server was slow, not because the generator was.
             true => {
@@ -404,13 +406,13 @@ fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Opti
 
 /// Formats a sentence about the part of a load's response times that the generator caused. Returns
 /// `None` if the generator's part is small and no worker thread of plimsoll was busy.
-fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
+fn generator_wait_sentence(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
         wait_ns > READ_WAIT_FLOOR_NS && wait_ns as f64 > READ_WAIT_SHARE_REPORTED_MIN * response_ns as f64
     };
     let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
-    (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
+    (waits || generator.work_share >= WORK_SHARE_REPORTED_MIN).then(|| {
         let text = format!(
             "{read_wait}, and plimsoll's busiest worker was busy {busy_percent:.0} % of the time: the response \
              times include time spent in plimsoll",
@@ -428,14 +430,14 @@ fn read_wait_text(generator: &Generator) -> String {
         _ => format!(
             "responses waited in plimsoll before it read them, p50 {p50}, {p99_or_max}",
             p50 = wait.quantiles.p50,
-            p99_or_max = wait.tail()
+            p99_or_max = wait.tail_text()
         ),
     }
 }
 
 /// Returns the share of its time for which the busiest worker thread worked, over the intervals in
 /// the measured window.
-fn work_share(run: &Run) -> f64 {
+fn busiest_worker_share(run: &Run) -> f64 {
     let length = run.plan.load.interval_ns.max(1);
     let inside = |index: u32| {
         let start = u64::from(index) * length;
@@ -456,24 +458,24 @@ fn work_share(run: &Run) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
+    use plimsoll_model::{ArrivalSpacing, Interval, LoadCurve, LoadShape, Plan, WorkerTime};
 
     /// Creates a run in which all requests took `response_ns` and then waited unread for `wait_ns`.
     /// The only worker thread worked for the share `busy` of its time.
-    fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
-        let level = Curve::constant(4.0);
+    fn run_with_read_wait(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
+        let level = LoadCurve::constant(4.0);
         let shape = match is_closed {
             true => LoadShape::Closed { users: level },
-            false => LoadShape::Open { rate: level, arrivals: Arrivals::Constant },
+            false => LoadShape::Open { rate: level, arrivals: ArrivalSpacing::Constant },
         };
-        let mut run = Run::new(Plan::get("h", 80, vec![], shape));
+        let mut run = Run::new(Plan::for_get_request("h", 80, vec![], shape));
         let times = |ns: u64| {
             let mut times = Histogram::new();
             times.record_n(ns, 2_000);
             times.drain()
         };
         let mut interval = Interval::default();
-        let figures = interval.routes.of_mut(0);
+        let figures = interval.routes.figures_mut(0);
         (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (2_000, 2_000, 2_000);
         (figures.response, figures.service) = (times(response_ns), times(response_ns));
         interval.load.read_wait = times(wait_ns);
@@ -488,24 +490,24 @@ mod tests {
 
     #[test]
     fn generator_share_of_a_closed_loop_is_reported() {
-        const US: u64 = 1_000;
+        const MICROSECOND_NS: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
-            (true, 5_000 * US, 20 * US, 0.5, false, None),
+            (true, 5_000 * MICROSECOND_NS, 20 * MICROSECOND_NS, 0.5, false, None),
             // The time for which responses wait unread is a large part of the response time, but is
             // shorter than `READ_WAIT_FLOOR_NS`.
-            (true, 200 * US, 60 * US, 0.5, false, None),
+            (true, 200 * MICROSECOND_NS, 60 * MICROSECOND_NS, 0.5, false, None),
             (
                 true,
-                5_000 * US,
-                600 * US,
+                5_000 * MICROSECOND_NS,
+                600 * MICROSECOND_NS,
                 0.5,
                 false,
                 Some("responses waited in plimsoll before it read them, p50 600 us, p99 600 us"),
             ),
             (
                 true,
-                5_000 * US,
-                3_000 * US,
+                5_000 * MICROSECOND_NS,
+                3_000 * MICROSECOND_NS,
                 0.5,
                 true,
                 Some("the generator was the limit, not the server: responses waited"),
@@ -513,19 +515,26 @@ mod tests {
             // A worker thread that is busy for 94 % of its time is reported.
             (
                 true,
-                5_000 * US,
-                49 * US,
+                5_000 * MICROSECOND_NS,
+                49 * MICROSECOND_NS,
                 0.94,
                 false,
                 Some("p50 49.0 us, p99 49.0 us, and plimsoll's busiest worker was busy 94 %"),
             ),
-            (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
+            (
+                true,
+                5_000 * MICROSECOND_NS,
+                49 * MICROSECOND_NS,
+                0.97,
+                true,
+                Some("a worker thread of plimsoll was busy 97 %"),
+            ),
             // In an open load, the lag of the requests shows a slow generator, so no sentence about
             // unread responses is expected.
-            (false, 5_000 * US, 600 * US, 0.94, false, None),
+            (false, 5_000 * MICROSECOND_NS, 600 * MICROSECOND_NS, 0.94, false, None),
         ] {
-            let summary = Summary::from_run(&run(is_closed, response_ns, wait_ns, busy));
-            let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
+            let summary = Summary::from_run(&run_with_read_wait(is_closed, response_ns, wait_ns, busy));
+            let doubts: Vec<String> = summary.doubts.iter().map(|doubt| doubt.text.render_text(|_| "")).collect();
             let what = format!("{is_closed}, {response_ns}, {wait_ns}, {busy}: {doubts:?}");
             assert_eq!(summary.generator.limited, limited, "{what}");
             assert_eq!(doubts.len(), usize::from(expect.is_some()), "{what}");
@@ -535,12 +544,12 @@ mod tests {
 
     #[test]
     fn load_quantiles_count_the_whole_ledger() {
-        let mut broken = run(true, 5 * MS, 0, 0.1);
-        let figures = broken.intervals.get_mut(&0).expect("one").routes.of_mut(0);
+        let mut broken = run_with_read_wait(true, 5 * MS, 0, 0.1);
+        let figures = broken.intervals.get_mut(&0).expect("one").routes.figures_mut(0);
         (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);
         let response = Summary::from_run(&broken).whole.response;
         assert_eq!(response.quantiles.p90.time_ns().map(|ns| ns / MS), Some(5));
         assert_eq!((response.quantiles.p99, response.quantiles.p999), (Quantile::Failed, Quantile::Few));
-        assert_eq!((response.tail(), response.count), ("p99 failed".to_owned(), 2_000));
+        assert_eq!((response.tail_text(), response.count), ("p99 failed".to_owned(), 2_000));
     }
 }

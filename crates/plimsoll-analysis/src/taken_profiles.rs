@@ -11,14 +11,14 @@ use serde::Serialize;
 pub enum ProfileFindings {
     /// Profiles of a single target, at a low load and at the load under investigation (such as the
     /// load line).
-    SingleTarget(Assessment<Profiles>),
+    SingleTarget(Assessment<SingleTargetProfiles>),
     /// Profiles of both sides of a comparison, A and B.
-    BothSides(Assessment<ProveProfiles>),
+    BothSides(Assessment<BothSidesProfiles>),
 }
 
 impl ProfileFindings {
     /// Returns the profiles of a single target; `None` if the profiles belong to two sides.
-    pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
+    pub fn single_target_profiles(&self) -> Option<&Assessment<SingleTargetProfiles>> {
         match self {
             ProfileFindings::SingleTarget(profiles) => Some(profiles),
             ProfileFindings::BothSides(_) => None,
@@ -26,7 +26,7 @@ impl ProfileFindings {
     }
 
     /// Returns the profiles of both sides; `None` if the profiles belong to a single target.
-    pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
+    pub fn both_sides_profiles(&self) -> Option<&Assessment<BothSidesProfiles>> {
         match self {
             ProfileFindings::BothSides(profiles) => Some(profiles),
             ProfileFindings::SingleTarget(_) => None,
@@ -81,7 +81,7 @@ pub struct StoredProfile {
 
 /// The profiles that one experiment took of a single target.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profiles {
+pub struct SingleTargetProfiles {
     /// The base URL from which the profiles were fetched.
     pub base: String,
     /// Requested length of the CPU profiles, s.
@@ -104,7 +104,7 @@ pub struct Profiles {
     pub files: Vec<StoredProfile>,
 }
 
-impl Profiles {
+impl SingleTargetProfiles {
     /// Returns the names of both load levels, the low level first.
     pub fn level_names(&self) -> [&str; 2] {
         ["low", &self.level_name]
@@ -113,7 +113,7 @@ impl Profiles {
 
 /// CPU profiles of both sides, taken alternately at one rate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProveProfiles {
+pub struct BothSidesProfiles {
     /// The base URLs from which the profiles were fetched, by side.
     pub bases: [String; 2],
     /// Requested length of a profile, s.

@@ -10,10 +10,10 @@
 use crate::delayed_acks;
 use crate::format;
 use crate::named;
-use crate::slo::{Allowance, Slo};
+use crate::slo::{BadRequestAllowance, Slo};
 use plimsoll_model::units::MS;
 use plimsoll_model::{
-    Arrivals, Interval, Ledger, LoadShape, PlanRecord, Purpose, RequestFailure, RouteFigures, RouteNumber,
+    ArrivalSpacing, Interval, Ledger, LoadPurpose, LoadShape, PlanRecord, RequestFailure, RouteFigures, RouteNumber,
     SparseHistogram, TimeMeasure, WorkerTime,
 };
 use std::ops::ControlFlow;
@@ -25,12 +25,12 @@ const DECISION_NS_MIN: u64 = 1_500 * MS;
 const TICKS_AFTER_FIRST_BAD: usize = 5;
 /// Smallest growth of the backlog in one tick that shows overload, as a share of the arrivals in
 /// the tick. The backlog must grow by this share in each of the last [`OVERLOAD_TICKS`] ticks.
-const OVERLOAD_SHARE: f64 = 0.05;
+const OVERLOAD_BACKLOG_GROWTH_SHARE: f64 = 0.05;
 /// Number of consecutive ticks with a growing backlog after which the server counts as overloaded.
 const OVERLOAD_TICKS: usize = 10;
 /// At the start of a trial, growth of the backlog is ignored for this multiple of the response
 /// time, because requests in flight first rise to their steady level.
-const FILLING_RESPONSE_TIMES: f64 = 3.0;
+const IGNORED_GROWTH_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
 /// requests.
 const SETTLED_TICKS: usize = 2;
@@ -38,7 +38,7 @@ const SETTLED_TICKS: usize = 2;
 /// has drained, or that the server rejects requests.
 const DRAINED_RESPONSES_MIN: u64 = 3;
 /// Smallest number of completed requests after which the first load of a search may be stopped.
-const ANSWERS_SHOWN: u64 = 3;
+const FIRST_LOAD_RESPONSES_MIN: u64 = 3;
 
 /// Returns the judged window of a plan (the part of the load that the SLO judges), as start and end
 /// in ns of schedule time. The judged window is the last stage of the load's curve. The warm-up and
@@ -118,7 +118,7 @@ impl TickFigures {
 /// A bound of the SLO, and the counts of the requests that broke the bound in this trial.
 #[derive(Debug, Clone)]
 struct WatchedBound {
-    allowance: Allowance,
+    allowance: BadRequestAllowance,
     /// The index of the named request that the bound applies to; `None` means all requests.
     route: Option<RouteNumber>,
     /// Number of requests that broke the bound and have ended.
@@ -177,7 +177,7 @@ impl BadRequestDispersion {
 
 /// A watch over a running trial. The caller passes every tick (100 ms) of the trial to the watch.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct TrialWatch {
     until: EarlyStop,
     from_ns: u64,
     to_ns: u64,
@@ -203,37 +203,38 @@ impl WatchedBound {
     /// Returns whether the bound has a ledger of its own, because it applies to one named request
     /// or to connections.
     fn has_own_ledger(&self) -> bool {
-        self.route.is_some() || !self.allowance.measure.is_of_routes()
+        self.route.is_some() || !self.allowance.measure.is_per_route()
     }
 
     /// Creates the bound with empty counts; `None` if the plan does not contain the named request.
-    fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
+    fn for_plan(allowance: BadRequestAllowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
-            Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
+            Some(name) => Some(named::request_index(&plan.traffic, name)? as RouteNumber),
         };
         let bunches = BadRequestDispersion::new(allowance.bound_ns.unwrap_or(0), plan.load.interval_ns);
         Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default(), bunches })
     }
 }
 
-impl Watch {
+impl TrialWatch {
     /// Creates a watch over a trial of this purpose under this SLO.
-    pub fn new(purpose: Purpose, plan: &PlanRecord, slo: &Slo) -> Watch {
+    pub fn new(purpose: LoadPurpose, plan: &PlanRecord, slo: &Slo) -> TrialWatch {
         let (from_ns, to_ns) = judged_window_ns(plan);
-        let judged = matches!(purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm | Purpose::Soak);
+        let judged =
+            matches!(purpose, LoadPurpose::Climb | LoadPurpose::Line | LoadPurpose::Confirm | LoadPurpose::Soak);
         let scheduled_max = match &plan.load.shape {
             LoadShape::Open { rate, arrivals } => {
                 let expected = rate.max() * (to_ns - from_ns) as f64 / 1e9;
-                let spread = if *arrivals == Arrivals::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
+                let spread = if *arrivals == ArrivalSpacing::Poisson { 6.0 * expected.sqrt() } else { 0.0 };
                 let arrivals = ((expected + spread).ceil() as u64).saturating_add(1);
-                arrivals.saturating_mul(plan.traffic.requests_max_each())
+                arrivals.saturating_mul(plan.traffic.requests_per_arrival_max())
             }
             LoadShape::Given { arrivals } => arrivals.count(),
             LoadShape::Closed { .. } => u64::MAX,
         };
         let open = plan.load.shape.is_open();
-        Watch {
+        TrialWatch {
             until: if judged && open { EarlyStop::Certain } else { EarlyStop::End },
             from_ns,
             to_ns,
@@ -252,25 +253,25 @@ impl Watch {
     /// Creates a watch over a load in which the backlog of the previous load drains. The watch ends
     /// the load after `SETTLED_TICKS` consecutive ticks without a backlog. In a tick without a
     /// backlog, no request fails, and every response takes at most `calm_ns`.
-    pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
-        Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
+    pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> TrialWatch {
+        TrialWatch { until: EarlyStop::Calm(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch over a load that uses up the tokens of a rate limiter. The watch ends the
     /// load after `SETTLED_TICKS` consecutive ticks with rejections.
-    pub fn end_when_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
-        Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
+    pub fn end_when_rejecting(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
+        TrialWatch { until: EarlyStop::Rejecting, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as one request has succeeded.
-    pub fn end_after_first_success(plan: &PlanRecord, slo: &Slo) -> Watch {
-        Watch { until: EarlyStop::Served, ..Watch::new(Purpose::Settle, plan, slo) }
+    pub fn end_after_first_success(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
+        TrialWatch { until: EarlyStop::Served, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as `ANSWERS_SHOWN` requests have completed with any
     /// status, but not before `shown_ns`.
-    pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
-        Watch { until: EarlyStop::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
+    pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> TrialWatch {
+        TrialWatch { until: EarlyStop::Answered(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
     }
 
     /// Adds the next tick, which starts at `start_ns` of schedule time. `Break` means that the run
@@ -286,9 +287,9 @@ impl Watch {
             }
             EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.stop_if_settled(tick),
             EarlyStop::Answered(shown_ns) => {
-                self.ended += tick.all_routes().ledger.requests();
+                self.ended += tick.all_routes().ledger.finished_requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
-                return match shown && self.ended >= ANSWERS_SHOWN {
+                return match shown && self.ended >= FIRST_LOAD_RESPONSES_MIN {
                     true => ControlFlow::Break("enough requests completed".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
@@ -308,14 +309,14 @@ impl Watch {
             };
             let Some(figures) = figures else { continue };
             let measure = bound.allowance.measure;
-            let times = measure.times(figures, &tick.load);
+            let times = measure.histogram(figures, &tick.load);
             let bad = match bound.allowance.bound_ns {
-                Some(bound_ns) if !measure.is_of_routes() => {
+                Some(bound_ns) if !measure.is_per_route() => {
                     bound.ledger.scheduled += times.count();
                     times.count_above(bound_ns)
                 }
                 bound_ns => {
-                    let slower = bound_ns.map_or(0, |ns| slower_than(times, figures, ns, self.timeout_ns));
+                    let slower = bound_ns.map_or(0, |ns| count_slow_successes(times, figures, ns, self.timeout_ns));
                     figures.ledger.failed_total() + figures.ledger.unsent + slower
                 }
             };
@@ -326,7 +327,7 @@ impl Watch {
                 bound.ledger.merge(&figures.ledger);
             }
         }
-        self.ended += ledger.requests() + ledger.unsent;
+        self.ended += ledger.finished_requests() + ledger.unsent;
         let seen = TickFigures::from_interval(tick, self.tick_ns);
         if whole.response.count() > 0 {
             self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
@@ -354,7 +355,7 @@ impl Watch {
             // It is not known how many of the scheduled requests have the name that the bound
             // applies to. The allowance therefore assumes that every scheduled request has the name
             // that the bound applies to.
-            let allowed = bound.allowance.count_of(self.scheduled_max);
+            let allowed = bound.allowance.allowed_bad_requests(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
                     true => bound.ledger.scheduled,
@@ -375,17 +376,21 @@ impl Watch {
         // for bounds of all requests.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue_requests_min(ns));
         bound.ended_bad
-            + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
+            + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response_time() {
+                0
+            } else {
+                overdue()
+            }
     }
 
     /// Returns the number of requests that broke the bound with index `at` and have ended.
-    pub(crate) fn ended_bad(&self, at: usize) -> u64 {
+    pub(crate) fn ended_bad_requests(&self, at: usize) -> u64 {
         self.bounds[at].ended_bad
     }
 
     /// Returns how many bad requests of the bound with index `at` count as one independent
     /// observation; at least 1.
-    pub(crate) fn bunch_size(&self, at: usize) -> f64 {
+    pub(crate) fn bad_requests_per_observation(&self, at: usize) -> f64 {
         self.bounds[at].bunches.dispersion_index()
     }
 
@@ -397,7 +402,7 @@ impl Watch {
 
     /// Returns the bounds of the SLO in the order of [`Slo::allowances`]. Bounds of named requests
     /// that the plan does not contain are left out.
-    pub(crate) fn watched_allowances(&self) -> impl Iterator<Item = &Allowance> {
+    pub(crate) fn watched_allowances(&self) -> impl Iterator<Item = &BadRequestAllowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
 
@@ -416,7 +421,7 @@ impl Watch {
 
     fn has_overdue_requests(&self) -> bool {
         let late = |it: &WatchedBound| it.allowance.bound_ns.is_some_and(|bound| self.overdue_requests_min(bound) > 0);
-        self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
+        self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response_time() && late(it))
     }
 
     /// Returns a sentence if the backlog grew clearly in every one of the last ticks; otherwise
@@ -427,7 +432,7 @@ impl Watch {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // steady level.
-        let filling = (FILLING_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
+        let filling = (IGNORED_GROWTH_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
         if inside <= OVERLOAD_TICKS.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
@@ -440,7 +445,7 @@ impl Watch {
         let backlog = |seen: &TickFigures| seen.in_flight_end as f64 - seen.held_back;
         let grows = last.windows(2).all(|pair| {
             let growth = backlog(&pair[1]) - backlog(&pair[0]);
-            pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_SHARE * pair[1].scheduled as f64
+            pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_BACKLOG_GROWTH_SHARE * pair[1].scheduled as f64
         });
         grows.then(|| {
             let growth = backlog(&last[OVERLOAD_TICKS]) - backlog(&last[0]);
@@ -463,7 +468,7 @@ impl Watch {
                 let arriving = self.scheduled_max as f64 / window_ticks.max(1.0);
                 let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = whole.response.max_ns() > calm_ns;
-                if ledger.requests() == 0 && !waiting {
+                if ledger.finished_requests() == 0 && !waiting {
                     // A tick between two responses of a slow server does not show whether the
                     // server's backlog has drained.
                     return ControlFlow::Continue(());
@@ -472,7 +477,7 @@ impl Watch {
             }
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };
-        self.settled = if good { (self.settled.0 + 1, self.settled.1 + ledger.requests()) } else { (0, 0) };
+        self.settled = if good { (self.settled.0 + 1, self.settled.1 + ledger.finished_requests()) } else { (0, 0) };
         if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= DRAINED_RESPONSES_MIN {
             return ControlFlow::Break(done.to_owned());
         }
@@ -483,7 +488,7 @@ impl Watch {
 /// Counts the successes in a tick that took longer than `bound_ns`. The histograms of response time
 /// and service time also contain timeouts, which are subtracted because they count as failures
 /// already.
-fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
+fn count_slow_successes(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {
         true => whole.ledger.failed[RequestFailure::Timeout as usize],
@@ -493,22 +498,22 @@ fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, tim
 }
 
 /// Formats a sentence about a bound that `bad` of `scheduled` requests broke.
-pub(crate) fn broken_bound_text(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
+pub(crate) fn broken_bound_text(allowance: &BadRequestAllowance, bad: u64, scheduled: u64) -> String {
     let share = format::short_percent(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::short_percent(allowance.share);
     let requests = match &allowance.route {
-        None if !allowance.measure.is_of_routes() => "connections".to_owned(),
+        None if !allowance.measure.is_per_route() => "connections".to_owned(),
         None => "requests".to_owned(),
         Some(name) => format!("requests '{name}'"),
     };
     match allowance.bound_ns {
         Some(bound) => {
             let bound = format::duration(bound as f64);
-            let time = match allowance.measure {
-                measure if measure == TimeMeasure::response() => String::new(),
+            let time_name = match allowance.measure {
+                measure if measure == TimeMeasure::response_time() => String::new(),
                 measure => format!(" ({})", measure.name()),
             };
-            format!("{share} of the {requests} failed or took longer than {bound}{time}; the SLO allows {allowed}")
+            format!("{share} of the {requests} failed or took longer than {bound}{time_name}; the SLO allows {allowed}")
         }
         None => format!("{share} of the {requests} failed; the SLO allows {allowed}"),
     }

@@ -4,20 +4,20 @@
 //! The environment variable `PLIMSOLL_SEED` shifts the seeds. A failure prints the seed and the
 //! trials. `examples/truth` prints the full table of results over 200 seeds.
 
-use crate::truths::Coverage;
-use plimsoll_analysis::find::{Measure, SearchStep, Settings, StopReason, conclude, forecast, next};
+use crate::truths::SearchCoverage;
+use plimsoll_analysis::find::{PlannedTrial, SearchStep, Settings, StopReason, conclude, forecast, next};
 use plimsoll_analysis::judge::{Evidence, OfferedLoad};
 use plimsoll_analysis::watch::judged_window_ns;
 use plimsoll_analysis::{Findings, Interference, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
-use plimsoll_model::traffic::Choice;
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{LoadShape, Purpose};
-use plimsoll_simulator::{self as simulator, Model, Noise, ServerKind, Service};
+use plimsoll_model::{LoadPurpose, LoadShape};
+use plimsoll_simulator::{self as simulator, Noise, ServerKind, ServerModel, ServiceTimeDistribution};
 use proptest::prelude::*;
 
-const DISTURBED: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
-const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
+const DISTURBED_NOISE: Noise = Noise { disturbed: 0.1, jitter: 0.0, stalls_per_s: 0.0 };
+const QUIET_NOISE: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
 fn first_seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
@@ -27,14 +27,14 @@ fn first_seed() -> u64 {
 /// search misses if its interval does not contain the true line within 1 %. A search also misses if
 /// its stated line is more than 3 % above or 10 % below the true line. No search may exceed its
 /// budget.
-fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
-    let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
-    let share = model.line_share();
+fn check_search_accuracy(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
+    let model = ServerModel::standard_models(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
+    let share = model.true_line_share();
     let mut misses = Vec::new();
     for seed in first_seed()..first_seed() + seeds {
         let model = model.seeded(seed);
         let truth = share * model.capacity;
-        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let tell = || simulator::format_search(&findings, truth);
         assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
         assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
@@ -55,14 +55,14 @@ fn first_doubt(findings: &Findings) -> Sentence {
 #[test]
 fn quiet_servers_are_measured_within_3_percent() {
     for name in ["M/D/4", "N slots", "limiter", "deep queue"] {
-        check(name, QUIET, 3, 0);
+        check_search_accuracy(name, QUIET_NOISE, 3, 0);
     }
 }
 
 #[test]
 fn disturbed_trials_do_not_move_the_load_line() {
     for name in ["M/D/1", "N slots", "limiter", "deep queue"] {
-        check(name, DISTURBED, 6, 1);
+        check_search_accuracy(name, DISTURBED_NOISE, 6, 1);
     }
 }
 
@@ -72,15 +72,15 @@ fn disturbed_trials_do_not_move_the_load_line() {
 #[test]
 fn intervals_contain_the_truth_at_their_stated_rate() {
     for (name, kind, capacity, noise) in [
-        ("M/M/1", ServerKind::Queue(Service::Exponential, 1), 1_000.0, QUIET),
-        ("M/M/1, disturbed", ServerKind::Queue(Service::Exponential, 1), 1_000.0, DISTURBED),
-        ("M/M/1 at a low rate", ServerKind::Queue(Service::Exponential, 1), 20.0, QUIET),
-        ("M/D/1", ServerKind::Queue(Service::Constant, 1), 100.0, QUIET),
-        ("H2/1", ServerKind::Queue(Service::Hyperexponential(4.0), 1), 1_000.0, QUIET),
-        ("M/M/8", ServerKind::Queue(Service::Exponential, 8), 1_000.0, QUIET),
+        ("M/M/1", ServerKind::Queue(ServiceTimeDistribution::Exponential, 1), 1_000.0, QUIET_NOISE),
+        ("M/M/1, disturbed", ServerKind::Queue(ServiceTimeDistribution::Exponential, 1), 1_000.0, DISTURBED_NOISE),
+        ("M/M/1 at a low rate", ServerKind::Queue(ServiceTimeDistribution::Exponential, 1), 20.0, QUIET_NOISE),
+        ("M/D/1", ServerKind::Queue(ServiceTimeDistribution::Constant, 1), 100.0, QUIET_NOISE),
+        ("H2/1", ServerKind::Queue(ServiceTimeDistribution::Hyperexponential(4.0), 1), 1_000.0, QUIET_NOISE),
+        ("M/M/8", ServerKind::Queue(ServiceTimeDistribution::Exponential, 8), 1_000.0, QUIET_NOISE),
     ] {
-        let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
-        let coverage = Coverage::of(model, first_seed()..first_seed() + 30, 60);
+        let model = ServerModel { name, kind, capacity, noise, client_rps: f64::INFINITY };
+        let coverage = SearchCoverage::from_searches(model, first_seed()..first_seed() + 30, 60);
         // If 85 % of all intervals contain the true load line, at least 19 of 30 do, except in one
         // of a hundred test runs.
         assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", first_seed());
@@ -92,7 +92,7 @@ fn intervals_contain_the_truth_at_their_stated_rate() {
 /// number of tokens added each second. `burst` is the largest number of tokens in the bucket.
 fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
     let rejected_share = |rate: f64| {
-        let (mut rng, mut tokens, mut rejected) = (Rng::stream(1, 2), burst, 0u32);
+        let (mut rng, mut tokens, mut rejected) = (Rng::for_stream(1, 2), burst, 0u32);
         for _ in 0..400_000 {
             tokens = (tokens + rng.exponential() * capacity / rate).min(burst);
             if tokens < 1.0 { rejected += 1 } else { tokens -= 1.0 }
@@ -121,10 +121,10 @@ fn intervals_contain_the_load_line_of_limiters() {
     ] {
         let truth = limiter_line_rps(capacity, burst);
         let kind = ServerKind::Bucket(burst);
-        let model = Model { name: "limiter", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
+        let model = ServerModel { name: "limiter", kind, capacity, noise: QUIET_NOISE, client_rps: f64::INFINITY };
         let mut misses = Vec::new();
         for seed in first_seed()..first_seed() + 20 {
-            let findings = simulator::search(model, seed, budget_s * SECOND, None);
+            let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
             let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
             // A search that sends a few hundred requests cannot rule out that the rate limiter
@@ -149,7 +149,11 @@ fn intervals_contain_the_load_line_of_limiters() {
 #[test]
 fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
-        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(first_seed());
+        let model = ServerModel::standard_models(QUIET_NOISE)
+            .into_iter()
+            .find(|m| m.name == name)
+            .expect("a model")
+            .seeded(first_seed());
         let findings = simulator::search_with_interference(model, first_seed(), budget_s * SECOND, |_| 1.4);
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
@@ -178,8 +182,9 @@ fn a_changed_server_gets_its_current_load_line() {
         (ServerKind::Ages(CapacityDrift::Leaks(20_000.0)), 0.0, "fell repeatedly"),
     ];
     for (kind, expect_rps, text) in cases {
-        let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
-        let findings = simulator::search(model, first_seed(), 60 * SECOND, None);
+        let model =
+            ServerModel { name: "over time", kind, capacity: 1000.0, noise: QUIET_NOISE, client_rps: f64::INFINITY };
+        let findings = simulator::simulate_search(model, first_seed(), 60 * SECOND, None);
         let line = findings.load_line_rps;
         let tell = || format!("{kind:?}\n{}", simulator::format_search(&findings, expect_rps.max(1.0)));
         assert!(line.lower <= expect_rps * 1.03 && line.rps <= expect_rps * 1.05, "{}", tell());
@@ -197,8 +202,12 @@ fn a_changed_server_gets_its_current_load_line() {
 fn intermittent_cpu_burners_do_not_move_the_load_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
     for name in ["deep queue", "M/D/1"] {
-        let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(first_seed());
-        let truth = model.line_share() * model.capacity;
+        let model = ServerModel::standard_models(QUIET_NOISE)
+            .into_iter()
+            .find(|m| m.name == name)
+            .expect("a model")
+            .seeded(first_seed());
+        let truth = model.true_line_share() * model.capacity;
         let findings = simulator::search_with_interference(model, first_seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
@@ -208,14 +217,18 @@ fn intermittent_cpu_burners_do_not_move_the_load_line() {
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
     // Without the other processes, the search reports the machine as undisturbed.
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
-    let findings = simulator::search(model, first_seed(), 20 * SECOND, None);
+    let model = ServerModel::standard_models(QUIET_NOISE)
+        .into_iter()
+        .find(|m| m.name == "deep queue")
+        .expect("a model")
+        .seeded(first_seed());
+    let findings = simulator::simulate_search(model, first_seed(), 20 * SECOND, None);
     assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
 }
 
 #[test]
 fn noisy_latency_tails_do_not_move_the_load_line() {
-    check("M/M/1", DISTURBED, 6, 2);
+    check_search_accuracy("M/M/1", DISTURBED_NOISE, 6, 2);
 }
 
 /// Checks that the search states no narrow interval for a server whose capacity differs from trial
@@ -223,11 +236,12 @@ fn noisy_latency_tails_do_not_move_the_load_line() {
 /// most the smaller capacity.
 #[test]
 fn two_regimes_give_a_wide_interval() {
-    let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
+    let model =
+        ServerModel::standard_models(DISTURBED_NOISE).into_iter().find(|m| m.name == "two regimes").expect("a model");
     let mut above = Vec::new();
     for seed in first_seed()..first_seed() + 8 {
         let model = model.seeded(seed);
-        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let line = findings.load_line_rps;
         if line.lower > model.capacity * 1.05 || line.provable && line.rps > 1.03 * model.capacity {
             above.push(simulator::format_search(&findings, model.capacity));
@@ -242,11 +256,12 @@ fn two_regimes_give_a_wide_interval() {
 /// goodput.
 #[test]
 fn a_server_that_slows_down_gets_a_load_line() {
-    let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
+    let deep = ServerModel::standard_models(QUIET_NOISE).into_iter().find(|m| m.name == "deep queue").expect("a model");
     for seed in first_seed()..first_seed() + 6 {
-        let model = Model { kind: ServerKind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
+        let model =
+            ServerModel { kind: ServerKind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
         let truth = 0.8 * model.capacity;
-        let findings = simulator::search(model, seed, 60 * SECOND, None);
+        let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
         let line = findings.load_line_rps;
         let told = line.lower <= 1.03 * truth && line.upper.is_none_or(|upper| upper >= 0.97 * truth);
@@ -256,13 +271,14 @@ fn a_server_that_slows_down_gets_a_load_line() {
 
 /// Runs searches on the model `name`, a server with stalls. At most `above_max` of the searches may
 /// state a load line above the true load line.
-fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
-    let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
-    let share = model.line_share();
+fn check_searches_with_stalls(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
+    let model =
+        ServerModel::stalling_models(QUIET_NOISE).into_iter().find(|m| m.name == name).expect("a model of this name");
+    let share = model.true_line_share();
     let mut above = Vec::new();
     for seed in first_seed()..first_seed() + seeds {
         let model = model.seeded(seed);
-        let findings = simulator::search(model, seed, budget_s * SECOND, None);
+        let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
         let line = findings.load_line_rps;
         let tell = simulator::format_search(&findings, model.capacity);
         assert!(
@@ -282,12 +298,12 @@ fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
 #[test]
 fn stalls_that_break_the_slo_give_no_load_line() {
     for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.7 s, 5 s", "0.8 s, random 3 s"] {
-        check_stalling(name, 60, 3, 0);
-        check_stalling(name, 20, 20, 1);
+        check_searches_with_stalls(name, 60, 3, 0);
+        check_searches_with_stalls(name, 20, 20, 1);
     }
     // An earlier version of the search trusted too few trials, and stated a load line far above the
     // truth in nine of these 20 searches.
-    check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
+    check_searches_with_stalls("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
 /// Checks that complete trials have confirmed the stated load line if plimsoll is the limit. If the
@@ -296,9 +312,13 @@ fn stalls_that_break_the_slo_give_no_load_line() {
 fn a_load_line_below_the_generator_limit_is_confirmed() {
     for seed in first_seed()..first_seed() + 6 {
         for budget_s in [20, 60] {
-            let fast = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
-            let fast = Model { client_rps: 0.4 * fast.capacity, ..fast };
-            let findings = simulator::search(fast, seed, budget_s * SECOND, None);
+            let fast = ServerModel::standard_models(QUIET_NOISE)
+                .into_iter()
+                .find(|m| m.name == "deep queue")
+                .expect("a model")
+                .seeded(seed);
+            let fast = ServerModel { client_rps: 0.4 * fast.capacity, ..fast };
+            let findings = simulator::simulate_search(fast, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
             let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::format_search(&findings, fast.capacity));
             assert_eq!(
@@ -313,9 +333,13 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
             assert!(first_doubt(&findings).contains("plimsoll itself was the limit"), "{}", tell());
 
             for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.8 s, random 3 s"] {
-                let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed);
-                let model = Model { client_rps: 0.4 * model.capacity, ..model };
-                let findings = simulator::search(model, seed, budget_s * SECOND, None);
+                let model = ServerModel::stalling_models(QUIET_NOISE)
+                    .into_iter()
+                    .find(|m| m.name == name)
+                    .expect("a model")
+                    .seeded(seed);
+                let model = ServerModel { client_rps: 0.4 * model.capacity, ..model };
+                let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
                 let tell = simulator::format_search(&findings, model.capacity);
                 assert_eq!(findings.load_line_rps.rps, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
                 assert!(findings.stalls.is_some(), "{name}, seed {seed}, {budget_s} s\n{tell}");
@@ -326,11 +350,11 @@ fn a_load_line_below_the_generator_limit_is_confirmed() {
 
 #[test]
 fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
-    let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "M/D/1").expect("a model");
+    let model = ServerModel::standard_models(DISTURBED_NOISE).into_iter().find(|m| m.name == "M/D/1").expect("a model");
     for seed in [10, 180] {
         let model = model.seeded(seed);
-        let findings = simulator::search(model, seed, 60 * SECOND, None);
-        let truth = model.line_share() * model.capacity;
+        let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
+        let truth = model.true_line_share() * model.capacity;
         assert!(
             findings.load_line_rps.rps > 0.8 * truth,
             "seed {seed}\n{}",
@@ -343,30 +367,33 @@ fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
 fn disturbances_cause_few_doubts() {
     // At most `doubted_max` of 20 searches may have a doubt about their load line.
     let check = |noise, doubted_max: usize| {
-        let model = Model::all(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
-        let searches = (0..20).map(|seed| simulator::search(model.seeded(seed), seed, 60 * SECOND, None));
+        let model = ServerModel::standard_models(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
+        let searches = (0..20).map(|seed| simulator::simulate_search(model.seeded(seed), seed, 60 * SECOND, None));
         let beside = |found: Findings| found.doubts.inline_texts().cloned().collect::<Vec<Sentence>>();
         let doubts: Vec<Vec<Sentence>> = searches.map(beside).filter(|doubts| !doubts.is_empty()).collect();
         assert!(doubts.len() <= doubted_max, "{doubts:?}");
     };
-    check(QUIET, 0);
-    check(DISTURBED, 5);
+    check(QUIET_NOISE, 0);
+    check(DISTURBED_NOISE, 5);
 }
 
 #[test]
 fn tolerable_stalls_leave_a_load_line() {
     for (name, budget_s) in [("0.3 s, 2 s", 60), ("0.3 s, 2 s", 20), ("0.51 s, 60 s", 60), ("0.51 s, 60 s", 20)] {
-        check_stalling(name, budget_s, 5, 0);
+        check_searches_with_stalls(name, budget_s, 5, 0);
     }
 }
 
 #[test]
 fn a_search_is_reproducible_from_its_record() {
-    let model =
-        Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
-    let once = simulator::search(model, first_seed(), 60 * SECOND, None);
-    assert_eq!(once, simulator::search(model, first_seed(), 60 * SECOND, None));
-    let settings = simulator::settings(model, first_seed(), 60 * SECOND, None);
+    let model = ServerModel::standard_models(DISTURBED_NOISE)
+        .into_iter()
+        .find(|m| m.name == "deep queue")
+        .expect("a model")
+        .seeded(first_seed());
+    let once = simulator::simulate_search(model, first_seed(), 60 * SECOND, None);
+    assert_eq!(once, simulator::simulate_search(model, first_seed(), 60 * SECOND, None));
+    let settings = simulator::search_settings(model, first_seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
     assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
     // Every prefix of the record gives a conclusion without a panic.
@@ -380,8 +407,12 @@ fn a_search_is_reproducible_from_its_record() {
 
 #[test]
 fn a_maximum_rate_is_respected_and_reported() {
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(first_seed());
-    let findings = simulator::search(model, first_seed(), 60 * SECOND, Some(1234.0));
+    let model = ServerModel::standard_models(QUIET_NOISE)
+        .into_iter()
+        .find(|m| m.name == "deep queue")
+        .expect("a model")
+        .seeded(first_seed());
+    let findings = simulator::simulate_search(model, first_seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
     assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
@@ -392,8 +423,12 @@ fn a_maximum_rate_is_respected_and_reported() {
 fn a_small_budget_gives_a_mostly_correct_bracket() {
     let mut held = 0;
     for seed in first_seed()..first_seed() + 4 {
-        let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
-        let findings = simulator::search(model, seed, 10 * SECOND, None);
+        let model = ServerModel::standard_models(QUIET_NOISE)
+            .into_iter()
+            .find(|m| m.name == "deep queue")
+            .expect("a model")
+            .seeded(seed);
+        let findings = simulator::simulate_search(model, seed, 10 * SECOND, None);
         assert!(findings.elapsed_s <= 10.0);
         let (line, truth) = (findings.load_line_rps, model.capacity);
         held += u32::from(line.rps <= truth * 1.01 && line.upper.is_none_or(|u| u >= truth * 0.99));
@@ -403,32 +438,37 @@ fn a_small_budget_gives_a_mostly_correct_bracket() {
 
 #[test]
 fn forecasts_widen_with_smaller_budgets() {
-    let model = Model::all(QUIET)[0];
-    let width = |s: u64| forecast(&simulator::settings(model, 0, s * SECOND, None)).width;
+    let model = ServerModel::standard_models(QUIET_NOISE)[0];
+    let width = |s: u64| forecast(&simulator::search_settings(model, 0, s * SECOND, None)).width;
     assert!((0.015..0.03).contains(&width(60)), "2 x 1.645 / sqrt(1000/s x half of 42 s)");
     assert!(width(10) >= width(60) && width(2) >= width(10));
-    let forecast = forecast(&simulator::settings(model, 0, 60 * SECOND, None));
+    let forecast = forecast(&simulator::search_settings(model, 0, 60 * SECOND, None));
     assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "4 603 for 99.9 %");
 }
 
 /// Creates a server that processes `slots` requests in parallel, each for `answer_s` seconds, and
 /// an SLO that this server can meet.
-fn slow_server_and_slo(answer_s: u64, slots: usize) -> (Model, Slo) {
+fn slow_server_and_slo(answer_s: u64, slots: usize) -> (ServerModel, Slo) {
     let capacity = slots as f64 / answer_s as f64;
-    let model =
-        Model { name: "slow", kind: ServerKind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
+    let model = ServerModel {
+        name: "slow",
+        kind: ServerKind::Slots(slots),
+        capacity,
+        noise: QUIET_NOISE,
+        client_rps: f64::INFINITY,
+    };
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 
 /// Checks that each load contains at least three responses, unless the load ended early because its
 /// verdict was certain.
-fn check_slow(model: Model, settings: &Settings) -> Findings {
+fn check_slow_server_search(model: ServerModel, settings: &Settings) -> Findings {
     let findings = simulator::search_with_settings(model, 1, settings);
-    let answer_ns = model.answer_ns();
+    let answer_ns = model.idle_response_ns();
     let tell = simulator::format_search(&findings, model.capacity);
     assert!(!matches!(findings.stopped_by, StopReason::NothingSucceeds | StopReason::NothingAnswered), "{tell}");
     assert!(findings.peak.is_some_and(|peak| peak.rps <= model.capacity * 1.01), "{tell}");
-    let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle);
+    let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != LoadPurpose::Settle);
     for (at, trial) in whole.enumerate() {
         let answers = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
         let silent = at == 0 && settings.first_answer_ns == 0;
@@ -441,8 +481,8 @@ fn check_slow(model: Model, settings: &Settings) -> Findings {
 fn trials_outlast_slow_responses() {
     for (answer_s, slots, budget_s) in [(2, 8, 120), (2, 1, 60), (5, 10, 240), (1, 100, 60)] {
         let (model, slo) = slow_server_and_slo(answer_s, slots);
-        let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
-        let findings = check_slow(model, &settings);
+        let settings = Settings { slo, ..simulator::search_settings(model, 1, budget_s * SECOND, None) };
+        let findings = check_slow_server_search(model, &settings);
         // The search also works if the response time is not known beforehand.
         let unasked = Settings { first_answer_ns: 0, ..settings };
         let later = simulator::search_with_settings(model, 1, &unasked);
@@ -456,8 +496,8 @@ fn trials_outlast_slow_responses() {
 #[test]
 fn a_small_budget_reports_a_missed_tight_slo() {
     let (model, _) = slow_server_and_slo(5, 4);
-    let settings = simulator::settings(model, 1, 60 * SECOND, None);
-    let findings = check_slow(model, &settings);
+    let settings = simulator::search_settings(model, 1, 60 * SECOND, None);
+    let findings = check_slow_server_search(model, &settings);
     assert_eq!(findings.load_line_rps.rps, 0.0);
     assert!(
         findings.doubts.banner_texts().any(|w| w.contains("The idle server breaks the SLO")),
@@ -471,9 +511,9 @@ fn a_small_budget_reports_a_missed_tight_slo() {
 
 #[test]
 fn session_searches_start_new_users() {
-    let model = Model::all(QUIET)[0];
-    let mut settings = simulator::settings(model, 1, 60 * SECOND, None);
-    for (choice, expect) in [(Choice::Weighted, false), (Choice::Scenarios, true)] {
+    let model = ServerModel::standard_models(QUIET_NOISE)[0];
+    let mut settings = simulator::search_settings(model, 1, 60 * SECOND, None);
+    for (choice, expect) in [(RouteChoice::Weighted, false), (RouteChoice::Scenarios, true)] {
         settings.base.traffic.choice = choice;
         let SearchStep::Measure(measure) = next(&settings, &[], 0) else { panic!("no load") };
         assert_eq!(measure.plan.load.new_users, expect, "{choice:?}");
@@ -482,8 +522,9 @@ fn session_searches_start_new_users() {
 
 #[test]
 fn a_slow_first_response_does_not_lower_the_line() {
-    let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
-    let settings = simulator::settings(model, 1, 60 * SECOND, None);
+    let model =
+        ServerModel::standard_models(QUIET_NOISE).into_iter().find(|m| m.name == "deep queue").expect("a model");
+    let settings = simulator::search_settings(model, 1, 60 * SECOND, None);
     let warming = Settings { first_answer_ns: 5 * SECOND, ..settings.clone() };
     let (usual, findings) =
         (simulator::search_with_settings(model, 1, &settings), simulator::search_with_settings(model, 1, &warming));
@@ -495,60 +536,70 @@ fn a_slow_first_response_does_not_lower_the_line() {
 /// Returns a figure that a faulty measurement might produce.
 fn random_faulty_figure(rng: &mut Rng) -> f64 {
     let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 1.0];
-    match rng.below(16) as usize {
+    match rng.uniform_below(16) as usize {
         at if at < odd.len() => odd[at],
         _ => 10_000.0 * rng.next_f64(),
     }
 }
 
 /// Returns a count that a faulty measurement might produce.
-fn odd_count(rng: &mut Rng) -> u64 {
-    [0, 0, 1, u64::MAX, rng.below(1000), rng.below(SECOND)][rng.below(6) as usize]
+fn random_faulty_count(rng: &mut Rng) -> u64 {
+    [0, 0, 1, u64::MAX, rng.uniform_below(1000), rng.uniform_below(SECOND)][rng.uniform_below(6) as usize]
 }
 
 /// Creates a trial outcome with random figures and a random purpose.
 fn random_outcome(rng: &mut Rng) -> TrialOutcome {
-    let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
-    let purpose = purposes[rng.below(6) as usize];
-    let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
-    let load =
-        if purpose == Purpose::Peak { OfferedLoad::Users(users) } else { OfferedLoad::Rate(random_faulty_figure(rng)) };
+    let purposes = [
+        LoadPurpose::Peak,
+        LoadPurpose::Climb,
+        LoadPurpose::Line,
+        LoadPurpose::Line,
+        LoadPurpose::Confirm,
+        LoadPurpose::Settle,
+    ];
+    let purpose = purposes[rng.uniform_below(6) as usize];
+    let users = if rng.uniform_below(4) == 0 { random_faulty_count(rng) } else { 1 << rng.uniform_below(8) };
+    let load = if purpose == LoadPurpose::Peak {
+        OfferedLoad::Users(users)
+    } else {
+        OfferedLoad::Rate(random_faulty_figure(rng))
+    };
     TrialOutcome {
         purpose,
         load,
-        start_ns: odd_count(rng),
-        duration_ns: odd_count(rng),
-        planned_ns: odd_count(rng),
-        stopped: rng.below(2) == 0,
+        start_ns: random_faulty_count(rng),
+        duration_ns: random_faulty_count(rng),
+        planned_ns: random_faulty_count(rng),
+        stopped: rng.uniform_below(2) == 0,
         achieved_rps: random_faulty_figure(rng),
         success_rate: random_faulty_figure(rng),
-        p50_ns: odd_count(rng),
-        p99_ns: odd_count(rng),
-        lag_p99_ns: odd_count(rng),
-        verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.below(4) as usize],
+        p50_ns: random_faulty_count(rng),
+        p99_ns: random_faulty_count(rng),
+        lag_p99_ns: random_faulty_count(rng),
+        verdict: [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Void][rng.uniform_below(4) as usize],
         reason: Sentence::default(),
         interference: Interference {
-            disturbed: rng.below(4) == 0,
+            disturbed: rng.uniform_below(4) == 0,
             cores: Some(random_faulty_figure(rng)),
             ..Interference::default()
         },
         evidence: Evidence {
-            scheduled: odd_count(rng),
+            scheduled: random_faulty_count(rng),
             excess: random_faulty_figure(rng),
-            bad: odd_count(rng),
-            failed: std::array::from_fn(|_| rng.below(2)),
-            unsent: odd_count(rng),
-            unanswered: odd_count(rng),
+            bad: random_faulty_count(rng),
+            failed: std::array::from_fn(|_| rng.uniform_below(2)),
+            unsent: random_faulty_count(rng),
+            unanswered: random_faulty_count(rng),
             in_flight: std::array::from_fn(|_| random_faulty_figure(rng)),
             growth: random_faulty_figure(rng),
-            backlog_end: odd_count(rng),
-            saturated_rps: (rng.below(4) > 0).then(|| random_faulty_figure(rng)),
+            backlog_end: random_faulty_count(rng),
+            saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
-            rejecting: rng.below(4) == 0,
-            primed: rng.below(2) == 0,
-            littles_law_gap: (rng.below(2) == 0).then(|| random_faulty_figure(rng)),
+            rejecting: rng.uniform_below(4) == 0,
+            primed: rng.uniform_below(2) == 0,
+            littles_law_gap: (rng.uniform_below(2) == 0).then(|| random_faulty_figure(rng)),
             service_mean_ns: random_faulty_figure(rng),
-            generator_limited: rng.below(4) == 0,
+            generator_limited: rng.uniform_below(4) == 0,
             work_share: random_faulty_figure(rng),
             ..Evidence::default()
         },
@@ -556,7 +607,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
 }
 
 /// Creates a random outcome of a trial with the plan of `measure`.
-fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
+fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
     let load = match &plan.load.shape {
@@ -565,9 +616,10 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
         }
         LoadShape::Closed { users } => OfferedLoad::Users(users.max() as u64),
     };
-    let verdict = [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.below(5) as usize];
+    let verdict =
+        [Verdict::Pass, Verdict::Fail, Verdict::Fail, Verdict::Pass, Verdict::Void][rng.uniform_below(5) as usize];
     let offered = if let OfferedLoad::Rate(rate) = load { rate } else { 1000.0 * rng.next_f64() };
-    let saturated = verdict == Verdict::Fail && rng.below(2) == 0;
+    let saturated = verdict == Verdict::Fail && rng.uniform_below(2) == 0;
     TrialOutcome {
         purpose: measure.purpose,
         load,
@@ -577,20 +629,20 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
         stopped: verdict == Verdict::Fail,
         achieved_rps: offered * rng.next_f64(),
         success_rate: rng.next_f64(),
-        p50_ns: rng.below(SECOND),
-        p99_ns: rng.below(3 * SECOND),
-        lag_p99_ns: rng.below(MS),
+        p50_ns: rng.uniform_below(SECOND),
+        p99_ns: rng.uniform_below(3 * SECOND),
+        lag_p99_ns: rng.uniform_below(MS),
         verdict,
         reason: Sentence::default(),
         evidence: Evidence {
             scheduled: offered as u64,
             excess: 2.0 * rng.next_f64(),
-            bad: rng.below(100),
-            unanswered: rng.below(3) * rng.below(offered as u64 + 1),
+            bad: rng.uniform_below(100),
+            unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
-            rejecting: saturated && rng.below(4) == 0,
-            primed: rng.below(2) == 0,
+            rejecting: saturated && rng.uniform_below(4) == 0,
+            primed: rng.uniform_below(2) == 0,
             generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
@@ -607,9 +659,9 @@ fn no_load_exceeds_the_highest_allowed_rate() {
         (ServerKind::Slots(4), 200.0),
     ];
     for (kind, capacity) in kinds {
-        let model = Model { name: "limited", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
+        let model = ServerModel { name: "limited", kind, capacity, noise: QUIET_NOISE, client_rps: f64::INFINITY };
         for max_rate in [50.0, 500.0, 5_000.0] {
-            let findings = simulator::search(model, first_seed(), 30 * SECOND, Some(max_rate));
+            let findings = simulator::simulate_search(model, first_seed(), 30 * SECOND, Some(max_rate));
             let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
             // The first load has a single user and is short, so its rate is not checked.
             let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));
@@ -630,12 +682,12 @@ proptest! {
     #[test]
     fn no_history_causes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);
-        let model = Model::all(QUIET)[(seed % 7) as usize];
-        let max_rate = (rng.below(3) == 0).then_some(777.0);
-        let mut settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);
-        settings.first_answer_ns = odd_count(&mut rng);
+        let model = ServerModel::standard_models(QUIET_NOISE)[(seed % 7) as usize];
+        let max_rate = (rng.uniform_below(3) == 0).then_some(777.0);
+        let mut settings = simulator::search_settings(model, seed, budget_s * SECOND, max_rate);
+        settings.first_answer_ns = random_faulty_count(&mut rng);
         let history: Vec<TrialOutcome> = (0..count).map(|_| random_outcome(&mut rng)).collect();
-        for elapsed_ns in [0, rng.below(settings.budget_ns), odd_count(&mut rng)] {
+        for elapsed_ns in [0, rng.uniform_below(settings.budget_ns), random_faulty_count(&mut rng)] {
             if let SearchStep::Measure(measure) = next(&settings, &history, elapsed_ns) {
                 let level = measure.plan.load.shape.curve().max();
                 prop_assert!(level.is_finite() && level > 0.0, "{level}");
@@ -652,9 +704,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
     #[test]
     fn any_trial_history_ends_within_budget_and_rate(seed in any::<u64>(), budget_s in 1u64..200, capped in any::<bool>()) {
-        let model = Model::all(QUIET)[(seed % 7) as usize];
+        let model = ServerModel::standard_models(QUIET_NOISE)[(seed % 7) as usize];
         let max_rate = capped.then_some(777.0);
-        let settings: Settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);
+        let settings: Settings = simulator::search_settings(model, seed, budget_s * SECOND, max_rate);
         let mut rng = Rng::new(seed);
         let mut history = Vec::new();
         let mut now_ns = 0;
@@ -668,7 +720,7 @@ proptest! {
                     let line = findings.load_line_rps;
                     let doubted = |words: &str| findings.doubts.inline_texts().any(|doubt| doubt.contains(words));
                     prop_assert!(line.lower <= line.rps && line.rps <= line.upper.unwrap_or(f64::INFINITY), "{line:?}");
-                    let confirms = findings.trials.iter().filter(|t| t.purpose == Purpose::Confirm);
+                    let confirms = findings.trials.iter().filter(|t| t.purpose == LoadPurpose::Confirm);
                     let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();
                     prop_assert!(!line.confirmed || near > 0, "{findings:?}");
                     prop_assert!(line.confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
@@ -680,8 +732,8 @@ proptest! {
                 let closed = matches!(measure.plan.load.shape, LoadShape::Closed { .. });
                 prop_assert!(closed || !capped, "above the highest rate");
             }
-            prop_assert!(measure.purpose != Purpose::Run);
-            let outcome = made_up(&measure, now_ns, &mut rng);
+            prop_assert!(measure.purpose != LoadPurpose::Run);
+            let outcome = random_outcome_of_plan(&measure, now_ns, &mut rng);
             now_ns += judged_window_ns(&measure.plan).1 + measure.plan.load.grace_ns;
             prop_assert!(now_ns <= settings.budget_ns, "over the budget");
             history.push(outcome);

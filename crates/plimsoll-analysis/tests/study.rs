@@ -3,21 +3,29 @@
 //! study.
 
 use plimsoll_analysis::levels::measured_loads;
-use plimsoll_analysis::series::visits_error;
+use plimsoll_analysis::series::goodput_error_between_visits;
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
-use plimsoll_analysis::{Finding, NoFinding, conclude};
+use plimsoll_analysis::{Finding, NoFinding, compute_finding};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
-use plimsoll_simulator::{self as simulator, Burners, Model, NO_BURNERS, Noise, Recorded, ServerKind, StallPattern};
+use plimsoll_simulator::{
+    self as simulator, Burners, NO_INTERFERENCE, Noise, ServerKind, ServerModel, StallPattern, StudyRecord,
+};
 
-const QUIET: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
+const QUIET_NOISE: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
 
-fn limited_concurrency_server(count: usize, capacity: f64) -> Model {
-    Model { name: "slots", kind: ServerKind::Slots(count), capacity, noise: QUIET, client_rps: f64::INFINITY }
+fn limited_concurrency_server(count: usize, capacity: f64) -> ServerModel {
+    ServerModel {
+        name: "slots",
+        kind: ServerKind::Slots(count),
+        capacity,
+        noise: QUIET_NOISE,
+        client_rps: f64::INFINITY,
+    }
 }
 
 fn closed_loop_plan() -> PlanRecord {
-    Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
+    Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record()
 }
 
 fn blocks_spec(arms: usize) -> BlocksSpec {
@@ -26,7 +34,7 @@ fn blocks_spec(arms: usize) -> BlocksSpec {
         arms: (0..arms).map(arm).collect(),
         users: None,
         rate: None,
-        arrivals: Arrivals::Constant,
+        arrivals: ArrivalSpacing::Constant,
         load_ns: None,
         warmup_ns: None,
         budget_ns: 60 * SECOND,
@@ -46,14 +54,14 @@ fn search_spec(budget_ns: u64) -> FindSpec {
         slo: "success>=99.9%, p99<=500ms".into(),
         budget_ns,
         max_rate: None,
-        arrivals: Arrivals::Constant,
+        arrivals: ArrivalSpacing::Constant,
         first_answer_ns: 0,
         profiles: None,
     }
 }
 
 fn sweep_spec(levels: &[u64], budget_s: u64) -> ExperimentSpec {
-    let lengths = Lengths::Budget(budget_s * SECOND);
+    let lengths = LevelDurations::Budget(budget_s * SECOND);
     ExperimentSpec::Sweep(SweepSpec {
         base: closed_loop_plan(),
         levels: levels.to_vec(),
@@ -64,19 +72,19 @@ fn sweep_spec(levels: &[u64], budget_s: u64) -> ExperimentSpec {
 
 /// Returns the plans of the loads in the first block of a comparison, in the order of the compared
 /// targets (arms).
-fn first_block(recorded: &Recorded) -> Vec<&PlanRecord> {
+fn first_block_plans(recorded: &StudyRecord) -> Vec<&PlanRecord> {
     let mut first: Vec<&Trial> =
-        recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Block && t.tag.turn == 0).collect();
+        recorded.trials.iter().filter(|t| t.tag.purpose == LoadPurpose::Block && t.tag.turn == 0).collect();
     first.sort_by_key(|trial| trial.tag.arm.map(ArmIndex::index));
     first.into_iter().map(|trial| &trial.run.plan).collect()
 }
 
-fn users_of(trials: &[&Trial]) -> Vec<u64> {
+fn user_counts(trials: &[&Trial]) -> Vec<u64> {
     trials.iter().map(|trial| trial.run.plan.load.shape.curve().max() as u64).collect()
 }
 
-fn peak_trials(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
-    let tag = Tag { purpose: Purpose::Peak, arm: Some(ArmIndex::Side(arm)), turn: 0 };
+fn peak_trials(recorded: &StudyRecord, arm: u8) -> Vec<&Trial> {
+    let tag = LoadTag { purpose: LoadPurpose::Peak, arm: Some(ArmIndex::Side(arm)), turn: 0 };
     recorded.trials.iter().filter(|trial| trial.tag == tag).collect()
 }
 
@@ -90,8 +98,8 @@ fn compared_sides_get_the_load_that_saturates_them() {
         // users.
         ([limited_concurrency_server(4, 2000.0), limited_concurrency_server(16, 8000.0)], 16),
     ] {
-        let recorded = simulator::run_study(&prove_spec(Criterion::Goodput), &models, 1, NO_BURNERS);
-        let plans = first_block(&recorded);
+        let recorded = simulator::simulate_study(&prove_spec(Criterion::Goodput), &models, 1, NO_INTERFERENCE);
+        let plans = first_block_plans(&recorded);
         let chosen: Vec<u64> = plans.iter().map(|plan| plan.load.shape.curve().max() as u64).collect();
         assert_eq!(chosen, [users, users], "{models:?}");
         assert!(recorded.elapsed_ns <= 60 * SECOND);
@@ -99,11 +107,11 @@ fn compared_sides_get_the_load_that_saturates_them() {
 }
 
 #[test]
-fn each_rung_has_its_own_load() {
+fn each_ladder_endpoint_has_its_own_load() {
     let models = [limited_concurrency_server(4, 8000.0), limited_concurrency_server(2, 10.0)];
     let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks_spec(2) });
-    let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
-    let plans = first_block(&recorded);
+    let recorded = simulator::simulate_study(&asked, &models, 1, NO_INTERFERENCE);
+    let plans = first_block_plans(&recorded);
     assert!(plans[1].load.duration_ns > plans[0].load.duration_ns, "{plans:?}");
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
@@ -113,10 +121,10 @@ fn each_rung_has_its_own_load() {
 #[test]
 fn interference_does_not_prolong_the_climb() {
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 2000.0)];
-    let always = simulator::run_study(&prove_spec(Criterion::Goodput), &models, 1, |_| 1.4);
-    let block = always.trials.iter().find(|trial| trial.tag.purpose == Purpose::Block).expect("a block");
+    let always = simulator::simulate_study(&prove_spec(Criterion::Goodput), &models, 1, |_| 1.4);
+    let block = always.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Block).expect("a block");
     assert!(block.start_ns < 25 * SECOND, "{}", block.start_ns);
-    assert_eq!(users_of(&[block]), [4]);
+    assert_eq!(user_counts(&[block]), [4]);
 }
 
 /// Checks that the number of users saturates both sides of a comparison, also the side with more
@@ -130,32 +138,32 @@ fn users_saturate_the_larger_side() {
     if let ExperimentSpec::Prove(prove) = &mut asked {
         prove.blocks.blocks_max = None;
     }
-    let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
-    let users = users_of(&peak_trials(&recorded, 1));
-    let plan = first_block(&recorded)[0];
+    let recorded = simulator::simulate_study(&asked, &models, 1, NO_INTERFERENCE);
+    let users = user_counts(&peak_trials(&recorded, 1));
+    let plan = first_block_plans(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
     assert!((20.0..36.0).contains(&chosen), "{chosen} of {users:?}");
     // Each load of a block contains responses of the server with the smaller pool. The budget still
     // allows as many blocks as a verdict needs.
-    let blocks = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block).count() / 2;
+    let blocks = recorded.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Block).count() / 2;
     assert!(blocks >= 10, "{blocks}: {plan:?}");
     assert!(recorded.elapsed_ns <= 60 * SECOND, "{}", recorded.elapsed_ns);
 }
 
 #[test]
 fn a_target_without_success_ends_the_comparison() {
-    let refusing = Model { kind: ServerKind::Limiter(0.0), ..limited_concurrency_server(1, 1000.0) };
-    let recorded = simulator::run_study(
+    let refusing = ServerModel { kind: ServerKind::Limiter(0.0), ..limited_concurrency_server(1, 1000.0) };
+    let recorded = simulator::simulate_study(
         &prove_spec(Criterion::Goodput),
         &[limited_concurrency_server(1, 1000.0), refusing],
         1,
-        NO_BURNERS,
+        NO_INTERFERENCE,
     );
     assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
-    assert!(first_block(&recorded).is_empty());
+    assert!(first_block_plans(&recorded).is_empty());
 }
 
-fn experiment_from_recording(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
+fn experiment_from_recording(asked: &ExperimentSpec, recorded: &StudyRecord) -> Experiment {
     Experiment {
         spec: asked.clone(),
         started_unix_ms: 0,
@@ -177,11 +185,11 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
     let asked = sweep_spec(&[1, 2, 4, 8, 16], 30);
     let models = [limited_concurrency_server(4, 2000.0)];
     let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
-    for (burners, disturbed) in [(NO_BURNERS, false), (halves, true), (|_| 1.4, true)] {
-        let recorded = simulator::run_study(&asked, &models, 1, burners);
+    for (burners, disturbed) in [(NO_INTERFERENCE, false), (halves, true), (|_| 1.4, true)] {
+        let recorded = simulator::simulate_study(&asked, &models, 1, burners);
         assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
         let turns: Vec<u32> =
-            recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Level).map(|t| t.tag.turn).collect();
+            recorded.trials.iter().filter(|t| t.tag.purpose == LoadPurpose::Level).map(|t| t.tag.turn).collect();
         let round = |number: usize| turns[number * 5..][..5].to_vec();
         assert_eq!(round(0), [0, 1, 2, 3, 4]);
         // Each round begins with a different level, and no level is visited twice in succession.
@@ -191,7 +199,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
         let loads = measured_loads(&experiment);
         assert_eq!(loads.len(), 5);
         assert!(loads.iter().all(|load| load.visits.len() >= 4), "{turns:?}");
-        let Ok(finding) = conclude(&experiment) else { panic!("no finding") };
+        let Ok(finding) = compute_finding(&experiment) else { panic!("no finding") };
         let Finding::Sweep(found) = finding.doubts_and_figures().1 else { panic!("no sweep") };
         let peak = found.peak.as_ref().expect("a peak, whatever others did");
         for level in &found.levels {
@@ -209,10 +217,10 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
     // A level with a fixed length is divided into four visits (separate loads) if each visit is
     // long enough; otherwise the level has one visit.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
-        let lengths = Lengths::Fixed(length_ns);
+        let lengths = LevelDurations::Fixed(length_ns);
         let asked =
             ExperimentSpec::Sweep(SweepSpec { base: closed_loop_plan(), levels: vec![1, 2], lengths, warmup_ns: 0 });
-        let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
+        let recorded = simulator::simulate_study(&asked, &models, 1, NO_INTERFERENCE);
         let experiment = experiment_from_recording(&asked, &recorded);
         let lengths: Vec<(usize, u64)> =
             measured_loads(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
@@ -224,14 +232,15 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
 /// of the server varies between the level's visits (separate loads).
 #[test]
 fn level_intervals_cover_capacity_changes() {
-    let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..limited_concurrency_server(4, 2000.0) }];
+    let models =
+        [ServerModel { noise: Noise { jitter: 0.04, ..QUIET_NOISE }, ..limited_concurrency_server(4, 2000.0) }];
     let (mut covered, mut levels) = (0, 0);
     for seed in 0..40 {
         let asked = sweep_spec(&[8, 16], 12);
-        let recorded = simulator::run_study(&asked, &models, seed, NO_BURNERS);
+        let recorded = simulator::simulate_study(&asked, &models, seed, NO_INTERFERENCE);
         for load in measured_loads(&experiment_from_recording(&asked, &recorded)) {
-            let error = visits_error(&load.rates()).expect("visits");
-            let rate = load.rates().iter().sum::<f64>() / load.visits.len() as f64;
+            let error = goodput_error_between_visits(&load.visit_rates_rps()).expect("visits");
+            let rate = load.visit_rates_rps().iter().sum::<f64>() / load.visits.len() as f64;
             levels += 1;
             covered += usize::from((rate / 2000.0 - 1.0).abs() <= error + 0.01);
         }
@@ -243,12 +252,13 @@ fn level_intervals_cover_capacity_changes() {
 fn skipped_levels_are_recorded() {
     let levels: Vec<u64> = (1..=12).collect();
     // Responses take so long that each level needs more than its share of the budget.
-    let recorded = simulator::run_study(&sweep_spec(&levels, 6), &[limited_concurrency_server(1, 0.5)], 1, NO_BURNERS);
+    let recorded =
+        simulator::simulate_study(&sweep_spec(&levels, 6), &[limited_concurrency_server(1, 0.5)], 1, NO_INTERFERENCE);
     let unheld: Vec<u32> = recorded
         .remarks
         .iter()
         .filter_map(|remark| match remark {
-            Remark::Unheld { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
+            ExperimentEvent::Unheld { tag, reason: LoadSkipReason::NoTime } => Some(tag.turn),
             _ => None,
         })
         .collect();
@@ -264,7 +274,7 @@ fn a_resumed_study_continues_identically() {
     let run = ExperimentSpec::Run(RunSpec { plan: closed_loop_plan(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [limited_concurrency_server(4, 2000.0), limited_concurrency_server(4, 1500.0)];
     for asked in [run, sweep_spec(&[1, 4, 8], 12), find, prove_spec(Criterion::P99), ladder] {
-        let whole = simulator::run_study(&asked, &models, 3, NO_BURNERS);
+        let whole = simulator::simulate_study(&asked, &models, 3, NO_INTERFERENCE);
         assert!(whole.step_times.len() > 1);
         for (elapsed_ns, trials, remarks) in &whole.step_times {
             let history = History {
@@ -275,10 +285,10 @@ fn a_resumed_study_continues_identically() {
             let step = Study::new(&asked).expect("a question").next(&history);
             match (step, whole.trials.get(*trials)) {
                 (Step::Measure(next), Some(trial)) => {
-                    assert_eq!((next.tag, &next.plan), (trial.tag, &trial.run.plan), "{}", asked.word());
+                    assert_eq!((next.tag, &next.plan), (trial.tag, &trial.run.plan), "{}", asked.study_word());
                 }
                 (Step::Stop, None) => {}
-                (step, trial) => panic!("{}: {step:?}, then {:?}", asked.word(), trial.map(|trial| trial.tag)),
+                (step, trial) => panic!("{}: {step:?}, then {:?}", asked.study_word(), trial.map(|trial| trial.tag)),
             }
         }
     }
@@ -300,12 +310,16 @@ fn interventions_run_between_two_control_loads() {
             setting_values: varied,
         })
     };
-    let changes = |recorded: &Recorded| -> Vec<Intervention> {
+    let changes = |recorded: &StudyRecord| -> Vec<Intervention> {
         recorded.trials.iter().filter_map(|trial| Intervention::from_tag(&trial.tag)).collect()
     };
     let all = [Intervention::Reference, Intervention::MoreUsers, Intervention::NewConnections];
-    let recorded =
-        simulator::run_study(&asked(all.to_vec(), 120), &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::simulate_study(
+        &asked(all.to_vec(), 120),
+        &[limited_concurrency_server(4, 2000.0)],
+        1,
+        NO_INTERFERENCE,
+    );
     let [first, between @ .., last] = &*changes(&recorded) else { panic!("nothing was changed") };
     assert_eq!((*first, *last), (Intervention::Control, Intervention::Control));
     assert!(!between.is_empty() && !between.contains(&Intervention::Control));
@@ -318,7 +332,7 @@ fn interventions_run_between_two_control_loads() {
     assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
     // The finding contains the changes that were tested, and their effects.
     let experiment = experiment_from_recording(&asked(all.to_vec(), 120), &recorded);
-    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
@@ -336,8 +350,12 @@ fn interventions_run_between_two_control_loads() {
         panic!("an explanation")
     };
     short.setting_values.clear();
-    let recorded =
-        simulator::run_study(&ExperimentSpec::Explain(short), &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::simulate_study(
+        &ExperimentSpec::Explain(short),
+        &[limited_concurrency_server(4, 2000.0)],
+        1,
+        NO_INTERFERENCE,
+    );
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
     // No change is tested if no change is possible, or if there is no time. The finding reports
@@ -362,13 +380,13 @@ fn interventions_run_between_two_control_loads() {
         ),
     ] {
         let asked = asked(may, budget_s);
-        let recorded = simulator::run_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
+        let recorded = simulator::simulate_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_INTERFERENCE);
         assert_eq!(changes(&recorded), []);
         let mut experiment = self::experiment_from_recording(&asked, &recorded);
         experiment.elapsed_ns = Some(recorded.elapsed_ns);
-        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
         let told: Vec<String> =
-            concluded.doubts_and_figures().0.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
+            concluded.doubts_and_figures().0.iter().map(|doubt| doubt.text.render_text(|_| "")).collect();
         assert_eq!(
             told.iter().filter(|text| text.contains("was not tried")).collect::<Vec<_>>(),
             untried_experiment_doubts,
@@ -382,7 +400,7 @@ fn interventions_run_between_two_control_loads() {
 /// repeated low load follows a load above the load line, so the first low load counts.
 #[test]
 fn the_first_load_counts_if_all_are_disturbed() {
-    use plimsoll_analysis::study::explain::{HoldLevel, loads};
+    use plimsoll_analysis::study::explain::{SteadyLoadLevel, steady_loads};
     let search = search_spec(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
     let (interventions, flagged, varied) = (Vec::new(), Vec::new(), Vec::new());
@@ -393,10 +411,10 @@ fn the_first_load_counts_if_all_are_disturbed() {
         requested_interventions: flagged,
         setting_values: varied,
     });
-    let recorded = simulator::run_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, |_| 1.4);
-    let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
+    let recorded = simulator::simulate_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, |_| 1.4);
+    let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == SteadyLoadLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
-    let told = loads(&recorded.trials, &slo).low.expect("was made");
+    let told = steady_loads(&recorded.trials, &slo).low.expect("was made");
     assert!(std::ptr::eq(told, &raw const lows[0].run));
 }
 
@@ -406,11 +424,11 @@ fn the_first_load_counts_if_all_are_disturbed() {
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
-    let recorded = simulator::run_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::simulate_study(&asked, &[limited_concurrency_server(4, 2000.0)], 1, NO_INTERFERENCE);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
-    let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
+    let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Hold).collect();
     let experiment = experiment_from_recording(&asked, &recorded);
-    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
     let (planned, needed) = (found.planned_load.expect("was measured"), found.instance_estimate.expect("was asked"));
     let line = found.findings.load_line_rps.rps;
@@ -426,7 +444,7 @@ fn headroom_is_measured_below_the_line() {
 fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
     use plimsoll_simulator::CapacityDrift;
-    let nominal = |kind| Model { kind, ..limited_concurrency_server(1, 500.0) };
+    let nominal = |kind| ServerModel { kind, ..limited_concurrency_server(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search_spec(30 * SECOND) });
     // Each case contains a server, the range of the time for which the server meets the SLO (s),
@@ -442,13 +460,13 @@ fn a_soak_reports_how_long_the_line_was_sustained() {
         (ServerKind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
     ];
     for (kind, (from_s, to_s), expect) in cases {
-        let recorded = simulator::run_study(&asked, &[nominal(kind)], 1, NO_BURNERS);
+        let recorded = simulator::simulate_study(&asked, &[nominal(kind)], 1, NO_INTERFERENCE);
         let experiment = experiment_from_recording(&asked, &recorded);
-        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
         let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
         let soak = found.soak.clone().expect("a soak");
         assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
-        assert!(expect(soak.broke.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.text());
+        assert!(expect(soak.broke.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.soak_result_text());
         let line = found.findings.load_line_rps;
         assert_eq!((line.confirmed, line.rps > 0.0), (soak.broke.is_none(), soak.met_s > 0.0), "{kind:?}");
     }
@@ -461,8 +479,8 @@ fn overload_spec(line_rps: Option<f64>) -> OverloadSpec {
 }
 
 /// Creates a server that processes one request at a time, at most 1 000/s.
-fn serial_server(kind: ServerKind) -> Model {
-    Model { kind, ..limited_concurrency_server(1, 1000.0) }
+fn serial_server(kind: ServerKind) -> ServerModel {
+    ServerModel { kind, ..limited_concurrency_server(1, 1000.0) }
 }
 
 /// Checks that a search is followed by one load in steps, whose rates are multiples of the load
@@ -479,12 +497,12 @@ fn overload_steps_exceed_the_load_line_and_return() {
         (ServerKind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload_spec(line_rps));
-        let recorded = simulator::run_study(&asked, &[serial_server(kind)], 1, NO_BURNERS);
+        let recorded = simulator::simulate_study(&asked, &[serial_server(kind)], 1, NO_INTERFERENCE);
         assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
-        let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
+        let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Overload);
         assert_eq!((overloads.count(), recorded.trials.len() == 1), (1, line_rps.is_some()));
         let experiment = experiment_from_recording(&asked, &recorded);
-        let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+        let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
         let plimsoll_analysis::Finding::Overload(found) = concluded.doubts_and_figures().1 else {
             panic!("an overload")
         };
@@ -503,45 +521,50 @@ fn overload_steps_exceed_the_load_line_and_return() {
     }
     // If the time budget of the study is too short for all load steps, the study executes no load.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload_spec(Some(100.0)) });
-    assert!(simulator::run_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+    assert!(
+        simulator::simulate_study(&asked, &[serial_server(ServerKind::DeepQueue)], 1, NO_INTERFERENCE)
+            .trials
+            .is_empty()
+    );
 }
 
 #[test]
 fn overload_steps_without_a_load_line_use_peak_throughput() {
     let asked = ExperimentSpec::Overload(overload_spec(None));
     let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
-    let recorded = simulator::run_study(&asked, &[serial_server(ServerKind::Stalls(stalling))], 1, NO_BURNERS);
+    let recorded =
+        simulator::simulate_study(&asked, &[serial_server(ServerKind::Stalls(stalling))], 1, NO_INTERFERENCE);
     let experiment = self::experiment_from_recording(&asked, &recorded);
-    let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
+    let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.doubts_and_figures() else {
         panic!("an overload")
     };
-    assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no load line")), "{doubts:?}");
+    assert!(doubts.iter().any(|doubt| doubt.text.render_text(|_| "").contains("there is no load line")), "{doubts:?}");
     assert!((500.0..1100.0).contains(&found.overload.line_rps), "{}", found.overload.line_rps);
 }
 
 #[test]
 fn missing_overload_results_have_a_reason() {
     let asked = ExperimentSpec::Overload(overload_spec(None));
-    let cut_short = |recorded: &mut Recorded| {
+    let cut_short = |recorded: &mut StudyRecord| {
         recorded.trials.truncate(2);
         recorded.elapsed_ns = recorded.trials.last().map_or(0, |last| last.start_ns + last.run.window_ns.1);
     };
-    type Change<'a> = &'a dyn Fn(&mut Recorded);
+    type Change<'a> = &'a dyn Fn(&mut StudyRecord);
     let cases: [(ServerKind, Change, NoFinding); 4] = [
         (ServerKind::DeepQueue, &|recorded| recorded.trials.clear(), NoFinding::NoLoad),
         (ServerKind::DeepQueue, &cut_short, NoFinding::NoEnd),
         (
             ServerKind::DeepQueue,
-            &|recorded| recorded.trials.retain(|it| it.tag.purpose != Purpose::Overload),
+            &|recorded| recorded.trials.retain(|it| it.tag.purpose != LoadPurpose::Overload),
             NoFinding::NoTime,
         ),
         (ServerKind::Limiter(0.0), &|_| (), NoFinding::NoLine),
     ];
     for (kind, change, expect) in cases {
-        let mut recorded = simulator::run_study(&asked, &[serial_server(kind)], 1, NO_BURNERS);
+        let mut recorded = simulator::simulate_study(&asked, &[serial_server(kind)], 1, NO_INTERFERENCE);
         change(&mut recorded);
         let experiment = self::experiment_from_recording(&asked, &recorded);
-        assert_eq!(plimsoll_analysis::finding::conclude(&experiment).err(), Some(expect), "{kind:?}");
+        assert_eq!(plimsoll_analysis::finding::compute_finding(&experiment).err(), Some(expect), "{kind:?}");
     }
 }

@@ -25,7 +25,7 @@ const GO_USER_AGENT: &str = "Go-http-client/1.1";
 
 impl GoRequest<'_> {
     /// Encodes the request as HTTP/1.1 bytes, exactly as Go's client does.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let field = |wanted: &str| {
             self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
         };
@@ -90,7 +90,7 @@ mod tests {
                 compresses: true,
                 keep_alive,
             };
-            String::from_utf8(request.bytes()).expect("text").replace("\r\n", "|")
+            String::from_utf8(request.encode()).expect("text").replace("\r\n", "|")
         };
         for (found, expect) in [
             (

@@ -24,4 +24,4 @@ mod run_verb;
 pub mod vegeta;
 pub mod wrk;
 
-pub use run_verb::{FinishedLoad, PrintResults, RunVerb, WrkScript};
+pub use run_verb::{FinishedLoad, PrintResults, RunCommand, WrkScript};

@@ -7,7 +7,7 @@
 use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::output;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
+use plimsoll_model::{EarlyStopReason, Histogram, LoadShape, Origin, RequestFailure};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{
@@ -263,13 +263,13 @@ impl ResponseLog {
     }
 
     /// Returns the Unix time in us at which the load's clock was 0.
-    pub fn wall_us(&self) -> u64 {
+    pub fn clock_start_unix_us(&self) -> u64 {
         self.0.wall_us
     }
 }
 
 impl AuthorFactory for ResponseLog {
-    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
+    fn create_authors(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let mut tallies = lock_ignoring_poison(&self.0.tallies);
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
@@ -287,7 +287,7 @@ impl AuthorFactory for ResponseLog {
         Ok(tallies.iter().map(hearer).collect())
     }
 
-    fn may_continue(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         if let Some(passing) = &self.0.hearing.passing {
             passing(
                 lock_ignoring_poison(&self.0.tallies)
@@ -297,12 +297,12 @@ impl AuthorFactory for ResponseLog {
             );
         }
         match self.0.failed.get() {
-            Some(failure) => ControlFlow::Break(Stop::Died(format!("a request failed ({failure:?})"))),
+            Some(failure) => ControlFlow::Break(EarlyStopReason::Died(format!("a request failed ({failure:?})"))),
             None => ControlFlow::Continue(()),
         }
     }
 
-    fn unload(&self) {}
+    fn mark_load_ended(&self) {}
 }
 
 /// Sends the requests of one worker, and records its responses.
@@ -338,19 +338,19 @@ impl std::fmt::Debug for LoggingAuthor {
 }
 
 impl Author for LoggingAuthor {
-    fn writes_each(&self) -> bool {
+    fn writes_every_batch(&self) -> bool {
         false
     }
 
-    fn delays(&self) -> bool {
+    fn has_delays(&self) -> bool {
         false
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> u32 {
+    fn messages_per_batch(&self) -> u32 {
         1
     }
 
@@ -364,7 +364,7 @@ impl Author for LoggingAuthor {
         Ok(0)
     }
 
-    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
+    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let Some((follows, _, RedirectStep::Asks(next))) = self.redirect_step(answer) else { return false };
         if next.count >= follows.chain_requests_max {
             return false;
@@ -378,7 +378,7 @@ impl Author for LoggingAuthor {
         true
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match self.redirect_step(answer) {
             // The next request of the redirect chain was not sent for lack of time, so the chain
             // counts as a timeout.
@@ -414,7 +414,7 @@ impl Author for LoggingAuthor {
         Ok(())
     }
 
-    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
+    fn receive_tls_open(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if self.shared.agreed.get().is_none()
             && let Some(agreed) = agreed()
         {
@@ -422,7 +422,7 @@ impl Author for LoggingAuthor {
         }
     }
 
-    fn miss(&mut self, lost: &LostResponse) {
+    fn receive_lost_response(&mut self, lost: &LostResponse) {
         self.ways.remove(&lost.mark);
         lock_ignoring_poison(&self.tally).count_failure(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
@@ -448,14 +448,18 @@ mod tests {
             ends_with_failure: true,
             ..ResponseLogSpec::default()
         });
-        let mut authors =
-            heard.begin(&LoadShape::Closed { users: plimsoll_model::Curve::constant(2.0) }, 2).expect("two");
+        let mut authors = heard
+            .create_authors(&LoadShape::Closed { users: plimsoll_model::LoadCurve::constant(2.0) }, 2)
+            .expect("two");
         let head = b"HTTP/1.0 200 OK\r\nServer: s/1\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n";
-        authors[0].author.hear(&author_answer(200, head, b"ab")).expect("goes on");
-        authors[1].author.hear(&author_answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc")).expect("goes on");
+        authors[0].author.receive_response(&author_answer(200, head, b"ab")).expect("goes on");
+        authors[1]
+            .author
+            .receive_response(&author_answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc"))
+            .expect("goes on");
         assert!(heard.may_continue().is_continue());
         let times = AnswerTimes::default();
-        authors[1].author.miss(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
+        authors[1].author.receive_lost_response(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
         let tally = heard.merged_tally();
         assert_eq!((tally.response_count(), tally.ended_count(), tally.not_2xx()), (2, 3, 1));

@@ -5,12 +5,12 @@
 use plimsoll_model::{Failure, Plan, Run, RunSpec, Terms};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_traffic::vegeta::VegetaCourse;
+use plimsoll_traffic::vegeta::VegetaTimeSeries;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
 /// The command `plimsoll run`, which executes the loads for the commands of other tools.
-pub trait RunVerb {
+pub trait RunCommand {
     /// Parses the arguments of `run`, which are given without `plimsoll run` before them.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
 
@@ -20,7 +20,7 @@ pub trait RunVerb {
 
     /// Executes the load. If an author (code that writes requests, such as a script) is given, the
     /// author writes the requests. Without an author, the plan defines the requests.
-    fn carry_out(
+    fn execute_load(
         &self,
         asked: RunSpec<Plan>,
         terms: &Terms<String>,
@@ -29,7 +29,7 @@ pub trait RunVerb {
 
     /// Renders the HTML page of `vegeta plot`, with at most `points_max` points in each line of the
     /// plot.
-    fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
+    fn vegeta_page(&self, course: &VegetaTimeSeries, title: &str, points_max: usize) -> String;
 }
 
 /// A function that prints plimsoll's own results of a load. The first argument selects JSON instead
@@ -49,21 +49,21 @@ pub trait FinishedLoad {
     fn results(&self) -> Result<PrintResults<'_>, Failure>;
 
     /// Writes the notes on the load to standard error: plimsoll's own notes, followed by `notes`.
-    fn end(self: Box<Self>, notes: &[String]);
+    fn write_notes(self: Box<Self>, notes: &[String]);
 }
 
 /// A wrk script (in Lua) that writes the requests of a load.
 pub trait WrkScript {
     /// Sets a text that is printed after the script's initial output and before its first load.
-    fn announce(&self, text: String);
+    fn set_announcement(&self, text: String);
 
     /// Flushes the output that the script has printed so far.
     fn flush(&self);
 
     /// Calls the function `done` of the script with the figures of the load. Returns the error if
     /// the script failed during the load or in `done`.
-    fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
+    fn call_done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
     /// Returns the factory of authors through which the script writes the requests of a load.
-    fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
+    fn author_factory(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

@@ -20,7 +20,7 @@ const ADDRESSES_MAX: usize = 4096;
 
 /// The sequence of target and local addresses that one worker's connections use.
 #[derive(Debug)]
-pub struct Addresses {
+pub struct AddressSequence {
     unix: Option<String>,
     /// All known target addresses; the index is the number of the address.
     addresses: Vec<SocketAddr>,
@@ -34,7 +34,7 @@ pub struct Addresses {
     known_version: u64,
 }
 
-impl Addresses {
+impl AddressSequence {
     /// Creates the address sequence of worker `number`. `carriage` contains the target addresses,
     /// and `sources` the local addresses. Each worker starts at a different address.
     pub fn new(
@@ -42,10 +42,10 @@ impl Addresses {
         sources: &[AddressRange],
         number: u64,
         resolved: Option<Arc<ResolvedAddresses>>,
-    ) -> Addresses {
+    ) -> AddressSequence {
         let (sources_v4, sources_v6) = sources.iter().partition(|range| range.is_ipv4());
         let addresses = carriage.addresses.clone();
-        Addresses {
+        AddressSequence {
             unix: carriage.unix.clone(),
             active: (0..addresses.len().min(ADDRESSES_MAX) as u16).collect(),
             addresses,
@@ -72,7 +72,7 @@ impl Addresses {
 
     /// Returns the target that follows the address `number` in the list, for a retry after a
     /// connect to that address failed.
-    pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
+    pub fn peer_after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.peer_at(at % self.active_count(), self.next / self.active_count())
     }
@@ -108,11 +108,11 @@ pub struct ResolvedAddresses {
     /// A number that increases with every change of the addresses, so that workers notice the
     /// change.
     version: AtomicU64,
-    table: Mutex<Table>,
+    table: Mutex<AddressTable>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct AddressTable {
     known: Vec<SocketAddr>,
     active: Vec<u16>,
 }
@@ -120,10 +120,13 @@ struct Table {
 impl ResolvedAddresses {
     pub fn new(addresses: &[SocketAddr]) -> ResolvedAddresses {
         let active = (0..addresses.len().min(ADDRESSES_MAX) as u16).collect();
-        ResolvedAddresses { version: AtomicU64::new(0), table: Mutex::new(Table { known: addresses.to_vec(), active }) }
+        ResolvedAddresses {
+            version: AtomicU64::new(0),
+            table: Mutex::new(AddressTable { known: addresses.to_vec(), active }),
+        }
     }
 
-    fn lock_table(&self) -> MutexGuard<'_, Table> {
+    fn lock_table(&self) -> MutexGuard<'_, AddressTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,8 +185,8 @@ mod tests {
     }
 
     /// Returns the address sequence of a worker that has no configured local addresses.
-    fn worker_addresses(addresses: &[&str], worker: u64) -> Addresses {
-        Addresses::new(&connection_plan(addresses), &[], worker, None)
+    fn worker_addresses(addresses: &[&str], worker: u64) -> AddressSequence {
+        AddressSequence::new(&connection_plan(addresses), &[], worker, None)
     }
 
     fn peer_text(peer: Peer) -> String {
@@ -206,7 +209,7 @@ mod tests {
                 text => AddressRange::parse_list(text).expect("ranges"),
             };
             for worker in 0..3 {
-                let mut routes = Addresses::new(&connection_plan(addresses), &sources, worker, None);
+                let mut routes = AddressSequence::new(&connection_plan(addresses), &sources, worker, None);
                 let mut by_address = vec![0; addresses.len()];
                 let mut seen = BTreeSet::new();
                 for _ in 0..24 {
@@ -219,22 +222,22 @@ mod tests {
             }
         }
         let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..connection_plan(&[]) };
-        assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
+        assert_eq!(peer_text(AddressSequence::new(&unix, &[], 0, None).next().0), "/run/api.sock");
         // A connection tries each address once, even if other connections take addresses between
         // its attempts.
         let mut routes = worker_addresses(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();
-        let second = routes.after(first).1;
+        let second = routes.peer_after(first).1;
         routes.next();
-        assert_eq!((first, second, routes.after(second).1), (1, 2, 0));
+        assert_eq!((first, second, routes.peer_after(second).1), (1, 2, 0));
     }
 
     #[test]
     fn new_addresses_reach_workers_and_keep_numbers() {
         let carriage = connection_plan(&["10.0.0.1:80", "10.0.0.2:80"]);
         let resolved = Arc::new(ResolvedAddresses::new(&carriage.addresses));
-        let mut routes = Addresses::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
+        let mut routes = AddressSequence::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
         resolved.update([]);
         resolved.update([address("10.0.0.3:80"), address("10.0.0.2:80"), address("10.0.0.3:80")]);

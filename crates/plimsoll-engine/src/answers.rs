@@ -11,10 +11,10 @@ use crate::json_find;
 use crate::patterns::{PatternCache, PatternError};
 use memchr::memmem::Finder;
 use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureSource, JsonExpectation, TextExpectation};
-use plimsoll_model::grpc_message::MessageText;
+use plimsoll_model::grpc_message::GrpcMessageConverter;
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::{RequestFailure, Route};
-use plimsoll_wire::Piece;
+use plimsoll_wire::ResponsePiece;
 use regex::bytes::Regex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,14 +23,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// The maximum size in bytes of the buffer that an exchange keeps for its next response. Larger
 /// buffers are shrunk to this size.
-const KEPT_CAPACITY_BYTES: usize = 64 << 10;
+const REUSED_BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// The memory budget for the contents of all responses in flight, shared by all workers.
 static CONTENT_BUDGET: ContentBudget = ContentBudget::new();
 
 /// The received part of a response, stored for checks.
 #[derive(Debug, Default)]
-pub struct AnswerText {
+pub struct StoredResponse {
     /// The response head: over HTTP/1.1 all bytes before the content, over HTTP/2 the header fields
     /// as lines.
     head: Vec<u8>,
@@ -50,7 +50,7 @@ static CONTENT_BUDGET_MISSES: AtomicU64 = AtomicU64::new(0);
 
 /// Returns how many responses of this process were not checked because responses in flight had used
 /// the whole memory budget.
-pub fn crowded_out() -> u64 {
+pub fn unchecked_response_count() -> u64 {
     CONTENT_BUDGET_MISSES.load(Ordering::Relaxed)
 }
 
@@ -60,39 +60,39 @@ pub fn crowded_out() -> u64 {
 struct BufferReservation(usize);
 
 impl BufferReservation {
-    fn release_clean_pages(&mut self) {
+    fn return_to_budget(&mut self) {
         CONTENT_BUDGET.return_bytes(std::mem::take(&mut self.0));
     }
 }
 
 impl Drop for BufferReservation {
     fn drop(&mut self) {
-        self.release_clean_pages();
+        self.return_to_budget();
     }
 }
 
-impl AnswerText {
+impl StoredResponse {
     /// Clears the stored response and prepares for the next one. Over HTTP/2 `fields` is the head,
     /// which arrives separately from the content. If `head_only` is true, the content is not
     /// stored.
-    pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
-        self.end();
+    pub fn begin_response(&mut self, fields: Option<&[u8]>, head_only: bool) {
+        self.clear_response();
         (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
     /// Removes the stored response and releases its memory.
-    pub fn end(&mut self) {
+    pub fn clear_response(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
-            room.shrink_to(KEPT_CAPACITY_BYTES);
+            room.shrink_to(REUSED_BUFFER_BYTES_MAX);
         }
-        self.taken.release_clean_pages();
+        self.taken.return_to_budget();
         self.is_budget_exhausted = false;
     }
 
     /// Stores the next received piece of the response.
-    pub fn add(&mut self, piece: Piece) {
+    pub fn add_piece(&mut self, piece: ResponsePiece) {
         let framing = piece.framing();
         // Before the content begins, bytes that are not content belong to the head. After the first
         // content, bytes that are not content are chunk framing.
@@ -120,8 +120,8 @@ impl AnswerText {
         if self.is_budget_exhausted || wanted <= self.content.capacity() {
             return !self.is_budget_exhausted;
         }
-        let capacity = wanted.next_power_of_two().clamp(KEPT_CAPACITY_BYTES, CONTENT_BYTES_MAX.max(wanted));
-        let more = capacity.saturating_sub(KEPT_CAPACITY_BYTES).saturating_sub(self.taken.0);
+        let capacity = wanted.next_power_of_two().clamp(REUSED_BUFFER_BYTES_MAX, CONTENT_BYTES_MAX.max(wanted));
+        let more = capacity.saturating_sub(REUSED_BUFFER_BYTES_MAX).saturating_sub(self.taken.0);
         if !room.take(more) {
             self.is_budget_exhausted = true;
             CONTENT_BUDGET_MISSES.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl AnswerText {
     }
 
     /// Replaces the stored head by header fields that arrived separately from the content (HTTP/2).
-    pub fn told_apart(&mut self, fields: &[u8]) {
+    pub fn set_separate_head(&mut self, fields: &[u8]) {
         self.bare = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
@@ -181,7 +181,7 @@ impl AnswerText {
     }
 
     /// Returns the values of all header fields with this name.
-    pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn field_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.head_lines().filter_map(move |line| {
             let colon = memchr::memchr(b':', line)?;
             line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
@@ -196,7 +196,7 @@ impl AnswerText {
             let equals = memchr::memchr(b'=', pair)?;
             (pair[..equals].trim_ascii() == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii())
         };
-        self.fields("set-cookie").filter_map(value).last()
+        self.field_values("set-cookie").filter_map(value).last()
     }
 }
 
@@ -216,7 +216,7 @@ pub struct AnswerChecks {
     reasons: Vec<String>,
     scratch: Vec<u8>,
     /// The converter from gRPC content to JSON text for the checks; `None` if no check needs it.
-    messages: Option<Arc<dyn MessageText>>,
+    messages: Option<Arc<dyn GrpcMessageConverter>>,
     /// The index in `reasons` at which the messages of `DecodeError` begin, for content that could
     /// not be decoded. `None`: no check reads the content.
     undecoded: Option<usize>,
@@ -285,22 +285,27 @@ impl AnswerChecks {
         }
         let mut reasons = Vec::new();
         reasons.extend(expect.within_ns.map(|ns| {
-            format!("the response took longer than {duration}", duration = plimsoll_model::units::exact_duration(ns))
+            format!(
+                "the response took longer than {duration}",
+                duration = plimsoll_model::units::format_exact_duration(ns)
+            )
         }));
-        reasons.extend(expect.headers.iter().map(|(name, _)| format!("the response header {name} is not as expected")));
+        let header_text = |name: &str| format!("the response header {name} does not match the expected text");
+        reasons.extend(expect.headers.iter().map(|(name, _)| header_text(name)));
         reasons.extend(expect.json.iter().map(|(path, expected)| match expected {
-            JsonExpectation::Null => format!("{json_path} is not null", json_path = path.text()),
-            JsonExpectation::Flag(flag) => format!("{json_path} is not {flag}", json_path = path.text()),
-            JsonExpectation::Number(number) => format!("{json_path} is not {number}", json_path = path.text()),
+            JsonExpectation::Null => format!("{json_path} is not null", json_path = path.source_text()),
+            JsonExpectation::Flag(flag) => format!("{json_path} is not {flag}", json_path = path.source_text()),
+            JsonExpectation::Number(number) => format!("{json_path} is not {number}", json_path = path.source_text()),
             JsonExpectation::Text(_) => {
-                format!("{json_path} of the response is not the expected text", json_path = path.text())
+                format!("{json_path} of the response is not the expected text", json_path = path.source_text())
             }
         }));
-        reasons.extend(expect.body.iter().map(|_| "the content of the response is not as expected".to_owned()));
+        let content_text = "the content of the response does not match the expected text";
+        reasons.extend(expect.body.iter().map(|_| content_text.to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
             CaptureSource::Json(path) => format!(
                 "the response has no {json_path} to capture '{capture}' from",
-                json_path = path.text(),
+                json_path = path.source_text(),
                 capture = capture.name
             ),
             CaptureSource::Regex(_) => {
@@ -368,7 +373,7 @@ impl AnswerChecks {
     }
 
     /// Sets the converter that turns gRPC messages into JSON text.
-    pub fn set_message_text(&mut self, messages: Arc<dyn MessageText>) {
+    pub fn set_message_text(&mut self, messages: Arc<dyn GrpcMessageConverter>) {
         if self.undecoded.is_some() {
             self.reasons
                 .push("the content of the response is not a message of the gRPC method's response type".to_owned());
@@ -379,9 +384,9 @@ impl AnswerChecks {
     /// Checks a complete response, which arrived `took_ns` after the request's intended start.
     /// Returns the first failed check. Calls `taken` with the number and text of each captured
     /// value, until a check fails.
-    pub fn judge(
+    pub fn check_response(
         &mut self,
-        answer: &AnswerText,
+        answer: &StoredResponse,
         took_ns: u64,
         taken: &mut dyn FnMut(usize, &[u8]),
     ) -> Option<FailedCheck> {
@@ -391,11 +396,11 @@ impl AnswerChecks {
         if let (Some(reasons), true) = (self.undecoded, answer.is_budget_exhausted) {
             return Some(FailedCheck { failure: of_content, check: reasons + DecodeError::BudgetUsed as usize });
         }
-        let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
+        let coded = || is_coded(answer.field_values("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.undecoded) {
             (Some(messages), _) => {
                 self.text.clear();
-                self.text.shrink_to(KEPT_CAPACITY_BYTES);
+                self.text.shrink_to(REUSED_BUFFER_BYTES_MAX);
                 if !messages.read(&answer.content, &mut self.text) {
                     return Some(FailedCheck { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
                 }
@@ -404,11 +409,11 @@ impl AnswerChecks {
             }
             (None, Some(reasons)) if coded() => {
                 self.text.clear();
-                self.text.shrink_to(KEPT_CAPACITY_BYTES);
+                self.text.shrink_to(REUSED_BUFFER_BYTES_MAX);
                 let decoded = match answer.content_bytes > CONTENT_BYTES_MAX as u64 {
                     true => Err(DecodeError::TooLong),
                     false => {
-                        let codings = answer.fields("content-encoding");
+                        let codings = answer.field_values("content-encoding");
                         content_coding::decode(codings, &answer.content, CONTENT_BYTES_MAX, &mut self.text)
                     }
                 };
@@ -431,13 +436,13 @@ impl AnswerChecks {
             return Some(miss);
         }
         for (name, expected) in &self.headers {
-            if let Some(miss) = missed(answer.fields(name).any(|value| expected.is_met_by(value))) {
+            if let Some(miss) = missed(answer.field_values(name).any(|value| expected.is_met_by(value))) {
                 return Some(miss);
             }
         }
         for (path, expected) in &self.json {
             let value = json_find::find(content, path);
-            let holds = value.is_some_and(|value| json_find::is_expected(value, expected, &mut self.scratch));
+            let holds = value.is_some_and(|value| json_find::meets_expectation(value, expected, &mut self.scratch));
             if let Some(miss) = missed(holds) {
                 return Some(miss);
             }
@@ -452,15 +457,15 @@ impl AnswerChecks {
                 CaptureCheck::Json(path) => match json_find::find(content, path) {
                     Some(value) => {
                         self.scratch.clear();
-                        json_find::write_text(value, &mut self.scratch);
+                        json_find::append_value_as_text(value, &mut self.scratch);
                         Some(&self.scratch[..])
                     }
                     None => None,
                 },
                 CaptureCheck::Regex(pattern, places) => first_group(pattern, places, content),
-                CaptureCheck::Header(name) => answer.fields(name).next(),
+                CaptureCheck::Header(name) => answer.field_values(name).next(),
                 CaptureCheck::HeaderRegex(name, pattern, places) => {
-                    answer.fields(name).find_map(|value| first_group(pattern, places, value))
+                    answer.field_values(name).find_map(|value| first_group(pattern, places, value))
                 }
                 CaptureCheck::Cookie(name) => answer.cookie_value(name),
             };
@@ -488,25 +493,26 @@ impl AnswerChecks {
 mod tests {
     use super::*;
     use plimsoll_model::Request;
-    use plimsoll_model::expect::{AnswerCapture, Expectations};
+    use plimsoll_model::expect::{Expectations, ResponseCapture};
 
-    fn answer_text(head: &str, content: &str) -> AnswerText {
+    fn stored_response(head: &str, content: &str) -> StoredResponse {
         let bare = !head.starts_with("HTTP/");
-        AnswerText { head: head.into(), content: content.into(), bare, ..AnswerText::default() }
+        StoredResponse { head: head.into(), content: content.into(), bare, ..StoredResponse::default() }
     }
 
-    fn judge_answer(answer: &AnswerText, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
+    fn judge_answer(answer: &StoredResponse, expect: Expectations, captures: &[&str]) -> Result<Vec<String>, String> {
         // Parses a capture in the syntax `FROM or DEFAULT`, in which the default is optional.
         let capture = |text: &&str| {
             let (from, default) =
                 text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
-            AnswerCapture { name: "it".into(), from: CaptureSource::parse(from).expect("a capture"), default }
+            ResponseCapture { name: "it".into(), from: CaptureSource::parse(from).expect("a capture"), default }
         };
-        let route = Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get()) };
+        let route =
+            Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get_root()) };
         let mut checks = AnswerChecks::compile(&route, &mut PatternCache::default()).expect("compiles").expect("some");
         let mut all = Vec::new();
         let mut taken = |_: usize, value: &[u8]| all.push(String::from_utf8(value.to_vec()).expect("text"));
-        match checks.judge(answer, 1_000, &mut taken) {
+        match checks.check_response(answer, 1_000, &mut taken) {
             None => Ok(all),
             Some(miss) => Err(format!("{}: {}", miss.failure.name(), checks.reason(miss))),
         }
@@ -520,8 +526,8 @@ mod tests {
     fn responses_share_a_memory_budget() {
         let room = ContentBudget::new();
         let piece = vec![b'x'; 1 << 20];
-        let mut answers: Vec<AnswerText> = Vec::new();
-        let fits = |answer: &mut AnswerText| {
+        let mut answers: Vec<StoredResponse> = Vec::new();
+        let fits = |answer: &mut StoredResponse| {
             (0..4).all(|_| {
                 let fits = answer.has_room(piece.len(), &room);
                 if fits {
@@ -531,7 +537,7 @@ mod tests {
             })
         };
         let crowded = loop {
-            let mut answer = AnswerText::default();
+            let mut answer = StoredResponse::default();
             if !fits(&mut answer) {
                 break answer;
             }
@@ -539,14 +545,14 @@ mod tests {
             assert!(answers.len() < 1_000, "there is a bound");
         };
         let held: usize = answers.iter().map(|answer| answer.content.capacity()).sum();
-        assert!(held <= ContentBudget::BYTES_MAX + answers.len() * KEPT_CAPACITY_BYTES, "{held}");
+        assert!(held <= ContentBudget::BYTES_MAX + answers.len() * REUSED_BUFFER_BYTES_MAX, "{held}");
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judge_answer(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // A response returns its memory to the shared budget when it ends. This test returns the
         // memory of the first response by hand, because the test has a budget of its own.
         room.return_bytes(std::mem::take(&mut answers[0].taken.0));
-        assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
+        assert!(fits(&mut StoredResponse { taken: BufferReservation(0), ..StoredResponse::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
     }
 
@@ -577,7 +583,7 @@ mod tests {
             (within(1_000), None),
             (within(999), Some("expectation: the response took longer than")),
         ] {
-            let found = judge_answer(&answer_text(SAMPLE_ANSWER_HEAD, SAMPLE_ANSWER_CONTENT), expect.clone(), &[]);
+            let found = judge_answer(&stored_response(SAMPLE_ANSWER_HEAD, SAMPLE_ANSWER_CONTENT), expect.clone(), &[]);
             match miss {
                 None => assert_eq!(found, Ok(vec![]), "{expect:?}"),
                 Some(part) => assert!(found.as_ref().is_err_and(|it| it.starts_with(part)), "{expect:?}: {found:?}"),
@@ -590,7 +596,7 @@ mod tests {
         let fields = SAMPLE_ANSWER_HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
         for head in [SAMPLE_ANSWER_HEAD, fields] {
             let taken = |captures: &[&str]| {
-                judge_answer(&answer_text(head, SAMPLE_ANSWER_CONTENT), Expectations::default(), captures)
+                judge_answer(&stored_response(head, SAMPLE_ANSWER_CONTENT), Expectations::default(), captures)
             };
             let all = ["$.token", "$.items", "regex:\"id\": (\\d+)", "regex:true", "header:location", "cookie:x"];
             assert_eq!(taken(&all), Ok(["t/x", "[]", "7", "true", "/orders/7", "1"].map(String::from).to_vec()));
@@ -623,9 +629,9 @@ mod tests {
             std::io::Write::write_all(&mut encoder, text).expect("memory");
             encoder.finish().expect("memory")
         };
-        let coded = |coding: &str, content: Vec<u8>| AnswerText {
+        let coded = |coding: &str, content: Vec<u8>| StoredResponse {
             content,
-            ..answer_text(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
+            ..stored_response(&format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n"), "")
         };
         let body = |it: &str| Expectations { body: Some(TextExpectation::parse(it)), ..Expectations::default() };
         let whole = coded("gzip", gzip(SAMPLE_ANSWER_CONTENT.as_bytes()));
@@ -657,8 +663,12 @@ mod tests {
     #[test]
     fn invalid_patterns_are_refused_with_a_reason() {
         let route = Route {
-            captures: vec![AnswerCapture { name: "it".into(), from: CaptureSource::Regex("a(".into()), default: None }],
-            ..Route::new(Request::get())
+            captures: vec![ResponseCapture {
+                name: "it".into(),
+                from: CaptureSource::Regex("a(".into()),
+                default: None,
+            }],
+            ..Route::new(Request::get_root())
         };
         let error = AnswerChecks::compile(&route, &mut PatternCache::default())
             .map(|_| ())

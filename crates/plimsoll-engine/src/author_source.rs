@@ -5,11 +5,13 @@
 //! Not here: sending a batch and parsing its responses (`plimsoll_wire`), and ending a load after
 //! its author failed.
 
-use crate::answers::AnswerText;
+use crate::answers::StoredResponse;
 use plimsoll_model::RequestFailure;
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, EncodedRequest, LostResponse, Piece};
+use plimsoll_wire::{
+    AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, EncodedRequest, LostResponse, ResponsePiece,
+};
 
 /// The request source of one worker whose requests are written by an author (a script).
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub struct AuthorSource {
     /// The last request that each exchange sent, by exchange number.
     sent: Vec<EncodedRequest>,
     /// The received part of the current response of each exchange, by exchange number.
-    heard: Vec<AnswerText>,
+    heard: Vec<StoredResponse>,
     /// The mark with which the author identifies the batch in flight, by exchange number. `None`:
     /// the last response of the batch was reported.
     marks: Vec<Option<u64>>,
@@ -43,11 +45,11 @@ impl AuthorSource {
     /// true, the load is an open loop, and the author cannot delay requests.
     pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
         AuthorSource {
-            writes_each: author.writes_each(),
-            delays: author.delays() && !is_open,
-            hears: author.hears(),
-            messages: author.messages().max(1),
-            like: if author.hears() { like.with_content() } else { like },
+            writes_each: author.writes_every_batch(),
+            delays: author.has_delays() && !is_open,
+            hears: author.wants_responses(),
+            messages: author.messages_per_batch().max(1),
+            like: if author.wants_responses() { like.with_content() } else { like },
             author,
             batch: Batch::default(),
             is_written: false,
@@ -60,7 +62,7 @@ impl AuthorSource {
 
     /// Returns how long a simulated user waits before its next request, ns, as the author decides.
     /// `None`: the author has halted. The delay also applies to the user's first request.
-    pub(crate) fn wait_ns(&mut self) -> Option<u64> {
+    pub(crate) fn user_delay_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
             None if self.delays => self.author.delay_ns().map_err(|halt| self.halted = Some(halt)).ok(),
@@ -70,7 +72,7 @@ impl AuthorSource {
 
     /// Makes the author write the next batch of messages, unless a batch is ready. Returns false if
     /// the author has halted.
-    pub(crate) fn is_request_ready(&mut self) -> bool {
+    pub(crate) fn prepare_batch(&mut self) -> bool {
         if self.halted.is_some() {
             return false;
         }
@@ -89,14 +91,14 @@ impl AuthorSource {
     }
 
     /// Assigns the ready batch to `exchange`. Returns its number of messages.
-    pub(crate) fn begin(&mut self, exchange: u32) -> u32 {
+    pub(crate) fn assign_batch(&mut self, exchange: u32) -> u32 {
         let at = exchange as usize;
         while self.sent.len() <= at {
             self.sent.push(self.like.clone());
-            self.heard.push(AnswerText::default());
+            self.heard.push(StoredResponse::default());
             self.marks.push(None);
         }
-        self.heard[at].begin(None, false);
+        self.heard[at].begin_response(None, false);
         self.marks[at] = Some(self.batch.mark);
         if self.writes_each {
             self.is_written = false;
@@ -114,8 +116,8 @@ impl AuthorSource {
     }
 
     /// Stores the next piece of the response that `exchange` receives.
-    pub(crate) fn add_response_piece(&mut self, exchange: u32, piece: Piece) {
-        self.heard[exchange as usize].add(piece);
+    pub(crate) fn add_response_piece(&mut self, exchange: u32, piece: ResponsePiece) {
+        self.heard[exchange as usize].add_piece(piece);
     }
 
     /// Reports a complete response to the author, or lets the author follow the redirect in the
@@ -125,12 +127,12 @@ impl AuthorSource {
         &mut self,
         exchange: u32,
         status: u16,
-        piece: Piece,
+        piece: ResponsePiece,
         times: AnswerTimes,
         (is_last, may_ask_on): (bool, bool),
     ) -> bool {
         let heard = &mut self.heard[exchange as usize];
-        heard.add(piece);
+        heard.add_piece(piece);
         let mut asks_on = false;
         if self.halted.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
@@ -138,31 +140,31 @@ impl AuthorSource {
             let answer = AuthorAnswer { status, head, content, content_bytes, mark, is_last, times };
             // Redirects are rare, so this code may allocate memory.
             let mut further = Batch::default();
-            asks_on = may_ask_on && is_redirect(status) && self.author.redirect(&answer, &mut further);
+            asks_on = may_ask_on && is_redirect(status) && self.author.follow_redirect(&answer, &mut further);
             if asks_on {
                 self.marks[exchange as usize] = Some(further.mark);
                 self.sent[exchange as usize].rewrite_from_batch(&mut further, true);
             } else {
-                self.halted = self.author.hear(&answer).err();
+                self.halted = self.author.receive_response(&answer).err();
                 if is_last {
                     self.marks[exchange as usize] = None;
                 }
             }
         }
-        heard.begin(None, false);
+        heard.begin_response(None, false);
         asks_on
     }
 
     /// Reports the TLS parameters of a newly opened connection to the author.
     pub(crate) fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
-        self.author.stands(agreed);
+        self.author.receive_tls_open(agreed);
     }
 
     /// Reports to the author that an exchange ended without a response. An author that has halted
     /// also gets this report.
     pub(crate) fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
-            self.author.miss(&LostResponse { mark, failure, times });
+            self.author.receive_lost_response(&LostResponse { mark, failure, times });
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use plimsoll_model::failed_answer::keep_first_failures;
 use plimsoll_model::{
-    FailedAnswer, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
+    EarlyStopReason, FailedResponse, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -42,7 +42,7 @@ pub struct Tick<'a> {
 
 /// A function of the caller that receives every tick (100 ms of the load). If the function returns
 /// `Break`, the run ends.
-pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
+pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason> + 'a;
 
 /// A report of one part (a worker thread or a process) of a load. In every variant `part` is the
 /// number of the part, from 0.
@@ -66,7 +66,7 @@ pub enum PartReport {
         /// The end of the measured window for this part, ns of schedule time.
         window_end_ns: u64,
         /// The first failed response of each kind that this part received.
-        failed_answers: Vec<FailedAnswer>,
+        failed_answers: Vec<FailedResponse>,
         /// Whether the part ended early because its requests ran out.
         used_up: bool,
     },
@@ -77,7 +77,7 @@ pub enum PartReport {
         /// The number of the part that is lost.
         part: usize,
         /// The reason why the part is lost.
-        why: Stop,
+        why: EarlyStopReason,
     },
 }
 
@@ -103,7 +103,7 @@ pub struct Collector {
     /// The figures of ticks that some parts have not delivered yet, summed over the other parts, by
     /// tick number.
     open: BTreeMap<u64, Interval>,
-    stopped: Option<Stop>,
+    stopped: Option<EarlyStopReason>,
     used_up: bool,
     window_end_ns: u64,
     origin_ns: u64,
@@ -128,12 +128,12 @@ impl Collector {
     }
 
     /// Sets the start of the schedule to `origin_ns` of the monotonic clock.
-    pub fn begin(&mut self, origin_ns: u64) {
+    pub fn set_schedule_start(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
 
     /// Calls the caller's listener during the preparation. Returns `Break` if all parts must stop.
-    pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
+    pub fn notify_during_preparation(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
         self.notify_listener(&tick, on_tick)
@@ -142,7 +142,7 @@ impl Collector {
     /// Adds the report of a part, and passes every tick that is now complete to the listener.
     /// Returns `Break` if the caller must stop all parts; their remaining reports are still
     /// accepted.
-    pub fn take(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
+    pub fn take_report(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
             PartReport::Tick { part, index, interval } => {
                 self.delivered[part] = index + 1;
@@ -181,19 +181,19 @@ impl Collector {
             // interval caches for the listener are stored, too.
             self.run.push(start_ns, interval);
         }
-        self.has_stop_reason()
+        self.break_if_stopped()
     }
 
     /// Marks a part as lost. Requests whose outcome the part never reported count as in flight, in
     /// the tick after its last reported tick.
-    fn mark_part_lost(&mut self, part: usize, why: Stop) {
+    fn mark_part_lost(&mut self, part: usize, why: EarlyStopReason) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {
             return;
         }
         let tick = self.open.entry(index).or_default();
         for (route, ledger) in &self.ledgers[part] {
-            tick.routes.of_mut(*route).ledger.in_flight += ledger.without_outcome();
+            tick.routes.figures_mut(*route).ledger.in_flight += ledger.requests_without_outcome();
         }
         self.window_end_ns = self.window_end_ns.max((index * Plan::TICK_NS).min(self.schedule_end_ns));
         self.stopped.get_or_insert(why);
@@ -207,10 +207,10 @@ impl Collector {
         {
             self.stopped = Some(reason);
         }
-        self.has_stop_reason()
+        self.break_if_stopped()
     }
 
-    fn has_stop_reason(&self) -> ControlFlow<()> {
+    fn break_if_stopped(&self) -> ControlFlow<()> {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -220,7 +220,7 @@ impl Collector {
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
         self.run.ending = Some(match self.stopped {
             Some(reason) => LoadEnd::Stopped(reason),
-            None if self.used_up => LoadEnd::Stopped(Stop::UsedUp),
+            None if self.used_up => LoadEnd::Stopped(EarlyStopReason::UsedUp),
             None => LoadEnd::Finished,
         });
         self.run
@@ -230,13 +230,13 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     /// Returns the report of a tick in which `scheduled` requests were scheduled and `succeeded`
     /// requests succeeded.
     fn tick_report(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
-        let ledger = &mut interval.routes.of_mut(0).ledger;
+        let ledger = &mut interval.routes.figures_mut(0).ledger;
         (ledger.scheduled, ledger.succeeded) = (scheduled, succeeded);
         PartReport::Tick { part, index, interval }
     }
@@ -245,10 +245,10 @@ mod tests {
     /// reason of the loss, the listener gets every tick, and the ledger accounts for every request.
     #[test]
     fn a_lost_part_ends_the_load() {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(2.0) });
         plan.load.duration_ns = Some(10 * Plan::TICK_NS);
         let injectors = vec![Injector::default(); 2];
-        let why = || Stop::Died("part 2 is gone".to_owned());
+        let why = || EarlyStopReason::Died("part 2 is gone".to_owned());
         let done = |part: usize, ticks: u64| PartReport::Done {
             part,
             window_end_ns: ticks * Plan::TICK_NS,
@@ -261,7 +261,7 @@ mod tests {
             (vec![tick_report(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
             // If both parts of the load are lost, the reason of the first loss counts.
             (
-                vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
+                vec![PartReport::Lost { part: 0, why: EarlyStopReason::Died("so is part 1".to_owned()) }],
                 2,
                 LoadEnd::Stopped(why()),
             ),
@@ -279,12 +279,12 @@ mod tests {
                 ControlFlow::Continue(())
             };
             for reported in [tick_report(0, 0, 10, 9), tick_report(0, 1, 0, 0), tick_report(1, 0, 10, 8)] {
-                assert!(collector.take(reported, &mut on_tick).is_continue());
+                assert!(collector.take_report(reported, &mut on_tick).is_continue());
             }
-            assert!(collector.take(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());
+            assert!(collector.take_report(PartReport::Lost { part: 1, why: why() }, &mut on_tick).is_break());
             let lost_all = matches!(after[0], PartReport::Lost { .. });
             for reported in after {
-                assert!(collector.take(reported, &mut on_tick).is_break());
+                assert!(collector.take_report(reported, &mut on_tick).is_break());
             }
             let run = collector.finish();
             assert_eq!(shown[0], (1, 20));
@@ -292,7 +292,7 @@ mod tests {
             let ledger = run.totals().routes_sum.ledger;
             let (succeeded, in_flight) = if lost_all { (17, 3) } else { (18, 2) };
             assert_eq!((ledger.scheduled, ledger.succeeded, ledger.in_flight), (20, succeeded, in_flight));
-            assert!(ledger.closes());
+            assert!(ledger.counts_add_up());
             assert_eq!((run.window_ns.1 / Plan::TICK_NS, run.ending), (window_ticks, Some(ending)));
         }
     }

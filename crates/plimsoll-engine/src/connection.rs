@@ -3,12 +3,12 @@
 //! protocol (`plimsoll_wire`).
 
 use crate::exchanges::ExchangeQueue;
-use crate::net::Ready;
+use crate::net::ReadyEvent;
 use plimsoll_wire::Conn;
 
 /// The state of the connection in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionState {
     /// The slot has no connection.
     Free,
     /// The connection is being opened; requests may wait for it.
@@ -41,12 +41,12 @@ impl Readiness {
     pub const BROKEN: Readiness = Readiness { readable: true, writable: false, hangup: true, broken: true };
 
     #[inline]
-    pub fn from_event(event: &Ready) -> Readiness {
+    pub fn from_event(event: &ReadyEvent) -> Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 
     /// Sets every flag that is set in `other`, in addition to the present flags.
-    pub fn join(&mut self, other: Readiness) {
+    pub fn merge_flags(&mut self, other: Readiness) {
         self.readable |= other.readable;
         self.writable |= other.writable;
         self.hangup |= other.hangup;
@@ -56,9 +56,9 @@ impl Readiness {
 
 /// A connection slot with its current connection, if any.
 #[derive(Debug)]
-pub struct Connection<S> {
+pub struct ConnectionSlot<S> {
     pub socket: Option<S>,
-    pub state: State,
+    pub state: ConnectionState,
     /// The number of sockets that the slot has held so far. Events with an earlier generation
     /// belong to a closed socket and are ignored.
     pub generation: u32,
@@ -91,11 +91,11 @@ pub struct Connection<S> {
     pub tried: u16,
 }
 
-impl<S> Connection<S> {
+impl<S> ConnectionSlot<S> {
     pub fn new() -> Self {
-        Connection {
+        ConnectionSlot {
             socket: None,
-            state: State::Free,
+            state: ConnectionState::Free,
             generation: 0,
             conn: Conn::new(),
             waiting: ExchangeQueue::EMPTY,
@@ -119,13 +119,13 @@ impl<S> Connection<S> {
 
     /// Returns whether the connection is connecting or in its TLS handshake.
     pub fn is_opening(&self) -> bool {
-        matches!(self.state, State::Connecting | State::Handshaking)
+        matches!(self.state, ConnectionState::Connecting | ConnectionState::Handshaking)
     }
 
     /// Returns whether the connection is open and can send another request at once.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.state == State::Standing && self.conn.exchanges_available() > 0
+    pub fn can_send_request(&self) -> bool {
+        self.state == ConnectionState::Standing && self.conn.exchanges_available() > 0
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The maximum number of content codings applied on top of each other in one response.
 const CODINGS_MAX: usize = 3;
 /// The size in bytes of the pieces in which decoded brotli content is read.
-const PIECE_BYTES: usize = 8 << 10;
+const BROTLI_BUFFER_BYTES: usize = 8 << 10;
 
 /// A memory budget for the stored contents of all responses in flight. Without this budget, many
 /// connections with long contents could use all memory.
@@ -132,8 +132,9 @@ fn decode_one_coding(name: &[u8], content: &[u8], bytes_max: usize, text: &mut V
             _ => read_bounded(DeflateDecoder::new(content), bytes_max, text),
         }
     } else if is("br") {
-        let unpack = || read_bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
-        library_panic::catch("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
+        let unpack =
+            || read_bounded(brotli_decompressor::Decompressor::new(content, BROTLI_BUFFER_BYTES), bytes_max, text);
+        library_panic::catch_library_panic("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
     } else {
         Err(DecodeError::Unknown)
     }

@@ -51,7 +51,7 @@ impl CookieScope<'_> {
 impl CookieJar {
     /// Stores the cookie in the value of a `Set-Cookie` field. Invalid cookies and cookies for
     /// other hosts are ignored.
-    pub fn set(&mut self, field: &[u8], scope: CookieScope) {
+    pub fn store_cookie(&mut self, field: &[u8], scope: CookieScope) {
         let Ok(field) = std::str::from_utf8(field) else { return };
         let mut parts = field.split(';');
         let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else { return };
@@ -74,7 +74,7 @@ impl CookieJar {
             match key.trim().to_ascii_lowercase().as_str() {
                 "path" if value.starts_with('/') => cookie.path = value.to_owned(),
                 "secure" => cookie.https_only = true,
-                "expires" => cookie.until_s = date_s(value).or(cookie.until_s),
+                "expires" => cookie.until_s = parse_cookie_date_s(value).or(cookie.until_s),
                 "max-age" => max_age_s = value.parse().ok().or(max_age_s),
                 "domain" => {
                     let domain = value.trim_start_matches('.').to_ascii_lowercase();
@@ -110,7 +110,7 @@ impl CookieJar {
     pub fn write(&self, scope: CookieScope, out: &mut String) {
         let path = scope.request_path();
         let is_sent = |cookie: &&Cookie| {
-            is_for(&cookie.path, path)
+            path_matches(&cookie.path, path)
                 && (scope.https || !cookie.https_only)
                 && cookie.until_s.is_none_or(|until_s| until_s > scope.now_s)
         };
@@ -148,13 +148,13 @@ fn default_path(path: &str) -> &str {
 }
 
 /// Returns whether a cookie's path matches a request's path (RFC 6265, 5.1.4).
-fn is_for(cookie: &str, path: &str) -> bool {
+fn path_matches(cookie: &str, path: &str) -> bool {
     path.strip_prefix(cookie).is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
 }
 
 /// Parses a cookie date (RFC 6265, 5.1.1) to s since 1970. A date before 1970 becomes the first day
 /// of 1970.
-fn date_s(text: &str) -> Option<u64> {
+fn parse_cookie_date_s(text: &str) -> Option<u64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':')).filter(|token| !token.is_empty()) {
         let mut clock = token.split(':').map(|part| part.parse::<u64>().ok());
@@ -215,7 +215,7 @@ mod tests {
             "=x",
             "bad=\u{1}; Path=/",
         ] {
-            jar.set(field.as_bytes(), cookie_scope("/shop/items/7?x=/"));
+            jar.store_cookie(field.as_bytes(), cookie_scope("/shop/items/7?x=/"));
         }
         let all = "here=x; cart=\"7\"; sid=a; brief=b; mine=m";
         assert_eq!(cookie_header(&jar, cookie_scope("/shop/items?y")), all);
@@ -226,11 +226,11 @@ mod tests {
         );
         assert_eq!(cookie_header(&jar, CookieScope { now_s: 1_000_000_060, ..cookie_scope("/") }), "sid=a; mine=m");
         // The cookie `sid` is replaced in place, and the cookie `mine` is removed.
-        jar.set(b"sid=b; Path=/", cookie_scope("/"));
-        jar.set(b"mine=; Path=/; Max-Age=0", cookie_scope("/"));
+        jar.store_cookie(b"sid=b; Path=/", cookie_scope("/"));
+        jar.store_cookie(b"mine=; Path=/; Max-Age=0", cookie_scope("/"));
         assert_eq!(cookie_header(&jar, cookie_scope("/")), "sid=b; brief=b");
         for number in 0..200 {
-            jar.set(format!("n{number}=1").as_bytes(), cookie_scope("/"));
+            jar.store_cookie(format!("n{number}=1").as_bytes(), cookie_scope("/"));
         }
         assert_eq!(jar.cookies.len(), COOKIES_MAX);
     }
@@ -258,8 +258,9 @@ mod tests {
         ];
         let mut jar = CookieJar::default();
         for _ in 0..20_000 {
-            let field: String = (0..rng.below(9)).map(|_| words[rng.below(words.len() as u64) as usize]).collect();
-            jar.set(field.as_bytes(), cookie_scope("/a/b"));
+            let field: String =
+                (0..rng.uniform_below(9)).map(|_| words[rng.uniform_below(words.len() as u64) as usize]).collect();
+            jar.store_cookie(field.as_bytes(), cookie_scope("/a/b"));
             let out = cookie_header(&jar, cookie_scope("/a/b/c"));
             assert!(!out.contains(char::is_control) && jar.cookies.len() <= COOKIES_MAX, "{out:?}");
         }
@@ -277,7 +278,7 @@ mod tests {
             ("soon", None),
             ("21 Oct 2015", None),
         ] {
-            assert_eq!(date_s(text), expect, "{text}");
+            assert_eq!(parse_cookie_date_s(text), expect, "{text}");
         }
     }
 }

@@ -6,8 +6,8 @@
 use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
 use crate::patterns::{PatternCache, PatternError};
-use crate::template_fill::{FillContext, FormError, FormNames, FormValues, RequestForm};
-use plimsoll_model::grpc_message::MessageText;
+use crate::template_fill::{FillContext, RequestTemplate, TemplateCompileError, TemplateNames, TemplateValues};
+use plimsoll_model::grpc_message::GrpcMessageConverter;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
 use plimsoll_wire::redirect::{RedirectRefusal, redirect_target, turns_into_get};
@@ -17,13 +17,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The reason why the requests of a plan cannot be encoded.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
+pub enum RequestEncodeError {
     /// A request is no valid HTTP.
     #[error(transparent)]
     Request(#[from] h1::RequestError),
     /// A template cannot be filled in.
     #[error(transparent)]
-    Form(#[from] FormError),
+    Form(#[from] TemplateCompileError),
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
@@ -67,14 +67,14 @@ pub struct EncodedRoute {
     /// The compiled checks of the route's responses; `None`: only the status is checked.
     pub checks: Option<Box<AnswerChecks>>,
     /// The route's request template; `None`: every request of the route is equal.
-    pub(crate) form: Option<Box<RouteForm>>,
+    pub(crate) form: Option<Box<RouteTemplate>>,
 }
 
 /// The request template of a route, with the buffers for filling it in.
 #[derive(Debug, Clone)]
-pub(crate) struct RouteForm {
+pub(crate) struct RouteTemplate {
     /// The compiled template; `None`: only cookies and redirects change the request.
-    form: Option<RequestForm>,
+    form: Option<RequestTemplate>,
     request: Request,
     /// The number of header fields before the `Cookie` field that contains the user's cookies. The
     /// `Cookie` field with the user's cookies is the last header field.
@@ -84,19 +84,19 @@ pub(crate) struct RouteForm {
     host: String,
     keep_alive: bool,
     /// For a gRPC call, the converter of the filled-in JSON body to messages.
-    messages: Option<FilledMessages>,
+    messages: Option<GrpcBodyConverter>,
 }
 
 /// The converter of filled-in JSON bodies to gRPC messages.
 #[derive(Debug, Clone)]
-struct FilledMessages {
-    text: Arc<dyn MessageText>,
+struct GrpcBodyConverter {
+    text: Arc<dyn GrpcMessageConverter>,
     content: Vec<u8>,
 }
 
-impl RouteForm {
+impl RouteTemplate {
     /// Returns whether any part of the request is a template.
-    pub fn is_filled(&self) -> bool {
+    pub fn has_template(&self) -> bool {
         self.form.is_some()
     }
 
@@ -109,8 +109,8 @@ impl RouteForm {
     /// Converts the filled-in body of a gRPC call to messages. Returns false if the body is no
     /// valid message. A call with an invalid body is sent without a message, and the server reports
     /// the error.
-    fn make_messages(&mut self) -> bool {
-        let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
+    fn convert_body_to_messages(&mut self) -> bool {
+        let Some(GrpcBodyConverter { text, content }) = &mut self.messages else { return true };
         content.clear();
         text.write(&self.request.body, content)
     }
@@ -143,8 +143,8 @@ impl RouteForm {
 /// Encodes the routes of a plan, and compiles their templates and checks.
 pub(crate) struct RouteCompiler<'a, 'p> {
     pub plan: &'a Plan,
-    pub names: &'a FormNames<'p>,
-    pub values: &'a mut FormValues,
+    pub names: &'a TemplateNames<'p>,
+    pub values: &'a mut TemplateValues,
     pub patterns: &'a mut PatternCache,
     /// The offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
@@ -156,28 +156,33 @@ pub(crate) struct RouteCompiler<'a, 'p> {
 impl EncodedRoute {
     /// Sets the converter of gRPC messages. Returns an error if the body, filled in as for the
     /// first request, is no valid message.
-    pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
+    pub fn set_grpc_converter(
+        &mut self,
+        plan: &Plan,
+        text: &Arc<dyn GrpcMessageConverter>,
+    ) -> Result<(), RequestEncodeError> {
         if let Some(checks) = &mut self.checks {
             checks.set_message_text(Arc::clone(text));
         }
-        let fills_body = |form: &&mut Box<RouteForm>| form.form.as_ref().is_some_and(RequestForm::fills_body);
+        let fills_body =
+            |form: &&mut Box<RouteTemplate>| form.form.as_ref().is_some_and(RequestTemplate::has_body_template);
         let Some(form) = self.form.as_mut().filter(fills_body) else { return Ok(()) };
-        form.messages = Some(FilledMessages { text: Arc::clone(text), content: Vec::new() });
-        let fits = form.make_messages();
+        form.messages = Some(GrpcBodyConverter { text: Arc::clone(text), content: Vec::new() });
+        let fits = form.convert_body_to_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.request_parts());
         // Captured values are unknown before the first response. A body that does not convert is
         // therefore no error yet if the plan captures values from responses.
-        if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
+        if fits || !plan.traffic.captured_names().is_empty() { Ok(()) } else { Err(RequestEncodeError::Message) }
     }
 }
 
 impl RouteCompiler<'_, '_> {
-    pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
+    pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, RequestEncodeError> {
         let mut request = route.as_sent().into_owned();
-        let form = RequestForm::compile(self.names, route)?;
+        let form = RequestTemplate::compile(self.names, route)?;
         if let Some(form) = &form {
-            self.values.fill(form, &mut request, &FillContext::first(self.unix_offset_ns / 1_000_000));
+            self.values.fill(form, &mut request, &FillContext::for_first_request(self.unix_offset_ns / 1_000_000));
         }
         let checks = AnswerChecks::compile(route, self.patterns)?;
         let kept = match (&checks, self.cookies || route.follow > 0) {
@@ -188,7 +193,7 @@ impl RouteCompiler<'_, '_> {
         let mut encoded = encode_request(self.plan, &request)?;
         let returns_stream = route.grpc.as_ref().is_some_and(|call| call.returns_stream);
         encoded = match &route.grpc {
-            Some(call) if returns_stream && call.in_turn => encoded.in_turn(),
+            Some(call) if returns_stream && call.in_turn => encoded.with_messages_in_turn(),
             Some(_) if !returns_stream => encoded.with_one_message(),
             _ => encoded,
         };
@@ -202,7 +207,7 @@ impl RouteCompiler<'_, '_> {
             form: is_written.then(|| {
                 let (host, keep_alive) = (host_field(self.plan), self.plan.carriage.keep_alive);
                 let headers = request.headers.len();
-                Box::new(RouteForm { form, request, headers, cookie: None, host, keep_alive, messages: None })
+                Box::new(RouteTemplate { form, request, headers, cookie: None, host, keep_alive, messages: None })
             }),
             request: if kept == AnswerRetention::Nothing { encoded } else { encoded.with_content() },
             kept,
@@ -221,7 +226,7 @@ pub(crate) fn unix_offset_ns() -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct FilledRoutes {
     pub routes: Vec<EncodedRoute>,
-    pub values: FormValues,
+    pub values: TemplateValues,
     filled: Vec<FilledRequest>,
     pub unix_offset_ns: u64,
 }
@@ -259,7 +264,7 @@ pub(crate) fn path_and_query(request: &EncodedRequest) -> &str {
 }
 
 impl FilledRoutes {
-    pub fn new(routes: Vec<EncodedRoute>, values: FormValues, unix_offset_ns: u64) -> FilledRoutes {
+    pub fn new(routes: Vec<EncodedRoute>, values: TemplateValues, unix_offset_ns: u64) -> FilledRoutes {
         FilledRoutes { routes, values, filled: Vec::new(), unix_offset_ns }
     }
 
@@ -278,7 +283,7 @@ impl FilledRoutes {
         (filled.hops, filled.as_get) = (0, false);
         if let Some(templates) = &form.form {
             self.values.fill(templates, &mut form.request, turn);
-            form.make_messages();
+            form.convert_body_to_messages();
         }
         form.set_cookie(cookies);
         filled.request.rewrite(&route.request, &form.request_parts());
@@ -294,7 +299,7 @@ impl FilledRoutes {
 
     /// Prepares the next request of an exchange that follows a redirect: the first request with the
     /// new path. Redirects are rare, so this function may allocate memory.
-    pub fn redirect(
+    pub fn prepare_redirect(
         &mut self,
         exchange: u32,
         route: RouteNumber,

@@ -10,7 +10,7 @@ use crate::source::Source;
 use plimsoll_model::RouteNumber;
 use std::ops::{Index, IndexMut};
 
-const NONE: u32 = u32::MAX;
+const NO_EXCHANGE: u32 = u32::MAX;
 
 /// One request with its response, from the start to the end. All times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +65,9 @@ impl Exchange {
             measured,
             resent: 0,
             further: 0,
-            before: NONE,
-            after: NONE,
-            behind: NONE,
+            before: NO_EXCHANGE,
+            after: NO_EXCHANGE,
+            behind: NO_EXCHANGE,
         }
     }
 }
@@ -81,11 +81,11 @@ pub struct ExchangeQueue {
 }
 
 impl ExchangeQueue {
-    pub const EMPTY: ExchangeQueue = ExchangeQueue { first: NONE, last: NONE, length: 0 };
+    pub const EMPTY: ExchangeQueue = ExchangeQueue { first: NO_EXCHANGE, last: NO_EXCHANGE, length: 0 };
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.first == NONE
+        self.first == NO_EXCHANGE
     }
 
     #[inline]
@@ -96,7 +96,7 @@ impl ExchangeQueue {
 
 /// A list of the exchanges with the same timeout, ordered by deadline.
 #[derive(Debug, Clone, Copy)]
-struct Lane {
+struct EqualTimeoutList {
     timeout_ns: u64,
     /// The deadline of the first exchange in the lane (list of exchanges); `u64::MAX` if the lane
     /// is empty.
@@ -110,7 +110,7 @@ struct Lane {
 pub struct Exchanges {
     places: Vec<Exchange>,
     free: Vec<u32>,
-    lanes: Vec<Lane>,
+    lanes: Vec<EqualTimeoutList>,
     /// For each route, the index of the lane (list of exchanges) with the route's timeout.
     lane_of: Vec<u32>,
 }
@@ -122,11 +122,16 @@ impl Exchanges {
 
     /// Creates an empty set of exchanges for routes with these timeouts, ns.
     fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
-        let mut lanes: Vec<Lane> = Vec::new();
+        let mut lanes: Vec<EqualTimeoutList> = Vec::new();
         let lane_of = timeouts_ns
             .map(|timeout_ns| {
                 let at = lanes.iter().position(|lane| lane.timeout_ns == timeout_ns).unwrap_or_else(|| {
-                    lanes.push(Lane { timeout_ns, first_ns: u64::MAX, first: NONE, last: NONE });
+                    lanes.push(EqualTimeoutList {
+                        timeout_ns,
+                        first_ns: u64::MAX,
+                        first: NO_EXCHANGE,
+                        last: NO_EXCHANGE,
+                    });
                     lanes.len() - 1
                 });
                 at as u32
@@ -157,7 +162,7 @@ impl Exchanges {
         };
         lane.last = number;
         match exchange.before {
-            NONE => (lane.first, lane.first_ns) = (number, exchange.deadline_ns),
+            NO_EXCHANGE => (lane.first, lane.first_ns) = (number, exchange.deadline_ns),
             before => self.places[before as usize].after = number,
         }
         number
@@ -171,7 +176,7 @@ impl Exchanges {
         let lane = &mut self.lanes[self.lane_of[usize::from(route)] as usize];
         let mut after_ns = u64::MAX;
         match after {
-            NONE => lane.last = before,
+            NO_EXCHANGE => lane.last = before,
             _ => {
                 let next = &mut self.places[after as usize];
                 next.before = before;
@@ -179,17 +184,17 @@ impl Exchanges {
             }
         }
         match before {
-            NONE => (lane.first, lane.first_ns) = (after, after_ns),
+            NO_EXCHANGE => (lane.first, lane.first_ns) = (after, after_ns),
             _ => self.places[before as usize].after = after,
         }
         self.free.push(number);
     }
 
     /// Appends an exchange to `line`, the queue of exchanges that wait for a connection.
-    pub fn queue(&mut self, line: &mut ExchangeQueue, number: u32) {
-        self.places[number as usize].behind = NONE;
+    pub fn append_to_queue(&mut self, line: &mut ExchangeQueue, number: u32) {
+        self.places[number as usize].behind = NO_EXCHANGE;
         match line.last {
-            NONE => line.first = number,
+            NO_EXCHANGE => line.first = number,
             last => self.places[last as usize].behind = number,
         }
         line.last = number;
@@ -199,19 +204,19 @@ impl Exchanges {
     /// Removes the first exchange from the queue `line` and returns its number.
     pub fn take_first(&mut self, line: &mut ExchangeQueue) -> Option<u32> {
         let number = line.first;
-        if number == NONE {
+        if number == NO_EXCHANGE {
             return None;
         }
         line.first = self.places[number as usize].behind;
-        if line.first == NONE {
-            line.last = NONE;
+        if line.first == NO_EXCHANGE {
+            line.last = NO_EXCHANGE;
         }
         line.length -= 1;
         Some(number)
     }
 
     /// Removes an exchange from the queue `line`. Returns whether the exchange was in the queue.
-    pub fn remove_from_line(&mut self, line: &mut ExchangeQueue, number: u32) -> bool {
+    pub fn remove_from_queue(&mut self, line: &mut ExchangeQueue, number: u32) -> bool {
         let Some(before) = self.numbers_in_queue(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
         };
@@ -228,13 +233,13 @@ impl Exchanges {
 
     /// Iterates over the numbers of the exchanges in the queue `line`, the first one first.
     pub fn numbers_in_queue(&self, line: &ExchangeQueue) -> impl Iterator<Item = u32> {
-        let some = |number: u32| (number != NONE).then_some(number);
+        let some = |number: u32| (number != NO_EXCHANGE).then_some(number);
         std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
     }
 
     /// Iterates over all exchanges in flight, in no particular order.
-    pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
-        let at = |number: u32| (number != NONE).then(|| &self.places[number as usize]);
+    pub fn iter_in_flight(&self) -> impl Iterator<Item = &Exchange> {
+        let at = |number: u32| (number != NO_EXCHANGE).then(|| &self.places[number as usize]);
         self.lanes
             .iter()
             .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
@@ -244,13 +249,13 @@ impl Exchanges {
     /// exchanges.
     #[inline]
     pub fn first_deadline(&self) -> Option<(u64, u32)> {
-        let mut earliest = (u64::MAX, NONE);
+        let mut earliest = (u64::MAX, NO_EXCHANGE);
         for lane in &self.lanes {
             if lane.first_ns < earliest.0 {
                 earliest = (lane.first_ns, lane.first);
             }
         }
-        (earliest.1 != NONE).then_some(earliest)
+        (earliest.1 != NO_EXCHANGE).then_some(earliest)
     }
 }
 
@@ -275,19 +280,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_deadline_is_the_earliest_after_any_end() {
+    fn the_earliest_deadline_is_right_after_starts_and_ends() {
         for timeouts_ns in [vec![50], vec![50, 50, 7], vec![1_000, 1, 300, 20]] {
             let mut rng = plimsoll_model::rng::Rng::new(3);
             let mut exchanges = Exchanges::with_timeouts(timeouts_ns.iter().copied());
             let mut expect: Vec<(u64, u32, u64)> = Vec::new();
             for now_ns in 0..10_000 {
-                if expect.len() == 20 || (rng.below(2) == 0 && !expect.is_empty()) {
-                    let (deadline_ns, number, user) = expect.swap_remove(rng.below(expect.len() as u64) as usize);
+                if expect.len() == 20 || (rng.uniform_below(2) == 0 && !expect.is_empty()) {
+                    let (deadline_ns, number, user) =
+                        expect.swap_remove(rng.uniform_below(expect.len() as u64) as usize);
                     let ended = exchanges[number];
                     exchanges.end(number);
                     assert_eq!((ended.deadline_ns, ended.user), (deadline_ns, user));
                 } else {
-                    let route = rng.below(timeouts_ns.len() as u64) as u16;
+                    let route = rng.uniform_below(timeouts_ns.len() as u64) as u16;
                     let number = exchanges.begin(Exchange::new(0, now_ns, route, 0, true), now_ns);
                     expect.push((now_ns + timeouts_ns[usize::from(route)], number, now_ns));
                 }
@@ -306,19 +312,19 @@ mod tests {
         let (mut line, mut expect) = (ExchangeQueue::EMPTY, Vec::new());
         let numbers: Vec<u32> = (0..9).map(|user| exchanges.begin(Exchange::new(0, user, 0, 0, true), 0)).collect();
         for _ in 0..5_000 {
-            let number = numbers[rng.below(9) as usize];
-            match (rng.below(3), expect.iter().position(|other| *other == number)) {
+            let number = numbers[rng.uniform_below(9) as usize];
+            match (rng.uniform_below(3), expect.iter().position(|other| *other == number)) {
                 (0, Some(at)) => {
                     expect.remove(at);
-                    assert!(exchanges.remove_from_line(&mut line, number));
+                    assert!(exchanges.remove_from_queue(&mut line, number));
                 }
                 (1, _) => {
                     let first = (!expect.is_empty()).then(|| expect.remove(0));
                     assert_eq!(exchanges.take_first(&mut line), first);
                 }
                 (_, None) => {
-                    assert!(!exchanges.remove_from_line(&mut line, number));
-                    exchanges.queue(&mut line, number);
+                    assert!(!exchanges.remove_from_queue(&mut line, number));
+                    exchanges.append_to_queue(&mut line, number);
                     expect.push(number);
                 }
                 _ => {}

@@ -8,14 +8,14 @@
 //! Not here: deciding which responses fail, and formatting their text
 //! (`plimsoll_model::failed_answer`).
 
-use crate::answers::AnswerText;
-use plimsoll_model::failed_answer::{KEPT_BYTES, KINDS_MAX, MissedExpectation};
-use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus, Redact};
+use crate::answers::StoredResponse;
+use plimsoll_model::failed_answer::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedExpectation};
+use plimsoll_model::{CallFault, FailedResponse, GrpcStatus, RedactionLevel};
 use plimsoll_wire::ProtocolError;
 
 /// The kind of a failed response; one response of each kind is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerKind {
+pub enum FailedResponseKind {
     /// A response whose status has not arrived yet.
     Unknown,
     /// A failed response with the given HTTP status.
@@ -36,16 +36,16 @@ pub enum AnswerKind {
     Protocol(ProtocolError),
 }
 
-impl AnswerKind {
+impl FailedResponseKind {
     /// Returns whether a report counts two kinds of failed responses as one. All protocol errors
     /// are one kind. All gRPC calls with equal HTTP status, gRPC status and fault are one kind,
     /// too.
-    fn is_like(self, other: AnswerKind) -> bool {
+    fn counts_as_same_kind(self, other: FailedResponseKind) -> bool {
         match (self, other) {
-            (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
+            (FailedResponseKind::Protocol(_), FailedResponseKind::Protocol(_)) => true,
             (
-                AnswerKind::Call { status, ended, fault, .. },
-                AnswerKind::Call { status: other_status, ended: other_ended, fault: other_fault, .. },
+                FailedResponseKind::Call { status, ended, fault, .. },
+                FailedResponseKind::Call { status: other_status, ended: other_ended, fault: other_fault, .. },
             ) => (status, ended, fault) == (other_status, other_ended, other_fault),
             _ => self == other,
         }
@@ -67,7 +67,7 @@ pub struct AnswerPiece<'a> {
 }
 
 struct FailedAnswerCopy {
-    kind: AnswerKind,
+    kind: FailedResponseKind,
     at_ns: u64,
     bytes: Vec<u8>,
     /// The number of the exchange whose next pieces continue this copy of a response; `None` once
@@ -77,7 +77,7 @@ struct FailedAnswerCopy {
 
 impl FailedAnswerCopy {
     fn add(&mut self, bytes: &[u8]) {
-        let room = KEPT_BYTES - self.bytes.len();
+        let room = KEPT_RESPONSE_BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
@@ -88,27 +88,27 @@ pub struct FailedAnswers {
     kept: Vec<FailedAnswerCopy>,
     /// Responses whose status is successful, but which fail an expectation or a capture: the first
     /// response for each failed check.
-    missing: Vec<FailedAnswer>,
+    missing: Vec<FailedResponse>,
     /// How much of the stored responses is redacted.
-    redact: Redact,
+    redact: RedactionLevel,
 }
 
 impl FailedAnswers {
     /// Creates an empty collection. `redact` says how much of the responses is redacted.
-    pub fn new(redact: Redact) -> FailedAnswers {
+    pub fn new(redact: RedactionLevel) -> FailedAnswers {
         FailedAnswers { redact, ..FailedAnswers::default() }
     }
 
     /// Stores a piece of an unfinished response that has failed or may fail.
     #[cold]
-    pub fn add_unfinished_piece(&mut self, kind: AnswerKind, piece: AnswerPiece) {
-        self.take(kind, piece);
+    pub fn add_unfinished_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) {
+        self.store_piece(kind, piece);
     }
 
     /// Stores the last piece of a failed response.
     #[cold]
-    pub fn store_last_piece(&mut self, kind: AnswerKind, piece: AnswerPiece) {
-        if let Some(at) = self.take(kind, piece) {
+    pub fn store_last_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) {
+        if let Some(at) = self.store_piece(kind, piece) {
             self.kept[at].open = None;
         }
     }
@@ -120,26 +120,26 @@ impl FailedAnswers {
         &mut self,
         missed: MissedExpectation,
         status: u16,
-        answer: &AnswerText,
+        answer: &StoredResponse,
         content: &[u8],
         at_ns: u64,
         reason: &str,
     ) {
         if self.missing.len() < KINDS_MAX && self.missing.iter().all(|other| other.miss != Some(missed)) {
             let said = (&answer.status_line(status)[..], content);
-            self.missing.push(FailedAnswer::missing(status, missed, at_ns, said, reason, self.redact));
+            self.missing.push(FailedResponse::from_failed_check(status, missed, at_ns, said, reason, self.redact));
         }
     }
 
     /// Discards the unfinished response of `exchange`, which receives no further bytes.
     #[cold]
-    pub fn given_up(&mut self, exchange: u32) {
+    pub fn discard_unfinished_response(&mut self, exchange: u32) {
         self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
     /// Stores a piece of a response, if no failed response of the same kind is stored yet. Returns
     /// the index of the stored copy; `None` if the piece is not stored.
-    fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
+    fn store_piece(&mut self, kind: FailedResponseKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
             // The stored copy belongs to an earlier response of this exchange, which succeeded in
@@ -151,25 +151,27 @@ impl FailedAnswers {
             other => other,
         };
         if let Some(at) = open {
-            let known = (0..self.kept.len()).any(|other| other != at && self.kept[other].kind.is_like(kind));
-            if known && kind != AnswerKind::Unknown {
+            let known =
+                (0..self.kept.len()).any(|other| other != at && self.kept[other].kind.counts_as_same_kind(kind));
+            if known && kind != FailedResponseKind::Unknown {
                 self.kept.swap_remove(at);
                 return None;
             }
             let kept = &mut self.kept[at];
-            kept.kind = if kind == AnswerKind::Unknown { kept.kind } else { kind };
+            kept.kind = if kind == FailedResponseKind::Unknown { kept.kind } else { kind };
             kept.add(piece.bytes);
             return Some(at);
         }
         // Content is shown only together with its response head, or if the content itself is the
         // fault. A response without a `grpc-status` is known to fail only at its end, so its last
         // piece is shown.
-        let shown = piece.first || matches!(kind, AnswerKind::Protocol(_) | AnswerKind::Call { .. });
-        if !shown || self.kept.iter().any(|kept| kept.kind.is_like(kind)) || self.kept.len() >= KINDS_MAX {
+        let shown = piece.first || matches!(kind, FailedResponseKind::Protocol(_) | FailedResponseKind::Call { .. });
+        if !shown || self.kept.iter().any(|kept| kept.kind.counts_as_same_kind(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
         let mut kept = FailedAnswerCopy { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
-        if let (true, AnswerKind::Status(status) | AnswerKind::Call { status, .. }) = (piece.bare, kind) {
+        if let (true, FailedResponseKind::Status(status) | FailedResponseKind::Call { status, .. }) = (piece.bare, kind)
+        {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
         }
         kept.add(piece.bytes);
@@ -178,16 +180,19 @@ impl FailedAnswers {
     }
 
     /// Removes and returns the collected responses, as redacted text.
-    pub fn take_answers(&mut self) -> Vec<FailedAnswer> {
+    pub fn take_answers(&mut self) -> Vec<FailedResponse> {
         let how = self.redact;
         let told = |kept: FailedAnswerCopy| match kept.kind {
-            AnswerKind::Unknown => None,
-            AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how)),
-            AnswerKind::Call { status, ended, is_stated, fault } => {
-                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how).for_grpc_call(ended, is_stated, fault))
+            FailedResponseKind::Unknown => None,
+            FailedResponseKind::Status(status) => {
+                Some(FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how))
             }
-            AnswerKind::Protocol(error) => {
-                Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string(), how))
+            FailedResponseKind::Call { status, ended, is_stated, fault } => Some(
+                FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how)
+                    .for_grpc_call(ended, is_stated, fault),
+            ),
+            FailedResponseKind::Protocol(error) => {
+                Some(FailedResponse::from_non_http_bytes(kept.at_ns, &kept.bytes, &error.to_string(), how))
             }
         };
         let kept = std::mem::take(&mut self.kept).into_iter().filter_map(told);
@@ -221,29 +226,36 @@ mod tests {
         // Exchange 1 receives a failed response in pieces, and the first piece is too short for the
         // status. Between the pieces, exchange 3 receives a response of the same kind, and exchange
         // 2 receives a successful response.
-        failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(1, true, b"HTT"));
-        failed.add_unfinished_piece(AnswerKind::Unknown, answer_piece(2, true, b"HT"));
-        failed.add_unfinished_piece(AnswerKind::Status(503), answer_piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
-        failed.store_last_piece(AnswerKind::Status(503), answer_piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
-        failed.store_last_piece(AnswerKind::Status(503), answer_piece(1, false, b"try later"));
+        failed.add_unfinished_piece(FailedResponseKind::Unknown, answer_piece(1, true, b"HTT"));
+        failed.add_unfinished_piece(FailedResponseKind::Unknown, answer_piece(2, true, b"HT"));
+        failed.add_unfinished_piece(FailedResponseKind::Status(503), answer_piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
+        failed.store_last_piece(FailedResponseKind::Status(503), answer_piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
+        failed.store_last_piece(FailedResponseKind::Status(503), answer_piece(1, false, b"try later"));
         // Exchange 2 begins a new response: the open copy of exchange 2 belongs to an earlier
         // response that succeeded.
-        failed.store_last_piece(AnswerKind::Status(500), answer_piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
+        failed.store_last_piece(FailedResponseKind::Status(500), answer_piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Exchange 4 receives the end of a response whose beginning was not stored.
-        failed.store_last_piece(AnswerKind::Status(502), answer_piece(4, false, b"the end of a page"));
-        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadChunk), answer_piece(5, false, b"xyz\r\n"));
-        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadStatusLine), answer_piece(6, true, b"SSH"));
+        failed.store_last_piece(FailedResponseKind::Status(502), answer_piece(4, false, b"the end of a page"));
+        failed.store_last_piece(
+            FailedResponseKind::Protocol(ProtocolError::BadChunk),
+            answer_piece(5, false, b"xyz\r\n"),
+        );
+        failed.store_last_piece(
+            FailedResponseKind::Protocol(ProtocolError::BadStatusLine),
+            answer_piece(6, true, b"SSH"),
+        );
         // A response without a gRPC status is known to fail only at its end, so its last piece is
         // shown.
         let page = AnswerPiece { bare: true, ..answer_piece(8, false, b"<h1>a page</h1>") };
         failed.store_last_piece(
-            AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
+            FailedResponseKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
             page,
         );
         // The unfinished response of exchange 7 is discarded, because the exchange was given up.
-        failed.add_unfinished_piece(AnswerKind::Status(504), answer_piece(7, true, b"HTTP/1.1 504 "));
-        failed.given_up(7);
-        let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();
+        failed.add_unfinished_piece(FailedResponseKind::Status(504), answer_piece(7, true, b"HTTP/1.1 504 "));
+        failed.discard_unfinished_response(7);
+        let mut told: Vec<(u16, String)> =
+            failed.take_answers().iter().map(|one| (one.status, one.description())).collect();
         told.sort();
         let no_http = format!("\"xyz\", {}", ProtocolError::BadChunk);
         let expect = [
@@ -261,10 +273,10 @@ mod tests {
         let mut failed = FailedAnswers::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
-            failed.store_last_piece(AnswerKind::Status(status), answer_piece(1, true, &long));
+            failed.store_last_piece(FailedResponseKind::Status(status), answer_piece(1, true, &long));
         }
         assert_eq!(failed.kept.len(), KINDS_MAX);
-        assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_BYTES));
+        assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_RESPONSE_BYTES));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The job of one worker: its share of a plan's load. The job is prepared once, so that sending a
 //! request needs no lookup in the plan.
 
-use crate::addresses::{Addresses, ResolvedAddresses};
+use crate::addresses::{AddressSequence, ResolvedAddresses};
 use crate::source::Source;
-use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, Stripe};
+use plimsoll_model::{HttpChoice, Injector, Load, Plan, RedactionLevel, Schedule, Spin, Stripe};
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const CONNECTS_PER_S_MAX: u64 = 20_000;
 
 /// The resources that all workers of a load share, prepared before the load.
 #[derive(Debug)]
-pub struct Resources {
+pub struct SharedWorkerResources {
     /// The source of requests, from which each worker's source is derived.
     pub source: Source,
     /// The resolved addresses that all workers share; `None`: host names are not resolved during
@@ -25,7 +25,7 @@ pub struct Resources {
 }
 
 /// The job of one worker: its share of the load, and all data that the worker needs for it.
-pub struct Job {
+pub struct WorkerJob {
     /// The index of the worker within this process. The field `number` is the index of the worker
     /// among the workers of all machines.
     pub index: usize,
@@ -33,7 +33,7 @@ pub struct Job {
     /// The source of this worker's requests.
     pub source: Source,
     /// The addresses of this worker's connections.
-    pub addresses: Addresses,
+    pub addresses: AddressSequence,
     /// The TLS client, if connections use TLS.
     pub tls: Option<tls::Client>,
     /// Whether connections without TLS use HTTP/2.
@@ -56,20 +56,20 @@ pub struct Job {
     pub spin: Spin,
     pub spare_core: bool,
     /// How much of stored failed responses is redacted.
-    pub redact: Redact,
+    pub redact: RedactionLevel,
 }
 
-impl Job {
+impl WorkerJob {
     /// Creates the job of worker `index`. `whole` is this machine's share of the load.
     pub fn new(
         plan: &Plan,
         injector: &Injector,
         schedule: &Arc<Schedule>,
-        resources: &Resources,
+        resources: &SharedWorkerResources,
         whole: Stripe,
         index: u64,
         spare_core: bool,
-    ) -> Job {
+    ) -> WorkerJob {
         let workers = u64::from(injector.workers.max(1));
         // The worker's share of arrivals, users and connections.
         let stripe = whole.split(index, workers);
@@ -81,18 +81,20 @@ impl Job {
             // Without keep-alive, each request opens a new connection, so none is opened before the
             // load.
             _ if !plan.carriage.keep_alive => 0,
-            Some(users) => stripe.count_of(ready * shared).min(stripe.count_of(users)).div_ceil(shared),
-            None => stripe.count_of(ready.div_ceil(shared)),
+            Some(users) => {
+                stripe.count_items_below(ready * shared).min(stripe.count_items_below(users)).div_ceil(shared)
+            }
+            None => stripe.count_items_below(ready.div_ceil(shared)),
         };
-        Job {
+        WorkerJob {
             redact: plan.traffic.redact,
             index: index as usize,
-            number: stripe.number() as u32,
+            number: stripe.unique_number() as u32,
             source: resources.source.for_worker(stripe, users),
-            addresses: Addresses::new(
+            addresses: AddressSequence::new(
                 &plan.carriage,
                 &injector.sources,
-                whole.number() * workers + index,
+                whole.unique_number() * workers + index,
                 resources.resolved.clone(),
             ),
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
@@ -102,9 +104,9 @@ impl Job {
             workers,
             schedule: Arc::clone(schedule),
             stripe,
-            ends_by_number: ends_by_number(&plan.load, schedule),
+            ends_by_number: ends_at_request_limit(&plan.load, schedule),
             grace_ns: plan.load.grace_ns,
-            connections_max: stripe.count_of(u64::from(plan.carriage.connections_max)) as usize,
+            connections_max: stripe.count_items_below(u64::from(plan.carriage.connections_max)) as usize,
             connections_ready: connections_ready as u32,
             spin: injector.spin,
             spare_core,
@@ -114,7 +116,7 @@ impl Job {
 
 /// Returns whether an open loop ends because its maximum number of requests is reached before its
 /// duration has passed.
-fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
+fn ends_at_request_limit(load: &Load, schedule: &Schedule) -> bool {
     if load.requests_max.is_none() || schedule.end_ns().is_none() {
         return load.requests_max.is_some();
     }

@@ -18,7 +18,7 @@ pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
 
 /// Appends a JSON value as text to `out`. A string is written without quotation marks and with
 /// decoded escapes; any other value is copied. The escape of an unpaired surrogate is omitted.
-pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
+pub fn append_value_as_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
         return;
@@ -62,7 +62,7 @@ fn decode_escape_sequence(text: &[u8]) -> (Option<char>, usize) {
 }
 
 /// Returns whether a JSON value meets an expectation. `scratch` is a reused buffer.
-pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u8>) -> bool {
+pub fn meets_expectation(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u8>) -> bool {
     match expected {
         JsonExpectation::Null => value == b"null",
         JsonExpectation::Flag(flag) => value == if *flag { &b"true"[..] } else { &b"false"[..] },
@@ -77,7 +77,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
         }
         JsonExpectation::Text(text) => {
             scratch.clear();
-            write_text(value, scratch);
+            append_value_as_text(value, scratch);
             value.first() == Some(&b'"') && scratch == text.as_bytes()
         }
     }
@@ -130,7 +130,7 @@ impl<'a> JsonWalker<'a> {
             let key = if is_list { None } else { Some(self.read_key()?) };
             let is_meant = match &step.selector {
                 JsonSelector::Any => true,
-                JsonSelector::Key(name) => key.is_some_and(|key| is_key(key, name)),
+                JsonSelector::Key(name) => key.is_some_and(|key| key_equals_name(key, name)),
                 JsonSelector::At(_) => is_list && place == Some(number),
             };
             let from = self.at;
@@ -178,7 +178,7 @@ impl<'a> JsonWalker<'a> {
         loop {
             match self.peek_nonblank()? {
                 b'"' => {
-                    self.text()?;
+                    self.read_string()?;
                 }
                 b'{' | b'[' => {
                     open += 1;
@@ -203,7 +203,7 @@ impl<'a> JsonWalker<'a> {
     }
 
     /// Reads the current string and returns its bytes without the quotation marks.
-    fn text(&mut self) -> Result<&'a [u8], NotJson> {
+    fn read_string(&mut self) -> Result<&'a [u8], NotJson> {
         let from = self.at + 1;
         let mut at = from;
         loop {
@@ -223,7 +223,7 @@ impl<'a> JsonWalker<'a> {
         if self.peek_nonblank()? != b'"' {
             return Err(NotJson);
         }
-        let key = self.text()?;
+        let key = self.read_string()?;
         self.skip_blanks();
         self.expect_byte(b':')?;
         Ok(key)
@@ -257,7 +257,7 @@ impl<'a> JsonWalker<'a> {
 }
 
 /// Returns whether a key in the document, which may contain escapes, equals `name`.
-fn is_key(key: &[u8], name: &str) -> bool {
+fn key_equals_name(key: &[u8], name: &str) -> bool {
     if !key.contains(&b'\\') {
         return key == name.as_bytes();
     }
@@ -341,7 +341,7 @@ mod tests {
             ("\"\\ud83dx\"", text("x"), true),
             ("\"a\"", text("b"), false),
         ] {
-            assert_eq!(is_expected(value.as_bytes(), &expected, &mut Vec::new()), is, "{value} {expected:?}");
+            assert_eq!(meets_expectation(value.as_bytes(), &expected, &mut Vec::new()), is, "{value} {expected:?}");
         }
     }
 
@@ -352,11 +352,12 @@ mod tests {
         let mut rng = plimsoll_model::rng::Rng::new(11);
         let alphabet = b"{}[]\",:\\ua0tn1- \xff";
         for _ in 0..20_000 {
-            let length = rng.below(40);
-            let bytes: Vec<u8> = (0..length).map(|_| alphabet[rng.below(alphabet.len() as u64) as usize]).collect();
+            let length = rng.uniform_below(40);
+            let bytes: Vec<u8> =
+                (0..length).map(|_| alphabet[rng.uniform_below(alphabet.len() as u64) as usize]).collect();
             for path in &paths {
                 if let Some(value) = find(&bytes, path) {
-                    write_text(value, &mut Vec::new());
+                    append_value_as_text(value, &mut Vec::new());
                 }
             }
         }

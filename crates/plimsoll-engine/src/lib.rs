@@ -41,21 +41,21 @@ mod template_fill;
 mod users;
 mod worker;
 
-pub use answers::crowded_out;
+pub use answers::unchecked_response_count;
 pub use collect::{Collector, PartReport, Phase, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
-pub use encoded_route::SourceError;
+pub use encoded_route::RequestEncodeError;
 pub use one_off_request::{OneOffAnswer, OneOffRequest};
 pub use patterns::{PatternCache, PatternError};
 pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_with_helpers};
 
 use encoded_route::RouteCompiler;
-use plimsoll_model::grpc_message::{MessageText, MessageTexts};
+use plimsoll_model::grpc_message::{GrpcMessageConverter, MessageTexts};
 use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 use std::sync::Arc;
-use template_fill::{FormNames, FormValues};
+use template_fill::{TemplateNames, TemplateValues};
 use users::{LastRequest, UserAction};
 
 /// The reason why a plan cannot run at all.
@@ -63,7 +63,7 @@ use users::{LastRequest, UserAction};
 pub enum Error {
     /// A request is no valid HTTP, or its template cannot be filled in.
     #[error(transparent)]
-    Request(#[from] SourceError),
+    Request(#[from] RequestEncodeError),
     /// The plan comes from the record of an earlier run, which does not contain the arrival times
     /// that the load needs.
     #[error("the plan lacks data that its load needs")]
@@ -81,14 +81,14 @@ pub enum Error {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::start(error.to_string())
+        Failure::cannot_start(error.to_string())
     }
 }
 
 /// Returns the request of a route as the first session sends it. `texts`: the converters of gRPC
 /// messages, as in [`LoadHelpers`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
-    Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
+    Ok(Source::compile(plan)?.with_message_converters(plan, texts)?.route(route).request.clone())
 }
 
 /// Checks that the routes of a plan can be encoded. Routes are checked one by one, because a plan
@@ -96,30 +96,30 @@ pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> R
 #[derive(Debug)]
 pub struct RouteCheck<'p> {
     plan: &'p Plan,
-    names: FormNames<'p>,
-    values: FormValues,
+    names: TemplateNames<'p>,
+    values: TemplateValues,
     patterns: PatternCache,
 }
 
 impl<'p> RouteCheck<'p> {
     /// Creates a check for the routes of a plan.
     pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
-        let (names, values) = (FormNames::new(plan), FormValues::new(plan));
+        let (names, values) = (TemplateNames::new(plan), TemplateValues::new(plan));
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
     /// Checks that a route can be encoded, whatever values its templates get. `text`: the converter
     /// of a gRPC call's messages.
-    pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
+    pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn GrpcMessageConverter>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
-        if !route.template_parts.any() {
-            encode_request(plan, &route.as_sent()).map_err(SourceError::Request)?;
+        if !route.template_parts.any_template() {
+            encode_request(plan, &route.as_sent()).map_err(RequestEncodeError::Request)?;
             return Ok(());
         }
         let mut compiler = RouteCompiler { plan, names, values, patterns, unix_offset_ns: 0, cookies: false };
         let mut compiled = compiler.compile(route)?;
-        text.map_or(Ok(()), |text| compiled.translate(plan, text))?;
+        text.map_or(Ok(()), |text| compiled.set_grpc_converter(plan, text))?;
         Ok(())
     }
 }
@@ -138,7 +138,7 @@ impl ArrivalRoutes {
 
     /// Returns the route of the first request of arrival number `arrival`. `None`: the source has
     /// no more requests. Callers must pass the arrival numbers in ascending order.
-    pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
+    pub fn first_route(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
             UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
             UserAction::End => None,
@@ -163,13 +163,14 @@ pub struct FirstRequest {
 
 /// Returns the requests that the first arrivals of `plan` send if every request succeeds.
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
-    let captured = plan.traffic.captured();
-    let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
+    let captured = plan.traffic.captured_names();
+    let marks: Vec<String> =
+        (0..captured.len()).map(|number| format!("{CAPTURE_PLACEHOLDER_PREFIX}{number}-")).collect();
     // The requests of the load may use values that are captured from responses to the setup
     // requests.
     let before = plan.traffic.setup_teardown.setup.iter().flat_map(|asked| &asked.route.captures);
-    let names = FormNames::new(plan);
-    let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
+    let names = TemplateNames::new(plan);
+    let mark_of = |name: &str| names.capture_number(name).map(|number| marks[number].clone());
     let mut marked = plan.clone();
     marked.traffic.setup_teardown.captured_values =
         before.filter_map(|capture| Some((capture.name.clone(), mark_of(&capture.name)?))).collect();
@@ -186,7 +187,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
                 UserAction::Wait(wait_ns, route) => (wait_ns, route),
                 UserAction::End => break,
             };
-            source.fill(0, arrival, route, now_ns);
+            source.prepare_request(0, arrival, route, now_ns);
             let request = source.request(0, route);
             let mut bytes = match plan.carriage.http {
                 HttpChoice::H2 => request.h2_form_text(),
@@ -205,11 +206,11 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
 
 /// The beginning of the placeholder for a captured value. In each placeholder, the number of the
 /// captured value's name follows this text.
-const CAPTURED_MARK: &str = "plimsoll-captured-";
+const CAPTURE_PLACEHOLDER_PREFIX: &str = "plimsoll-captured-";
 
 #[cfg(test)]
 #[test]
-fn capture_marks_become_names() {
+fn capture_placeholders_become_capture_names() {
     for (bytes, expect) in [
         ("/a", "/a"),
         ("/plimsoll-captured-1-/plimsoll-captured-0-x", "/{{ token }}/{{ id }}x"),
@@ -226,8 +227,8 @@ fn capture_marks_become_names() {
 fn restore_capture_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = memchr::memmem::find(rest, CAPTURED_MARK.as_bytes()) {
-        let after = &rest[at + CAPTURED_MARK.len()..];
+    while let Some(at) = memchr::memmem::find(rest, CAPTURE_PLACEHOLDER_PREFIX.as_bytes()) {
+        let after = &rest[at + CAPTURE_PLACEHOLDER_PREFIX.len()..];
         let digits = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let number = std::str::from_utf8(&after[..digits]).ok().and_then(|digits| digits.parse::<usize>().ok());
         out.extend_from_slice(&rest[..at]);
@@ -237,7 +238,7 @@ fn restore_capture_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
                 rest = &after[digits + 1..];
             }
             _ => {
-                out.extend_from_slice(CAPTURED_MARK.as_bytes());
+                out.extend_from_slice(CAPTURE_PLACEHOLDER_PREFIX.as_bytes());
                 rest = after;
             }
         }

@@ -3,8 +3,8 @@
 
 use crate::encoded_route::FilledRoutes;
 use crate::template_fill::FillContext;
-use crate::users::UserNumbers;
-use plimsoll_model::rng::{Rng, mix};
+use crate::users::WorkerUsers;
+use plimsoll_model::rng::{Rng, mix_bits};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
@@ -18,7 +18,7 @@ pub struct MixSource {
     pub(crate) filled: FilledRoutes,
     choice: WeightTable,
     seed: u64,
-    pub(crate) users: UserNumbers,
+    pub(crate) users: WorkerUsers,
     origin: Origin,
 }
 
@@ -70,20 +70,20 @@ impl WeightTable {
 }
 
 impl MixSource {
-    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
+    pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: WorkerUsers) -> MixSource {
         let choice = WeightTable::new(&plan.traffic.routes);
         let origin = plan.traffic.origin.clone();
         // The seed is changed, so that the random numbers for routes are independent of the random
         // numbers for arrivals.
-        MixSource { filled, choice, seed: mix(plan.load.seed ^ ROUTE_CHOICE_SEED), users, origin }
+        MixSource { filled, choice, seed: mix_bits(plan.load.seed ^ ROUTE_CHOICE_SEED), users, origin }
     }
 
     /// Draws the route of a user's next request. Returns `None` if every row of a data table with
     /// unique rows is used.
     #[inline]
-    pub(crate) fn draw(&mut self, user: u64) -> Option<RouteNumber> {
-        self.users.begin(user)?;
-        let at = Rng::stream(self.seed, self.users.number(user)).below(self.choice.total());
+    pub(crate) fn draw_route(&mut self, user: u64) -> Option<RouteNumber> {
+        self.users.start_user(user)?;
+        let at = Rng::for_stream(self.seed, self.users.start_number(user)).uniform_below(self.choice.total());
         Some(self.choice.route_at(at))
     }
 
@@ -103,14 +103,14 @@ impl MixSource {
         now_ns: u64,
     ) -> Result<(), RedirectRefusal> {
         let turn = self.fill_context(user, now_ns);
-        self.filled.redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
+        self.filled.prepare_redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
     }
 
     fn fill_context(&self, user: u64, now_ns: u64) -> FillContext<'static> {
         FillContext {
-            number: self.users.number(user),
+            number: self.users.start_number(user),
             request: 0,
-            unique: self.users.unique(user),
+            unique: self.users.unique_row(user),
             unix_ms: now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000,
             captured: &[],
         }
@@ -120,14 +120,16 @@ impl MixSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     /// Checks that, for any weights, the positions of a route are contiguous, and their number
     /// equals the route's weight. A position is a number below the total weight of all routes.
     #[test]
     fn each_route_gets_its_weighted_share() {
-        let first =
-            Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).traffic.routes[0].clone();
+        let first = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) })
+            .traffic
+            .routes[0]
+            .clone();
         let alike = |count: u32| (0..count).map(|n| 1 + n % 7).collect();
         for weights in
             [vec![1], vec![3, 0, 2], vec![0, 0, 5], vec![1, 1, 1000, 1], vec![1000, 1, 1], alike(100), alike(333)]

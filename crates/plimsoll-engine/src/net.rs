@@ -8,7 +8,7 @@ pub mod real;
 
 /// How a worker waits for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitMode {
     /// The wait returns at once. If there is no event, the worker yields the core to other threads.
     Poll,
     /// The worker sleeps until an event or until this absolute time, ns.
@@ -17,7 +17,7 @@ pub enum Wait {
 
 /// An event that states what a connection is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ready {
+pub struct ReadyEvent {
     /// The token that the worker passed to `connect`, which identifies the connection.
     pub token: u64,
     /// Whether a read returns at once with bytes, the end of the stream or an error.
@@ -82,11 +82,11 @@ pub trait Net {
     /// usual within one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
     /// Returns the result of a connect. The result is known after the connection's writable event.
-    fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
+    fn connect_result(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends as many of `bytes` as the connection accepts now.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
     /// Receives bytes of a connection into `buffer`.
     fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> ReceiveOutcome;
     /// Waits for events as `wait` says, and appends the events to `ready`.
-    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>);
+    fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>);
 }

@@ -4,14 +4,14 @@
 //! Not here: when a single request is sent, and by which connection.
 
 use crate::Error;
-use crate::answers::{AnswerChecks, AnswerText};
+use crate::answers::{AnswerChecks, StoredResponse};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
 use crate::patterns::PatternCache;
-use crate::sessions::VALUE_BYTES_MAX;
-use crate::template_fill::{FillContext, FormNames, FormValues};
+use crate::sessions::CAPTURED_VALUE_BYTES_MAX;
+use crate::template_fill::{FillContext, TemplateNames, TemplateValues};
 use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
-use plimsoll_wire::{EncodedRequest, Piece};
+use plimsoll_wire::{EncodedRequest, ResponsePiece};
 
 /// A single request outside a load, such as a request of the setup.
 #[derive(Debug)]
@@ -28,17 +28,17 @@ pub struct OneOffRequest {
 
 /// The received part of the response to a single request.
 #[derive(Debug, Default)]
-pub struct OneOffAnswer(AnswerText);
+pub struct OneOffAnswer(StoredResponse);
 
 impl OneOffAnswer {
     /// Appends a piece of the response.
-    pub fn add(&mut self, piece: Piece) {
-        self.0.add(piece);
+    pub fn add(&mut self, piece: ResponsePiece) {
+        self.0.add_piece(piece);
     }
 
     /// Sets the header fields, which over HTTP/2 arrive separately from the content.
-    pub fn told_apart(&mut self, fields: &[u8]) {
-        self.0.told_apart(fields);
+    pub fn set_header_fields(&mut self, fields: &[u8]) {
+        self.0.set_separate_head(fields);
     }
 }
 
@@ -47,7 +47,7 @@ impl OneOffRequest {
     /// responses.
     pub fn compile(plan: &Plan, route: &Route) -> Result<OneOffRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
-        let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
+        let (names, mut values) = (TemplateNames::new(plan), TemplateValues::new(plan));
         let mut patterns = PatternCache::default();
         let mut compiler = RouteCompiler {
             plan,
@@ -66,15 +66,15 @@ impl OneOffRequest {
             names,
             origin: plan.traffic.origin.clone(),
             follow: route.follow,
-            turn: FillContext::first(0),
+            turn: FillContext::for_first_request(0),
         })
     }
 
     /// Fills in and encodes the request for repetition `number`, from 0.
-    pub fn request(&mut self, number: u64) -> &EncodedRequest {
+    pub fn encode_repetition(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        self.turn = FillContext { number, ..FillContext::first(unix_ms) };
+        self.turn = FillContext { number, ..FillContext::for_first_request(unix_ms) };
         self.filled.fill(0, 0, &self.turn, &mut |_, _| ());
         self.filled.request(0, 0)
     }
@@ -84,10 +84,15 @@ impl OneOffRequest {
     ///
     /// # Errors
     /// Returns the reason why the redirect cannot be followed.
-    pub fn redirected(&mut self, status: u16, answer: &OneOffAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
-        let location = answer.0.fields("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
+    pub fn request_after_redirect(
+        &mut self,
+        status: u16,
+        answer: &OneOffAnswer,
+    ) -> Option<Result<&EncodedRequest, &'static str>> {
+        let location = answer.0.field_values("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
         let location = String::from_utf8_lossy(location);
-        let followed = self.filled.redirect(0, 0, (status, &location), &self.origin, &self.turn, &mut |_, _| ());
+        let followed =
+            self.filled.prepare_redirect(0, 0, (status, &location), &self.origin, &self.turn, &mut |_, _| ());
         Some(followed.map(|()| self.filled.request(0, 0)).map_err(|why| why.reason()))
     }
 
@@ -101,11 +106,11 @@ impl OneOffRequest {
     ///
     /// # Errors
     /// Returns the message for the first failed expectation or capture.
-    pub fn judge(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
+    pub fn check_response(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
         let (mut taken, names) = (Vec::new(), &self.names);
         let Some(checks) = &mut self.checks else { return Ok(taken) };
-        let miss = checks.judge(&answer.0, took_ns, &mut |capture, value| {
-            let value = String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]).into_owned();
+        let miss = checks.check_response(&answer.0, took_ns, &mut |capture, value| {
+            let value = String::from_utf8_lossy(&value[..value.len().min(CAPTURED_VALUE_BYTES_MAX)]).into_owned();
             taken.push((names[capture].clone(), value));
         });
         match miss {
@@ -118,45 +123,45 @@ impl OneOffRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::expect::{AnswerCapture, CaptureSource};
+    use plimsoll_model::expect::{CaptureSource, ResponseCapture};
     use plimsoll_model::grpc_message::MessageTexts;
     use plimsoll_model::json_path::JsonPath;
     use plimsoll_model::traffic::TemplateFlags;
-    use plimsoll_model::{Curve, LoadShape, OneOffRoute, Request};
-    use plimsoll_wire::{Conn, Fact};
+    use plimsoll_model::{LoadCurve, LoadShape, OneOffRoute, Request};
+    use plimsoll_wire::{Conn, ConnectionEvent};
 
     /// Returns the values that the captures take from a response with these bytes.
     fn values_from_response(once: &mut OneOffRequest, bytes: &[u8]) -> Result<Vec<(String, String)>, String> {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
-        let _ = conn.start(0, once.request(0));
+        let _ = conn.start(0, once.encode_repetition(0));
         let mut received = conn.receive(bytes, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
             match fact {
-                Fact::Piece { piece, .. } => answer.add(piece),
-                Fact::Answered { piece, .. } => {
+                ConnectionEvent::Piece { piece, .. } => answer.add(piece),
+                ConnectionEvent::Answered { piece, .. } => {
                     answer.add(piece);
                     break;
                 }
                 other => panic!("{other:?}"),
             }
         }
-        once.judge(&answer, 1)
+        once.check_response(&answer, 1)
     }
 
     #[test]
     fn setup_captures_fill_later_requests() {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let path = JsonPath::parse("$.token").expect("a path");
-        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureSource::Json(path), default: None }];
-        let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
+        let captures = vec![ResponseCapture { name: "token".into(), from: CaptureSource::Json(path), default: None }];
+        let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get_root() };
         let template_parts = TemplateFlags { target: true, ..TemplateFlags::default() };
         let login = Route { captures, template_parts, ..Route::new(post) };
         plan.traffic.setup_teardown.setup = vec![OneOffRoute { route: login.clone(), times: 2, may_fail: false }];
-        let target = Request { target: "/{{ token }}".into(), ..Request::get() };
+        let target = Request { target: "/{{ token }}".into(), ..Request::get_root() };
         plan.traffic.routes = vec![Route { template_parts, ..Route::new(target) }];
         let mut once = OneOffRequest::compile(&plan, &login).expect("compiles");
         for (number, expect) in [(0, &b"POST /1 "[..]), (1, b"POST /2 ")] {
-            assert!(once.request(number).h1().starts_with(expect), "{number}");
+            assert!(once.encode_repetition(number).h1().starts_with(expect), "{number}");
         }
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
         plan.traffic.setup_teardown.captured_values = values_from_response(&mut once, answered).expect("a token");

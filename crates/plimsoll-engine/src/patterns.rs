@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub struct PatternError(String);
 
 /// The maximum number of characters of a pattern that an error message shows.
-const SHOWN_CHARS: usize = 100;
+const SHOWN_PATTERN_CHARS_MAX: usize = 100;
 
 /// The compiled patterns of a plan, or the errors of their compilation.
 #[derive(Debug, Default)]
@@ -54,8 +54,8 @@ impl PatternCache {
                 }
                 PatternRefusal::TooLarge | PatternRefusal::TooMany => refusal.to_string(),
             };
-            let is_long = text.chars().nth(SHOWN_CHARS).is_some();
-            let pattern: String = text.chars().take(SHOWN_CHARS).collect();
+            let is_long = text.chars().nth(SHOWN_PATTERN_CHARS_MAX).is_some();
+            let pattern: String = text.chars().take(SHOWN_PATTERN_CHARS_MAX).collect();
             let more = if is_long { "..." } else { "" };
             PatternError(format!("'{pattern}{more}' is not a regular expression that plimsoll supports: {reason}"))
         })

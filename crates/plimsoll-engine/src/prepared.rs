@@ -3,15 +3,15 @@
 //! together.
 
 use crate::Error;
-use crate::addresses::{Addresses, ResolvedAddresses};
+use crate::addresses::{AddressSequence, ResolvedAddresses};
 use crate::collect::{Collector, PartReport, TickListener};
 use crate::encode::tls_client;
-use crate::job::{Job, Resources};
+use crate::job::{SharedWorkerResources, WorkerJob};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
 use plimsoll_model::grpc_message::MessageTexts;
-use plimsoll_model::{ConnectionPlan, Injector, Plan, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{ConnectionPlan, EarlyStopReason, Injector, Plan, Run, Schedule, Stripe};
 use plimsoll_wire::WorkerAuthor;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// A message from a worker's thread to the thread that runs the load.
 #[expect(clippy::large_enum_variant, reason = "most of what is said are ticks, ten a second")]
-enum Message {
+enum WorkerMessage {
     /// The worker's connections are ready.
     Ready,
     /// The system refused to create the worker's event loop.
@@ -44,14 +44,14 @@ pub struct LoadHelpers {
 /// for the dead worker, and no tick (100 ms of results) would be complete.
 struct WorkerPanicGuard<'a> {
     part: usize,
-    sender: &'a mpsc::Sender<Message>,
+    sender: &'a mpsc::Sender<WorkerMessage>,
 }
 
 impl Drop for WorkerPanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let why = Stop::Died("a load thread of plimsoll ended unexpectedly".to_owned());
-            let _ = self.sender.send(Message::Reported(PartReport::Lost { part: self.part, why }));
+            let why = EarlyStopReason::Died("a load thread of plimsoll ended unexpectedly".to_owned());
+            let _ = self.sender.send(WorkerMessage::Reported(PartReport::Lost { part: self.part, why }));
         }
     }
 }
@@ -60,7 +60,7 @@ impl Drop for WorkerPanicGuard<'_> {
 /// `PreparedLoad` cancels the load.
 pub struct PreparedLoad {
     collector: Collector,
-    receiver: mpsc::Receiver<Message>,
+    receiver: mpsc::Receiver<WorkerMessage>,
     workers: Workers,
     /// The resolved addresses of the host name, and the sender whose drop ends the resolver thread.
     /// `None`: names are not resolved during the load.
@@ -112,8 +112,8 @@ pub fn prepare_with_helpers(
     if plan.carriage.addresses.is_empty() && plan.carriage.unix.is_none() {
         return Err(Error::NoAddress);
     }
-    plimsoll_sys::process::release_code();
-    if !plan.load.shape.is_whole() {
+    plimsoll_sys::process::drop_unmodified_file_pages();
+    if !plan.load.shape.is_executable() {
         return Err(Error::NotWhole);
     }
     // If the plan draws arrivals at random from a log, the arrivals are drawn here. The record of
@@ -122,12 +122,12 @@ pub fn prepare_with_helpers(
     let drawn = plan.with_drawn_arrivals().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
     let tls = tls_client(plan)?;
-    let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
+    let messages = authors.as_slice().first().map_or(1, |first| first.author.messages_per_batch());
     let schedule = Arc::new(Schedule::compile(&plan.load.in_batches_of(messages)));
-    let source = Source::compile(plan)?.translated(plan, &texts)?;
+    let source = Source::compile(plan)?.with_message_converters(plan, &texts)?;
     let workers = u64::from(injector.workers.max(1));
     let spare_core = u64::from(plimsoll_sys::probe::cgroup::usable_cores()) > workers;
-    let (sender, receiver) = mpsc::channel::<Message>();
+    let (sender, receiver) = mpsc::channel::<WorkerMessage>();
     let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
         (Some(spec), None) => {
             let resolved = Arc::new(ResolvedAddresses::new(&plan.carriage.addresses));
@@ -137,7 +137,7 @@ pub fn prepare_with_helpers(
         _ => None,
     };
     let known = resolved.as_ref().map(|(resolved, _)| Arc::clone(resolved));
-    let resources = Resources { source, resolved: known, tls };
+    let resources = SharedWorkerResources { source, resolved: known, tls };
     let mut prepared = PreparedLoad {
         collector: Collector::new(recorded, vec![injector.clone()], workers as usize, &schedule),
         receiver,
@@ -151,13 +151,13 @@ pub fn prepare_with_helpers(
         resolved,
     };
     for index in 0..workers {
-        let mut job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
+        let mut job = WorkerJob::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
         if let Some(WorkerAuthor { author, address, given_up }) = authors.next() {
             prepared.workers.given_up.push(given_up);
             job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
                 let carriage = ConnectionPlan { addresses: vec![address], ..plan.carriage.clone() };
-                job.addresses = Addresses::new(&carriage, &injector.sources, u64::from(job.number), None);
+                job.addresses = AddressSequence::new(&carriage, &injector.sources, u64::from(job.number), None);
             }
         }
         let (close_reset, stop) = (plan.carriage.close_reset, Arc::clone(&prepared.workers.stop));
@@ -168,23 +168,23 @@ pub fn prepare_with_helpers(
                 plimsoll_sys::clock::set_timer_slack_ns(1);
                 // With a separate file descriptor table, each worker may open as many files as a
                 // process may. Without separate tables, all workers share one table and its limit.
-                let _ = plimsoll_sys::process::own_file_table(None);
+                let _ = plimsoll_sys::process::unshare_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
                     Err(error) => {
-                        let _ = sender.send(Message::Refused(error));
+                        let _ = sender.send(WorkerMessage::Refused(error));
                         return;
                     }
                 };
                 let mut worker = Worker::new(net, job, stop);
-                worker.prepare();
+                worker.open_ready_connections();
                 // A closed channel means that the run was cancelled.
-                if sender.send(Message::Ready).is_ok()
+                if sender.send(WorkerMessage::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
                     let _watch = WorkerPanicGuard { part: index as usize, sender: &sender };
                     worker.run(origin_ns, &mut |reported| {
-                        let _ = sender.send(Message::Reported(reported));
+                        let _ = sender.send(WorkerMessage::Reported(reported));
                     });
                 }
             })?;
@@ -202,11 +202,11 @@ impl PreparedLoad {
         let mut ready = 0;
         while ready < workers {
             match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
-                Ok(Message::Ready) => ready += 1,
-                Ok(Message::Refused(error)) => return Err(error.into()),
+                Ok(WorkerMessage::Ready) => ready += 1,
+                Ok(WorkerMessage::Refused(error)) => return Err(error.into()),
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.workers.stop_on_listener_break(self.collector.idle_tick(on_tick));
+                    self.workers.stop_on_listener_break(self.collector.notify_during_preparation(on_tick));
                     // A worker whose thread ends before the start has panicked. `join` releases the
                     // workers that still wait, and passes on the panic.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
@@ -233,7 +233,7 @@ impl PreparedLoad {
     /// flight. `on_tick` also gets the ticks after a `Break`, so that a caller who stores the ticks
     /// has the whole run.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
-        self.collector.begin(origin_ns);
+        self.collector.set_schedule_start(origin_ns);
         for start in &self.workers.starts {
             // An error here means that a worker is lost and its channel is closed. The loss of a
             // worker is reported separately.
@@ -241,8 +241,8 @@ impl PreparedLoad {
         }
         loop {
             match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
-                Ok(Message::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
-                    self.workers.stop_on_listener_break(self.collector.take(reported, on_tick));
+                Ok(WorkerMessage::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
+                    self.workers.stop_on_listener_break(self.collector.take_report(reported, on_tick));
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -251,9 +251,9 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Timeout) if self.workers.have_ended() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            for (part, why) in self.workers.give_up() {
+            for (part, why) in self.workers.abandon_stuck_workers() {
                 self.workers.stop_on_listener_break(
-                    self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick),
+                    self.collector.take_report(PartReport::Lost { part, why: EarlyStopReason::Died(why) }, on_tick),
                 );
             }
         }
@@ -276,7 +276,7 @@ impl Workers {
 
     /// Marks a worker as abandoned if a new reason to give up the worker exists. Returns the
     /// numbers of the newly abandoned workers and the reasons.
-    fn give_up(&mut self) -> Vec<(usize, String)> {
+    fn abandon_stuck_workers(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
         let lost: Vec<_> = lost.filter(|(part, _)| !self.abandoned.contains(part)).collect();
@@ -324,7 +324,7 @@ impl Drop for Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Arrivals, Curve, LoadShape};
+    use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadShape};
     use plimsoll_sys::clock::monotonic_ns;
     use plimsoll_wire::Author;
     use std::io::{Read, Write};
@@ -347,8 +347,8 @@ mod tests {
                 });
             }
         });
-        let shape = LoadShape::Open { rate: Curve::constant(200.0), arrivals: Arrivals::Constant };
-        let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
+        let shape = LoadShape::Open { rate: LoadCurve::constant(200.0), arrivals: ArrivalSpacing::Constant };
+        let mut plan = Plan::for_get_request("127.0.0.1", address.port(), vec![address], shape);
         plan.load.duration_ns = Some(300_000_000);
         plan.load.connections_ready = 4;
         // The two injectors (machines) may differ in their number of workers.
@@ -383,10 +383,10 @@ mod tests {
             .collect();
         drop(sender);
         let mut collector = Collector::new(plan.record(), injectors, 2, &Schedule::compile(&plan.load));
-        collector.begin(origin_ns);
+        collector.set_schedule_start(origin_ns);
         let mut ends_ns = Vec::new();
         for reported in reports {
-            let flow = collector.take(reported, &mut |tick| {
+            let flow = collector.take_report(reported, &mut |tick| {
                 ends_ns.push(tick.end_ns);
                 ControlFlow::Continue(())
             });
@@ -418,28 +418,31 @@ mod tests {
             assert_eq!(thread.join().is_err(), panics);
         }
         drop(sender);
-        let told: Vec<Message> = receiver.iter().collect();
-        assert!(matches!(told[..], [Message::Reported(PartReport::Lost { part: 1, why: Stop::Died(_) })]));
+        let told: Vec<WorkerMessage> = receiver.iter().collect();
+        assert!(matches!(
+            told[..],
+            [WorkerMessage::Reported(PartReport::Lost { part: 1, why: EarlyStopReason::Died(_) })]
+        ));
     }
 
     /// An author (a writer of requests) that blocks until the test releases it.
     #[derive(Debug)]
-    struct BlockedAuthor(mpsc::Receiver<()>);
+    struct BlockedRequestScript(mpsc::Receiver<()>);
 
-    impl Author for BlockedAuthor {
-        fn writes_each(&self) -> bool {
+    impl Author for BlockedRequestScript {
+        fn writes_every_batch(&self) -> bool {
             true
         }
 
-        fn delays(&self) -> bool {
+        fn has_delays(&self) -> bool {
             false
         }
 
-        fn hears(&self) -> bool {
+        fn wants_responses(&self) -> bool {
             false
         }
 
-        fn messages(&self) -> u32 {
+        fn messages_per_batch(&self) -> u32 {
             1
         }
 
@@ -453,22 +456,22 @@ mod tests {
             Ok(0)
         }
 
-        fn hear(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
+        fn receive_response(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
             Ok(())
         }
     }
 
     #[test]
-    fn a_blocked_author_is_abandoned() {
-        let shape = LoadShape::Closed { users: Curve::constant(2.0) };
-        let plan = Plan::get("127.0.0.1", 9, vec![([127, 0, 0, 1], 9).into()], shape);
+    fn a_worker_with_a_blocked_script_is_abandoned() {
+        let shape = LoadShape::Closed { users: LoadCurve::constant(2.0) };
+        let plan = Plan::for_get_request("127.0.0.1", 9, vec![([127, 0, 0, 1], 9).into()], shape);
         let injector = Injector { workers: 2, ..Injector::default() };
         let given_up: Arc<OnceLock<String>> = Arc::default();
         let (free, freed) = mpsc::channel();
         let (gone, stuck) = mpsc::channel();
         drop(gone);
         let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| WorkerAuthor {
-            author: Box::new(BlockedAuthor(stuck)),
+            author: Box::new(BlockedRequestScript(stuck)),
             address: None,
             given_up,
         });
@@ -478,18 +481,18 @@ mod tests {
             prepare_with_helpers(&plan, &injector, Stripe::WHOLE_SCHEDULE, load_helpers, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
-        let why = Stop::Died("write() has not ended".to_owned());
+        let why = EarlyStopReason::Died("write() has not ended".to_owned());
         assert_eq!(run.ending, Some(plimsoll_model::LoadEnd::Stopped(why)));
         drop(free);
     }
 
     #[test]
     fn a_cancelled_load_ends() {
-        let plan = Plan::get(
+        let plan = Plan::for_get_request(
             "127.0.0.1",
             9,
             vec![([127, 0, 0, 1], 9).into()],
-            LoadShape::Closed { users: Curve::constant(2.0) },
+            LoadShape::Closed { users: LoadCurve::constant(2.0) },
         );
         let prepared = prepare(&plan, &Injector::default(), Stripe::WHOLE_SCHEDULE, &mut |_| ControlFlow::Continue(()))
             .expect("ready");

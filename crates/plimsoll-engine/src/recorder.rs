@@ -111,7 +111,7 @@ impl Recorder {
     }
 
     /// Counts a scheduled request for `route` that was never sent.
-    pub fn unsent(&mut self, route: RouteNumber) {
+    pub fn count_unsent_request(&mut self, route: RouteNumber) {
         let ledger = &mut self.routes[usize::from(route)].ledger;
         ledger.scheduled += 1;
         ledger.unsent += 1;
@@ -128,48 +128,48 @@ impl Recorder {
 
     /// Counts a read at `at_ns` that returned bytes which had been readable for `wait_ns`.
     #[inline]
-    pub fn read(&mut self, at_ns: u64, wait_ns: u64) {
+    pub fn count_read_wait(&mut self, at_ns: u64, wait_ns: u64) {
         if self.in_window(at_ns) {
             self.load.read_wait.record(wait_ns);
         }
     }
 
     /// Counts a connection that opened, `took_ns` after the start of the connect.
-    pub fn connected(&mut self, took_ns: u64) {
+    pub fn count_opened_connection(&mut self, took_ns: u64) {
         self.load.connections_opened += 1;
         self.load.connect.record(took_ns);
     }
 
     /// Counts a failed connect to the address with this number.
-    pub fn connect_failed(&mut self, error: u16, address: u16) {
+    pub fn count_failed_connect(&mut self, error: u16, address: u16) {
         self.load.connect_errors.add(error, 1);
         self.load.address_errors.add(address, 1);
     }
 
     /// Counts a finished TLS handshake.
-    pub fn handshake_ended(&mut self, took_ns: u64, resumed: bool) {
+    pub fn count_tls_handshake(&mut self, took_ns: u64, resumed: bool) {
         self.load.handshake.record(took_ns);
         self.load.handshakes_resumed += u64::from(resumed);
     }
 
     /// Counts a TLS failure.
-    pub fn tls_failed(&mut self, reason: TlsFailure) {
+    pub fn count_tls_failure(&mut self, reason: TlsFailure) {
         self.load.tls_errors.add(reason as u16, 1);
     }
 
     /// Counts an open connection that uses HTTP/2.
-    pub fn speaks_h2(&mut self) {
+    pub fn count_h2_connection(&mut self) {
         self.load.h2_connections += 1;
     }
 
     /// Counts a request that waits because all streams of its connection are in use.
-    pub fn waits_for_stream(&mut self) {
+    pub fn count_stream_wait(&mut self) {
         self.load.stream_waits += 1;
     }
 
     /// Counts that an HTTP/2 server cannot send, because plimsoll's flow-control window is
     /// exhausted.
-    pub fn window_empty(&mut self) {
+    pub fn count_exhausted_flow_window(&mut self) {
         self.load.windows_empty += 1;
     }
 
@@ -184,12 +184,12 @@ impl Recorder {
     }
 
     /// Counts a stream that the server has reset.
-    pub fn stream_reset(&mut self, error: H2Error) {
+    pub fn count_stream_reset(&mut self, error: H2Error) {
         self.load.stream_resets.add(error as u16, 1);
     }
 
     /// Counts a connection whose end the server announced by a GOAWAY frame.
-    pub fn leaves(&mut self, error: H2Error) {
+    pub fn count_goaway(&mut self, error: H2Error) {
         self.load.goaways.add(error as u16, 1);
     }
 
@@ -204,7 +204,13 @@ impl Recorder {
     /// Counts a measured gRPC call for `route` that ended with this status, and the fault in its
     /// messages, if any. `is_large`: a message is longer than gRPC clients accept by default.
     #[inline]
-    pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
+    pub fn count_grpc_call(
+        &mut self,
+        route: RouteNumber,
+        status: GrpcStatus,
+        fault: Option<CallFault>,
+        is_large: bool,
+    ) {
         let figures = &mut self.routes[usize::from(route)];
         figures.grpc_statuses.add(status as u16, 1);
         figures.grpc_large_answers += u64::from(is_large);
@@ -215,14 +221,14 @@ impl Recorder {
 
     /// Counts complete messages that a measured gRPC call for `route` received.
     #[inline]
-    pub fn messages_arrived(&mut self, route: RouteNumber, count: u32) {
+    pub fn count_grpc_messages(&mut self, route: RouteNumber, count: u32) {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
     /// Counts messages of a streamed response that arrived together. `after_ns` is the time since
     /// the previous message. For the first message (`is_first`), `after_ns` is the time since the
     /// first byte of the request was sent.
-    pub fn stream_messages_arrived(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
+    pub fn count_stream_messages(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
             figures.first_message.record(after_ns)
@@ -234,7 +240,7 @@ impl Recorder {
 
     /// Counts the end of a request whose start [`Recorder::count_started_request`] counted.
     #[inline]
-    pub fn finished(&mut self, sample: &FinishedRequest, measured: bool) {
+    pub fn count_finished_request(&mut self, sample: &FinishedRequest, measured: bool) {
         self.in_flight -= 1;
         self.in_flight_starts_ns -= u128::from(sample.intended_ns);
         self.in_flight_closed_ns += i128::from(sample.done_ns) - i128::from(sample.intended_ns);
@@ -282,7 +288,7 @@ impl Recorder {
     }
 
     /// Counts a measured response for `route` whose status differs from the replayed log.
-    pub fn status_changed(&mut self, route: RouteNumber) {
+    pub fn count_changed_status(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].status_changed += 1;
     }
 
@@ -292,13 +298,13 @@ impl Recorder {
     }
 
     /// Counts a measured session that has begun.
-    pub fn session_started(&mut self) {
+    pub fn count_started_session(&mut self) {
         self.load.sessions_started += 1;
     }
 
     /// Counts a measured session that ended. `took_ns` is the duration of the session from its
     /// intended start. `None`: a request of the session failed.
-    pub fn session_ended(&mut self, took_ns: Option<u64>) {
+    pub fn count_ended_session(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
                 self.load.sessions_completed += 1;
@@ -309,14 +315,14 @@ impl Recorder {
     }
 
     /// Counts measured sessions that were still active when the load ended.
-    pub fn sessions_cut(&mut self, count: u64) {
+    pub fn count_cut_sessions(&mut self, count: u64) {
         self.load.sessions_cut += count;
     }
 
     /// Adds the duration (ns) of a poll that returned no event while no other thread wanted the
     /// core.
     #[inline]
-    pub fn polled_idle(&mut self, ns: u64) {
+    pub fn add_idle_poll_time(&mut self, ns: u64) {
         self.load.looked_ns += ns;
     }
 
@@ -328,7 +334,7 @@ impl Recorder {
 
     /// Returns the counts since the last flush as the interval that ends at `at_ns`, and resets the
     /// counts.
-    pub fn flush(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
+    pub fn take_interval(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
         // The integral of requests in flight over time: the time of finished requests, plus the
         // time of open requests until `at_ns`. Time in flight that earlier intervals already
         // contain is subtracted.
@@ -391,17 +397,17 @@ mod tests {
                 outcome,
                 timeout_ns,
             };
-            recorder.finished(&sample, true);
+            recorder.count_finished_request(&sample, true);
         };
         recorder.count_started_request(0, 110, true);
         recorder.count_started_request(0, 150, true);
         finish(&mut recorder, 110, 160);
         // The first request was in flight for 50 ns. The second request is in flight for 50 ns
         // until time 200.
-        assert_eq!(recorder.flush(200, 0, 2).load.in_flight_ns, 100);
-        assert_eq!(recorder.flush(300, 0, 2).load.in_flight_ns, 100);
+        assert_eq!(recorder.take_interval(200, 0, 2).load.in_flight_ns, 100);
+        assert_eq!(recorder.take_interval(300, 0, 2).load.in_flight_ns, 100);
         finish(&mut recorder, 150, 350);
-        let last = recorder.flush(400, 0, 2);
+        let last = recorder.take_interval(400, 0, 2);
         assert_eq!((last.load.in_flight_ns, last.all_routes().in_flight_end), (50, 0));
     }
 
@@ -422,8 +428,8 @@ mod tests {
                 outcome,
                 timeout_ns,
             };
-            recorder.finished(&sample, true);
-            assert_eq!(recorder.flush(10_000, 0, 0).all_routes().response.max_ns(), expect);
+            recorder.count_finished_request(&sample, true);
+            assert_eq!(recorder.take_interval(10_000, 0, 0).all_routes().response.max_ns(), expect);
         }
     }
 
@@ -440,26 +446,26 @@ mod tests {
         for route in [2, 0, 2] {
             recorder.count_started_request(route, 0, true);
         }
-        recorder.finished(&finished_request(2, 500, Outcome::Success), true);
-        recorder.finished(&finished_request(0, 900, Outcome::Failed(RequestFailure::Status)), true);
-        recorder.unsent(0);
+        recorder.count_finished_request(&finished_request(2, 500, Outcome::Success), true);
+        recorder.count_finished_request(&finished_request(0, 900, Outcome::Failed(RequestFailure::Status)), true);
+        recorder.count_unsent_request(0);
         recorder.count_received_bytes(0, 100, 5, true);
         recorder.count_received_bytes(2, 20, 5, true);
         recorder.count_received_bytes(2, 3, 5, true);
-        let first = recorder.flush(1_000, 0, 0);
+        let first = recorder.take_interval(1_000, 0, 0);
         let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
         assert_eq!(seen, [(0, 2, 0), (2, 2, 1)]);
         assert_eq!(
             first.routes.get(2).map(|f| (f.response.count(), f.ttfb.count(), f.failed.count())),
             Some((1, 1, 0))
         );
-        assert_eq!((first.all_routes().ledger.requests(), first.all_routes().answers_bytes), (2, 123));
+        assert_eq!((first.all_routes().ledger.finished_requests(), first.all_routes().answers_bytes), (2, 123));
         assert_eq!(first.routes.iter().map(|(_, f)| f.answers_bytes).collect::<Vec<_>>(), [100, 23]);
         // Nothing happened in the second interval, but one request is still in flight.
-        let second = recorder.flush(2_000, 0, 0);
+        let second = recorder.take_interval(2_000, 0, 0);
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
         recorder.count_in_flight_at_end(2);
-        assert_eq!(recorder.flush(3_000, 0, 0).routes.get(2).map(|f| f.ledger.in_flight), Some(1));
+        assert_eq!(recorder.take_interval(3_000, 0, 0).routes.get(2).map(|f| f.ledger.in_flight), Some(1));
     }
 
     #[test]
@@ -483,11 +489,14 @@ mod tests {
             recorder.count_started_request(0, intended_ns, measured);
             recorder.count_received_bytes(0, bytes, done_ns, measured);
             let sample = FinishedRequest { intended_ns, done_ns, ..finished_request(0, 0, outcome) };
-            recorder.finished(&FinishedRequest { sent_ns: intended_ns, first_byte_ns: done_ns, ..sample }, measured);
-            let interval = recorder.flush(1_000, 0, 0);
+            recorder.count_finished_request(
+                &FinishedRequest { sent_ns: intended_ns, first_byte_ns: done_ns, ..sample },
+                measured,
+            );
+            let interval = recorder.take_interval(1_000, 0, 0);
             let whole = interval.all_routes();
             let what = format!("{measured}, {done_ns}, {outcome:?}");
-            assert_eq!((whole.succeeded_in_window, whole.ledger.requests()), expect, "{what}");
+            assert_eq!((whole.succeeded_in_window, whole.ledger.finished_requests()), expect, "{what}");
             let in_window = (100..=200).contains(&done_ns);
             let counted = |counts: bool| if counts { bytes as u64 } else { 0 };
             let bytes = (whole.answers_bytes_in_window, whole.answers_bytes);
@@ -510,7 +519,10 @@ mod tests {
         ] {
             recorder.count_started_request(0, intended_ns, true);
             let took = finished_request(0, 0, Outcome::Success);
-            recorder.finished(&FinishedRequest { intended_ns, sent_ns, first_byte_ns, done_ns, ..took }, true);
+            recorder.count_finished_request(
+                &FinishedRequest { intended_ns, sent_ns, first_byte_ns, done_ns, ..took },
+                true,
+            );
             response.push(done_ns - intended_ns);
             service.push(done_ns - sent_ns);
             ttfb.push(first_byte_ns - sent_ns);
@@ -520,10 +532,10 @@ mod tests {
             values.iter().for_each(|ns| counted.record(*ns));
             counted.drain()
         };
-        let interval = recorder.flush(10_000, 0, 0);
+        let interval = recorder.take_interval(10_000, 0, 0);
         let counted = interval.all_routes();
         assert_eq!((&counted.response, &counted.service, &counted.ttfb), (&of(&response), &of(&service), &of(&ttfb)));
-        assert!(recorder.flush(20_000, 0, 0).routes.iter().next().is_none());
+        assert!(recorder.take_interval(20_000, 0, 0).routes.iter().next().is_none());
     }
 
     #[test]
@@ -537,29 +549,29 @@ mod tests {
                     // Each route has its own latency between 0.1 ms and 100 ms. Latencies within a
                     // route spread widely: 99 % lie within a factor of 3.7 of the middle. Some
                     // requests fail, and some time out.
-                    let route = rng.below(200) as RouteNumber;
+                    let route = rng.uniform_below(200) as RouteNumber;
                     let middle_ns = 100_000.0 * 1_000f64.powf(f64::from(route) / 200.0);
-                    let spread: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+                    let spread: f64 = (0..12).map(|_| rng.uniform_below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
                     let service_ns = (middle_ns * (0.5 * spread).exp()) as u64;
-                    let (outcome, service_ns) = match rng.below(1_000) {
+                    let (outcome, service_ns) = match rng.uniform_below(1_000) {
                         0 => (Outcome::Failed(RequestFailure::Timeout), 1_000_000_000),
                         1..=10 => (Outcome::Failed(RequestFailure::Status), service_ns / 4),
                         _ => (Outcome::Success, service_ns),
                     };
                     recorder.count_started_request(route, 0, true);
-                    recorder.finished(&finished_request(route, service_ns, outcome), true);
+                    recorder.count_finished_request(&finished_request(route, service_ns, outcome), true);
                 }
-                recorder.flush(tick * 100_000_000, 0, 64);
+                recorder.take_interval(tick * 100_000_000, 0, 64);
             }
             let of_route = |figures: &RouteFigures<CountingHistogram>| {
                 let times = figures.figure_values().filter_map(|(_, held)| match held {
-                    FigureRef::Times(times) => Some(times.bytes()),
+                    FigureRef::Times(times) => Some(times.memory_bytes()),
                     _ => None,
                 });
                 times.sum::<usize>()
             };
             bytes += recorder.routes.iter().map(of_route).sum::<usize>();
-            bytes += recorder.at_once.iter().map(CountingHistogram::bytes).sum::<usize>();
+            bytes += recorder.at_once.iter().map(CountingHistogram::memory_bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
         // The histograms must use more than 5 MB, because the upper limit of 40 MB proves nothing

@@ -9,9 +9,9 @@
 //! ([`plimsoll_model::request_list`]).
 
 use crate::encode::host_field;
-use crate::users::UserNumbers;
-use plimsoll_model::rng::mix;
-use plimsoll_model::{ListedRequest, Plan, Request, RequestList, RouteNumber, Stripe};
+use crate::users::WorkerUsers;
+use plimsoll_model::rng::mix_bits;
+use plimsoll_model::{Plan, Request, RequestList, RequestListEntry, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct ReplaySource {
     /// Counts the requests of each user, to select the entries of the list. In an open loop arrival
     /// n sends entry n. Users of a closed loop share the list, and the seed of the load chooses the
     /// first entry.
-    users: UserNumbers,
+    users: WorkerUsers,
     begins_at: u64,
     /// The assembled request of each exchange, by exchange number.
     written: Vec<EncodedRequest>,
@@ -46,14 +46,14 @@ impl ReplaySource {
             host: host_field(plan).into(),
             keep_alive: plan.carriage.keep_alive,
             listed: Arc::clone(listed),
-            users: UserNumbers::new(Stripe::WHOLE_SCHEDULE, None, None),
-            begins_at: mix(plan.load.seed) % (listed.entries.len() as u64).max(1),
+            users: WorkerUsers::new(Stripe::WHOLE_SCHEDULE, None, None),
+            begins_at: mix_bits(plan.load.seed) % (listed.entries.len() as u64).max(1),
             written: Vec::new(),
         })
     }
 
     /// Sets the users of the worker that sends the requests of this source.
-    pub fn for_users(&mut self, users: UserNumbers) {
+    pub fn set_users(&mut self, users: WorkerUsers) {
         self.users = users;
     }
 
@@ -62,7 +62,7 @@ impl ReplaySource {
     pub fn begin(&mut self, user: u64) {
         // The call fails only if all rows of a data table with unique rows are used, and a replay
         // uses no data table.
-        let _ = self.users.begin(user);
+        let _ = self.users.start_user(user);
     }
 
     /// Returns the index of the entry that `user` sends. After the last entry the list starts
@@ -70,8 +70,8 @@ impl ReplaySource {
     #[inline]
     fn entry_index(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
-        let number = match self.users.stay() {
-            true => self.begins_at + self.users.number(user),
+        let number = match self.users.restart_after_end() {
+            true => self.begins_at + self.users.start_number(user),
             false => user,
         };
         if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
@@ -79,13 +79,13 @@ impl ReplaySource {
 
     /// Returns the entry that `user` sends; `None` for an empty list.
     #[inline]
-    fn entry_for_user(&self, user: u64) -> Option<&ListedRequest> {
+    fn entry_for_user(&self, user: u64) -> Option<&RequestListEntry> {
         self.listed.entries.get(self.entry_index(user) as usize)
     }
 
     /// Returns the route of the request that `user` sends; `None` for an empty list.
     #[inline]
-    pub fn route_of(&self, user: u64) -> Option<RouteNumber> {
+    pub fn route_for_user(&self, user: u64) -> Option<RouteNumber> {
         self.entry_for_user(user).map(|entry| entry.route)
     }
 
@@ -111,13 +111,13 @@ impl ReplaySource {
     /// Returns whether the log contains this status for the request of `user`. A status that the
     /// log contains for a request counts as success, even if it is an error status.
     #[inline]
-    pub fn expects(&self, user: u64, status: u16) -> bool {
-        self.listed.expects(self.entry_index(user), status)
+    pub fn log_has_status(&self, user: u64, status: u16) -> bool {
+        self.listed.equals_logged_status(self.entry_index(user), status)
     }
 
     /// Returns whether this response status differs from the status of the same request in the log.
     #[inline]
-    pub fn is_changed(&self, user: u64, status: u16) -> bool {
+    pub fn differs_from_logged_status(&self, user: u64, status: u16) -> bool {
         !self.listed.agrees_with_log(self.entry_index(user), status)
     }
 }

@@ -3,12 +3,12 @@
 //!
 //! Not here: the steps of a session ([`crate::sessions`]), the start of a session, and counting.
 
-use crate::answers::{AnswerText, FailedCheck};
+use crate::answers::{FailedCheck, StoredResponse};
 use crate::cookies::CookieScope;
-use crate::encoded_route::{FilledRoutes, SourceError, path_and_query};
+use crate::encoded_route::{FilledRoutes, RequestEncodeError, path_and_query};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
-use crate::template_fill::{FillContext, FormNames, FormText};
-use crate::users::{LastRequest, UserAction, UserNumbers};
+use crate::template_fill::{FillContext, TemplateNames, TextTemplate};
+use crate::users::{LastRequest, UserAction, WorkerUsers};
 use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
@@ -29,7 +29,7 @@ pub struct EndedSession {
 /// Facts about a complete response that its checks need: the user, the route, the status and the
 /// times.
 #[derive(Debug, Clone, Copy)]
-pub struct AnswerFacts {
+pub struct ResponseCheckInput {
     /// The number of the user that got the response.
     pub user: u64,
     /// The route of the request.
@@ -48,11 +48,11 @@ pub struct AnswerFacts {
 #[derive(Debug, Clone)]
 pub struct SessionSource {
     pub(crate) filled: FilledRoutes,
-    pub(crate) users: UserNumbers,
+    pub(crate) users: WorkerUsers,
     sessions: UserSessions,
     /// By scenario and operation, the compiled condition of the operation; `None` if the operation
     /// has no condition.
-    conditions: Vec<Vec<Option<FormText>>>,
+    conditions: Vec<Vec<Option<TextTemplate>>>,
     /// For each route, the numbers of the names under which values captured from its responses are
     /// stored.
     captured: Vec<Vec<usize>>,
@@ -69,15 +69,15 @@ pub struct SessionSource {
 impl SessionSource {
     pub(crate) fn new(
         plan: &Plan,
-        names: &FormNames,
+        names: &TemplateNames,
         filled: FilledRoutes,
-        users: UserNumbers,
-    ) -> Result<SessionSource, SourceError> {
+        users: WorkerUsers,
+    ) -> Result<SessionSource, RequestEncodeError> {
         let traffic = &plan.traffic;
-        let number = |name: &str| names.captured(name).unwrap_or(0);
+        let number = |name: &str| names.capture_number(name).unwrap_or(0);
         let captured = traffic.routes.iter().map(|route| route.captures.iter().map(|it| number(&it.name)).collect());
         let condition = |op: &SessionOp| match op {
-            SessionOp::Unless { text, .. } => FormText::compile(names, text).map(Some),
+            SessionOp::Unless { text, .. } => TextTemplate::compile(names, text).map(Some),
             _ => Ok(None),
         };
         let conditions = traffic.scenarios.iter().map(|scenario| scenario.ops.iter().map(condition).collect());
@@ -88,7 +88,7 @@ impl SessionSource {
                 traffic.scenarios.clone(),
                 plan.load.seed,
                 names.capture_name_count(),
-                users.stay() && !plan.load.new_users,
+                users.restart_after_end() && !plan.load.new_users,
             ),
             filled,
             users,
@@ -100,8 +100,8 @@ impl SessionSource {
     }
 
     /// Sets the users of the worker that runs the sessions.
-    pub(crate) fn for_users(&mut self, users: UserNumbers) {
-        self.sessions.stay(users.stay() && !self.new_user_each_session);
+    pub(crate) fn set_users(&mut self, users: WorkerUsers) {
+        self.sessions.set_keeps_user_state(users.restart_after_end() && !self.new_user_each_session);
         self.users = users;
     }
 
@@ -111,15 +111,15 @@ impl SessionSource {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
             None => {
-                if self.users.begin(user).is_none() {
+                if self.users.start_user(user).is_none() {
                     return UserAction::End;
                 }
-                self.sessions.begin(user, self.users.number(user));
+                self.sessions.begin(user, self.users.start_number(user));
                 true
             }
         };
         let (values, conditions, scratch) = (&mut self.filled.values, &self.conditions, &mut self.scratch);
-        let unique = self.users.unique(user);
+        let unique = self.users.unique_row(user);
         let step = self.sessions.next(user, went_well, &mut |session, scenario, at| {
             let Some(text) = conditions[scenario][at].as_ref() else { return true };
             scratch.clear();
@@ -138,13 +138,13 @@ impl SessionSource {
 
     /// Sets the intended start of the session of `user`, and whether the session is measured.
     pub fn set_session_start(&mut self, user: u64, intended_ns: u64, measured: bool) {
-        if let Some(session) = self.sessions.of_mut(user) {
+        if let Some(session) = self.sessions.active_session_mut(user) {
             (session.intended_ns, session.measured) = (intended_ns, measured);
         }
     }
 
     /// Ends the active session of `user` early and returns it; `None` without an active session.
-    pub fn cut(&mut self, user: u64) -> Option<EndedSession> {
+    pub fn end_session_early(&mut self, user: u64) -> Option<EndedSession> {
         self.end(user, false)
     }
 
@@ -177,27 +177,27 @@ impl SessionSource {
 
     /// Returns the slot of the connection that only the session of `user` uses; `None` if the
     /// session has no own connection.
-    pub fn slot_of(&self, user: u64) -> Option<u32> {
+    pub fn own_connection_slot(&self, user: u64) -> Option<u32> {
         self.sessions.active_session(user)?.slot
     }
 
     /// Sets the slot of the connection that only the session of `user` uses.
-    pub fn keep_slot(&mut self, user: u64, slot: u32) {
-        if let Some(session) = self.sessions.of_mut(user) {
+    pub fn set_own_connection_slot(&mut self, user: u64, slot: u32) {
+        if let Some(session) = self.sessions.active_session_mut(user) {
             session.slot = Some(slot);
         }
     }
 
     /// Fills in the request that `exchange` sends for `user`. Returns false if the request is
     /// fixed: no part of it is a template, and the user has no cookies.
-    pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
+    pub fn fill_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        let unique = self.users.unique(user);
+        let unique = self.users.unique_row(user);
         let form = self.filled.routes[usize::from(route)].form.as_ref();
-        let Some((session, form)) = self.sessions.of_mut(user).zip(form) else { return false };
+        let Some((session, form)) = self.sessions.active_session_mut(user).zip(form) else { return false };
         session.asked += 1;
         let session = &*session;
-        if !form.is_filled() && session.cookies.is_empty() {
+        if !form.has_template() && session.cookies.is_empty() {
             self.filled.use_fixed_request(exchange);
             return false;
         }
@@ -210,7 +210,7 @@ impl SessionSource {
 
     /// Prepares the next request of an exchange that follows a redirect, with the cookies of
     /// `user`.
-    pub fn redirect(
+    pub fn prepare_redirect(
         &mut self,
         (exchange, user): (u32, u64),
         route: RouteNumber,
@@ -218,10 +218,10 @@ impl SessionSource {
         now_ns: u64,
     ) -> Result<(), RedirectRefusal> {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        let unique = self.users.unique(user);
+        let unique = self.users.unique_row(user);
         let Some(session) = self.sessions.active_session(user) else { return Err(RedirectRefusal::TooOften) };
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);
-        self.filled.redirect(
+        self.filled.prepare_redirect(
             exchange,
             route,
             to,
@@ -236,28 +236,30 @@ impl SessionSource {
     /// Checks a response and returns the first failed check. A response with an unsuccessful status
     /// is not checked. Values captured before a failed check are stored. Cookies are always stored,
     /// unless the scenario ignores cookies.
-    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
-        let AnswerFacts { user, route, exchange, .. } = of;
+    pub fn check_response(&mut self, of: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
+        let ResponseCheckInput { user, route, exchange, .. } = of;
         let has_cookies = self.sessions.has_cookies(user);
-        if let Some(session) = self.sessions.of_mut(user).filter(|_| has_cookies) {
+        if let Some(session) = self.sessions.active_session_mut(user).filter(|_| has_cookies) {
             let target = path_and_query(self.filled.request(exchange, route));
             let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
             let (host, https) = (self.origin.host.as_str(), self.origin.is_secure());
             let scope = CookieScope { host, target, https, now_s };
-            answer.fields("set-cookie").for_each(|field| session.cookies.set(field, scope));
+            answer.field_values("set-cookie").for_each(|field| session.cookies.store_cookie(field, scope));
         }
         if !of.ok_status {
             return None;
         }
         let (sessions, numbers) = (&mut self.sessions, &self.captured[usize::from(route)]);
         let checks = self.filled.routes[usize::from(route)].checks.as_mut()?;
-        checks.judge(answer, of.took_ns, &mut |capture, value| sessions.capture(user, numbers[capture], value))
+        checks.check_response(answer, of.took_ns, &mut |capture, value| {
+            sessions.store_captured_value(user, numbers[capture], value)
+        })
     }
 
     /// Stores invented values for the captures of a route, as if its response had arrived.
     pub fn store_invented_captures(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
-            self.sessions.capture(user, *number, value(*number).as_bytes());
+            self.sessions.store_captured_value(user, *number, value(*number).as_bytes());
         }
     }
 }
@@ -271,37 +273,43 @@ fn fill_context(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext
 mod tests {
     use super::*;
     use crate::source::Source;
-    use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::expect::{AnswerCapture, CaptureSource};
-    use plimsoll_model::session::{Scenario, Think};
-    use plimsoll_model::traffic::{Choice, TemplateFlags};
-    use plimsoll_model::{Curve, LoadShape, Request, Route, Stripe};
+    use plimsoll_model::data::{RowChoice, ValueTable};
+    use plimsoll_model::expect::{CaptureSource, ResponseCapture};
+    use plimsoll_model::session::{Scenario, ThinkTime};
+    use plimsoll_model::traffic::{RouteChoice, TemplateFlags};
+    use plimsoll_model::{LoadCurve, LoadShape, Request, Route, Stripe};
     use std::sync::Arc;
 
     /// Returns a plan whose scenario logs in once, and then sends two requests with the captured
     /// token.
     fn login_scenario_plan() -> Plan {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
             let headers = header.map(|value| ("Authorization".to_owned(), value.to_owned())).into_iter().collect();
             let filled = TemplateFlags { target: target.contains("{{"), headers: header.is_some(), body: false };
-            Route { template_parts: filled, ..Route::new(Request { target: target.into(), headers, ..Request::get() }) }
+            Route {
+                template_parts: filled,
+                ..Route::new(Request { target: target.into(), headers, ..Request::get_root() })
+            }
         };
         let mut login = route("/login?u={{ user.name }}", None);
-        login.captures =
-            vec![AnswerCapture { name: "token".into(), from: CaptureSource::Header("x-token".into()), default: None }];
+        login.captures = vec![ResponseCapture {
+            name: "token".into(),
+            from: CaptureSource::Header("x-token".into()),
+            default: None,
+        }];
         let me = route("/shop/{{ uuid() }}", Some("Bearer {{ token }}"));
         plan.traffic.routes = vec![login, me, route("/out", None)];
-        let mut users = Data::new("user".into(), vec!["name".into()], Pick::Sequential, false);
+        let mut users = ValueTable::new("user".into(), vec!["name".into()], RowChoice::Sequential, false);
         (0..50).for_each(|row| users.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(users)];
-        plan.traffic.choice = Choice::Scenarios;
+        plan.traffic.choice = RouteChoice::Scenarios;
         let ask = |route| SessionOp::Ask { route, may_continue: false };
         let ops = vec![
             SessionOp::Once { to: 2 },
             ask(0),
             SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 6 },
-            SessionOp::Think(Think::Uniform(1, 1_000_000)),
+            SessionOp::Think(ThinkTime::Uniform(1, 1_000_000)),
             ask(1),
             SessionOp::Repeat { times: 2, from: 4, depth: 0 },
             ask(2),
@@ -320,12 +328,12 @@ mod tests {
                 UserAction::End => return asked,
             };
             let exchange = user as u32 % 3;
-            source.fill(exchange, user, route, 5);
+            source.prepare_request(exchange, user, route, 5);
             asked.push(String::from_utf8(source.request(exchange, route).h1().to_vec()).expect("text"));
-            let mut answer = AnswerText::default();
-            answer.begin(Some(fields.as_bytes()), false);
-            let of = AnswerFacts { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
-            let outcome = match source.judge(of, &answer) {
+            let mut answer = StoredResponse::default();
+            answer.begin_response(Some(fields.as_bytes()), false);
+            let of = ResponseCheckInput { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
+            let outcome = match source.check_response(of, &answer) {
                 None => Outcome::Success,
                 Some(miss) => Outcome::Failed(miss.failure),
             };

@@ -8,8 +8,8 @@
 
 use crate::cookies::CookieJar;
 use plimsoll_model::RouteNumber;
-use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::session::{LOOPS_MAX, Scenario, SessionOp};
+use plimsoll_model::rng::{Rng, mix_bits};
+use plimsoll_model::session::{LOOP_NESTING_MAX, Scenario, SessionOp};
 use std::collections::HashMap;
 
 /// A constant that is mixed into the seed, so that scenario choices and think times are independent
@@ -18,9 +18,9 @@ const SCENARIO_CHOICE_SEED: u64 = 0x5343_454e_4152_494f;
 const THINK_TIME_SEED: u64 = 0x0054_4849_4e4b_5321;
 /// The maximum number of operations of a scenario between two requests. A repetition that exceeds
 /// this number without a request ends, because a repetition without requests has no effect.
-const OPS_BETWEEN_MAX: u32 = 100_000;
+const OPS_BETWEEN_REQUESTS_MAX: u32 = 100_000;
 /// The maximum length of a captured value in bytes. Longer values are cut.
-pub const VALUE_BYTES_MAX: usize = 64 << 10;
+pub const CAPTURED_VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// The next step of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct UserSession {
     at: usize,
     /// For each nesting level of repetitions, how often the current repetition at that level has
     /// run completely.
-    rounds: [u32; LOOPS_MAX],
+    rounds: [u32; LOOP_NESTING_MAX],
     /// The number of sessions that this user has begun.
     begun: u64,
     /// Whether a session of the user is active.
@@ -107,7 +107,7 @@ impl UserSessions {
 
     /// Sets whether users keep cookies and captured values between sessions. The caller must call
     /// this function before any session begins.
-    pub fn stay(&mut self, stays: bool) {
+    pub fn set_keeps_user_state(&mut self, stays: bool) {
         self.stays = stays;
     }
 
@@ -127,14 +127,14 @@ impl UserSessions {
         self.under_way += u64::from(!std::mem::replace(&mut session.under_way, true));
         (session.asked, session.slot) = (0, None);
         let total = self.up_to.last().copied().unwrap_or(0);
-        let drawn = Rng::stream(mix(self.seed ^ SCENARIO_CHOICE_SEED), number).below(total.max(1));
+        let drawn = Rng::for_stream(mix_bits(self.seed ^ SCENARIO_CHOICE_SEED), number).uniform_below(total.max(1));
         session.scenario = self.up_to.partition_point(|up_to| *up_to <= drawn);
         session.at = 0;
-        session.rounds = [0; LOOPS_MAX];
+        session.rounds = [0; LOOP_NESTING_MAX];
         session.begun += 1;
         session.number = number;
         session.continues_on_failure = true;
-        session.thought = Some(Rng::stream(mix(self.seed ^ THINK_TIME_SEED), number));
+        session.thought = Some(Rng::for_stream(mix_bits(self.seed ^ THINK_TIME_SEED), number));
     }
 
     /// Returns the active session of `user`; `None` without one.
@@ -143,7 +143,7 @@ impl UserSessions {
     }
 
     /// Returns the active session of `user`, or `None` if the user has no active session.
-    pub fn of_mut(&mut self, user: u64) -> Option<&mut UserSession> {
+    pub fn active_session_mut(&mut self, user: u64) -> Option<&mut UserSession> {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
     }
 
@@ -188,7 +188,7 @@ impl UserSessions {
                 SessionOp::Repeat { times, from, depth } => {
                     let rounds = &mut session.rounds[usize::from(*depth)];
                     *rounds += 1;
-                    if *rounds < *times && done < OPS_BETWEEN_MAX {
+                    if *rounds < *times && done < OPS_BETWEEN_REQUESTS_MAX {
                         session.at = *from as usize;
                     } else {
                         *rounds = 0;
@@ -236,18 +236,20 @@ impl UserSessions {
     }
 
     /// Stores a captured value for the session of `user`.
-    pub fn capture(&mut self, user: u64, number: usize, value: &[u8]) {
-        let Some(place) = self.of_mut(user).and_then(|session| session.captured.get_mut(number)) else { return };
+    pub fn store_captured_value(&mut self, user: u64, number: usize, value: &[u8]) {
+        let Some(place) = self.active_session_mut(user).and_then(|session| session.captured.get_mut(number)) else {
+            return;
+        };
         place.clear();
         // Bytes that are not valid UTF-8 are replaced, because they cannot be part of a request.
-        place.push_str(&String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]));
+        place.push_str(&String::from_utf8_lossy(&value[..value.len().min(CAPTURED_VALUE_BYTES_MAX)]));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::session::Think;
+    use plimsoll_model::session::ThinkTime;
 
     fn request_op(route: RouteNumber) -> SessionOp {
         SessionOp::Ask { route, may_continue: false }
@@ -271,7 +273,7 @@ mod tests {
                     all.push(route);
                     went_well = !fail.contains(&route);
                     if route == 7 {
-                        sessions.capture(user, 0, b"t");
+                        sessions.store_captured_value(user, 0, b"t");
                     }
                 }
                 end => return (all, end),
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_follows_its_program() {
+    fn a_session_follows_its_scenario() {
         let nested = vec![
             request_op(0),
             request_op(1),
@@ -346,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_session_number_determines_scenario_and_think_times() {
-        let think = SessionOp::Think(Think::Uniform(1, 1_000_000));
+        let think = SessionOp::Think(ThinkTime::Uniform(1, 1_000_000));
         let two = vec![
             weighted_scenario(3, vec![think.clone(), request_op(0)]),
             weighted_scenario(1, vec![think, request_op(1)]),

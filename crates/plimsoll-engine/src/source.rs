@@ -7,21 +7,21 @@
 //!
 //! Not here: when a user begins, and which connection it uses.
 
-use crate::answers::{AnswerText, FailedCheck};
+use crate::answers::{FailedCheck, StoredResponse};
 use crate::author_source::AuthorSource;
-use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
+use crate::encoded_route::{EncodedRoute, FilledRoutes, RequestEncodeError, RouteCompiler, unix_offset_ns};
 use crate::mix_source::MixSource;
 use crate::patterns::PatternCache;
 use crate::replay_source::ReplaySource;
-use crate::session_source::{AnswerFacts, EndedSession, SessionSource};
-use crate::template_fill::{FormNames, FormValues};
-use crate::users::{LastRequest, UserAction, UserNumbers};
+use crate::session_source::{EndedSession, ResponseCheckInput, SessionSource};
+use crate::template_fill::{TemplateNames, TemplateValues};
+use crate::users::{LastRequest, UserAction, WorkerUsers};
 use plimsoll_model::grpc_message::MessageTexts;
-use plimsoll_model::traffic::Choice;
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
 use plimsoll_wire::redirect::RedirectRefusal;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
+use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, ResponsePiece};
 
 /// A source of requests: encoded requests, and the rule that selects each user's next request.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub enum Source {
 impl Source {
     /// Compiles the source of `plan`: encodes its fixed requests, and compiles its templates and
     /// checks.
-    pub fn compile(plan: &Plan) -> Result<Source, SourceError> {
+    pub fn compile(plan: &Plan) -> Result<Source, RequestEncodeError> {
         let unix_offset_ns = unix_offset_ns();
-        let (names, mut values) = (FormNames::new(plan), FormValues::new(plan));
-        let cookies = plan.traffic.choice == Choice::Scenarios;
+        let (names, mut values) = (TemplateNames::new(plan), TemplateValues::new(plan));
+        let cookies = plan.traffic.choice == RouteChoice::Scenarios;
         let mut patterns = PatternCache::default();
         let mut compiler = RouteCompiler {
             plan,
@@ -58,27 +58,29 @@ impl Source {
             cookies,
         };
         if let [only] = plan.traffic.routes.as_slice()
-            && !only.template_parts.any()
+            && !only.template_parts.any_template()
             && only.follow == 0
-            && plan.traffic.choice == Choice::Weighted
+            && plan.traffic.choice == RouteChoice::Weighted
         {
             return Ok(Source::Single([compiler.compile(only)?]));
         }
         let routes = plan.traffic.routes.iter().map(|route| compiler.compile(route)).collect::<Result<_, _>>()?;
-        let users = UserNumbers::new(Stripe::WHOLE_SCHEDULE, None, values.unique_rows());
+        let users = WorkerUsers::new(Stripe::WHOLE_SCHEDULE, None, values.unique_row_count());
         let filled = |routes| FilledRoutes::new(routes, values, unix_offset_ns);
         Ok(match plan.traffic.choice {
-            Choice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
-            Choice::Scenarios => Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?)),
-            Choice::Listed => {
-                let listed = plan.traffic.request_list.as_ref().ok_or(SourceError::Unlisted)?;
+            RouteChoice::Weighted => Source::Weighted(MixSource::new(plan, filled(routes), users)),
+            RouteChoice::Scenarios => {
+                Source::Sessions(Box::new(SessionSource::new(plan, &names, filled(routes), users)?))
+            }
+            RouteChoice::Listed => {
+                let listed = plan.traffic.request_list.as_ref().ok_or(RequestEncodeError::Unlisted)?;
                 Source::Replayed { routes, requests: ReplaySource::compile(plan, listed)? }
             }
         })
     }
 
     /// Sets the converters of gRPC messages, which checks and filled-in bodies need.
-    pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
+    pub fn with_message_converters(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, RequestEncodeError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
@@ -89,7 +91,7 @@ impl Source {
             Source::Script { routes, .. } => routes,
         };
         for (route, text) in routes.iter_mut().zip(texts) {
-            text.as_ref().map_or(Ok(()), |text| route.translate(plan, text))?;
+            text.as_ref().map_or(Ok(()), |text| route.set_grpc_converter(plan, text))?;
         }
         Ok(self)
     }
@@ -101,12 +103,12 @@ impl Source {
             Source::Single(routes) => Source::Single(routes.clone()),
             Source::Weighted(weighted) => {
                 let mut weighted = weighted.clone();
-                weighted.users = UserNumbers::new(stripe, users, weighted.filled.values.unique_rows());
+                weighted.users = WorkerUsers::new(stripe, users, weighted.filled.values.unique_row_count());
                 Source::Weighted(weighted)
             }
             Source::Sessions(sessions) => {
                 let mut sessions = sessions.clone();
-                sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
+                sessions.set_users(WorkerUsers::new(stripe, users, sessions.filled.values.unique_row_count()));
                 Source::Sessions(sessions)
             }
             // An author (script) belongs to a single worker, so the copy of the source for another
@@ -114,7 +116,7 @@ impl Source {
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
-                requests.for_users(UserNumbers::new(stripe, users, None));
+                requests.set_users(WorkerUsers::new(stripe, users, None));
                 Source::Replayed { routes: routes.clone(), requests }
             }
             #[cfg(test)]
@@ -157,14 +159,14 @@ impl Source {
     #[inline]
     pub fn is_request_ready(&mut self) -> bool {
         match self {
-            Source::Authored(_, authored) => authored.is_request_ready(),
+            Source::Authored(_, authored) => authored.prepare_batch(),
             _ => true,
         }
     }
 
     /// Returns the number of messages (requests of a batch) that `exchange` is about to send.
     #[inline]
-    pub fn messages(&self, exchange: u32) -> u32 {
+    pub fn message_count(&self, exchange: u32) -> u32 {
         match self {
             Source::Authored(_, authored) => authored.request(exchange).messages(),
             _ => 1,
@@ -188,7 +190,7 @@ impl Source {
 
     /// Stores a piece of a response for the author (script).
     #[cold]
-    pub fn gather(&mut self, exchange: u32, piece: Piece) {
+    pub fn add_response_piece(&mut self, exchange: u32, piece: ResponsePiece) {
         if let Source::Authored(_, authored) = self {
             authored.add_response_piece(exchange, piece);
         }
@@ -221,7 +223,7 @@ impl Source {
         &mut self,
         exchange: u32,
         status: u16,
-        piece: Piece,
+        piece: ResponsePiece,
         times: AnswerTimes,
         ends: (bool, bool),
     ) -> bool {
@@ -234,10 +236,10 @@ impl Source {
     /// Prepares the request that `exchange` sends for `user`, and fills in its template. Returns
     /// whether the preparation took time. A fixed request needs no preparation.
     #[inline]
-    pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
+    pub fn prepare_request(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
             Source::Weighted(weighted) => match &weighted.filled.routes[usize::from(route)].form {
-                Some(form) if form.is_filled() => {
+                Some(form) if form.has_template() => {
                     weighted.fill_request(exchange, user, route, now_ns);
                     true
                 }
@@ -247,9 +249,9 @@ impl Source {
                 }
                 None => false,
             },
-            Source::Sessions(sessions) => sessions.fill(exchange, user, route, now_ns),
+            Source::Sessions(sessions) => sessions.fill_request(exchange, user, route, now_ns),
             Source::Authored(_, authored) => {
-                authored.begin(exchange);
+                authored.assign_batch(exchange);
                 true
             }
             Source::Replayed { routes, requests } => {
@@ -276,7 +278,7 @@ impl Source {
     /// Prepares the request that follows a redirect. `of`: the exchange and its user. `to`: the
     /// status and the `Location` field of the redirect response.
     #[cold]
-    pub fn redirect(
+    pub fn prepare_redirect(
         &mut self,
         of: (u32, u64),
         route: RouteNumber,
@@ -285,7 +287,7 @@ impl Source {
     ) -> Result<(), RedirectRefusal> {
         match self {
             Source::Weighted(weighted) => weighted.prepare_redirect(of, route, to, now_ns),
-            Source::Sessions(sessions) => sessions.redirect(of, route, to, now_ns),
+            Source::Sessions(sessions) => sessions.prepare_redirect(of, route, to, now_ns),
             _ => Err(RedirectRefusal::TooOften),
         }
     }
@@ -293,51 +295,51 @@ impl Source {
     /// Checks a stored response, if its status counts as success. Returns the first failed check;
     /// `None` if no check fails.
     #[inline(never)]
-    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
+    pub fn check_response(&mut self, of: ResponseCheckInput, answer: &StoredResponse) -> Option<FailedCheck> {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
-            Source::Sessions(sessions) => return sessions.judge(of, answer),
+            Source::Sessions(sessions) => return sessions.check_response(of, answer),
             Source::Authored(routes, _) => &mut routes[..],
             Source::Replayed { routes, .. } => routes,
             #[cfg(test)]
             Source::Script { routes, .. } => routes,
         };
         let checks = routes[usize::from(of.route)].checks.as_mut().filter(|_| of.ok_status)?;
-        checks.judge(answer, of.took_ns, &mut |_, _| {})
+        checks.check_response(answer, of.took_ns, &mut |_, _| {})
     }
 
     /// Returns the error message for a failed check of `route`.
-    pub fn reason(&self, route: RouteNumber, miss: FailedCheck) -> &str {
+    pub fn failed_check_message(&self, route: RouteNumber, miss: FailedCheck) -> &str {
         self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
     }
 
     /// Returns whether this status counts as success for a request of `user` to `route`.
     #[inline]
-    pub fn succeeds(&self, route: RouteNumber, user: u64, status: u16) -> bool {
+    pub fn is_success_status(&self, route: RouteNumber, user: u64, status: u16) -> bool {
         self.route(route).ok_status.contains(status)
-            || matches!(self, Source::Replayed { requests, .. } if requests.expects(user, status))
+            || matches!(self, Source::Replayed { requests, .. } if requests.log_has_status(user, status))
     }
 
     /// Returns whether the status of a response to `user` differs from the status in the replayed
     /// log.
     #[inline]
-    pub fn is_changed(&self, user: u64, status: u16) -> bool {
-        matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
+    pub fn differs_from_logged_status(&self, user: u64, status: u16) -> bool {
+        matches!(self, Source::Replayed { requests, .. } if requests.differs_from_logged_status(user, status))
     }
 
     /// Returns the converted content of the route's last response; `None` if the content was used
     /// as received.
-    pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
+    pub fn converted_content(&self, route: RouteNumber) -> Option<&[u8]> {
         self.route(route).checks.as_ref()?.converted_content()
     }
 
     /// Returns whether the source has no more requests: every row of a table with unique rows is
     /// used, or the author (script) has stopped.
-    pub fn is_used_up(&self) -> bool {
+    pub fn has_no_more_requests(&self) -> bool {
         match self {
-            Source::Weighted(weighted) => weighted.users.is_used_up(),
-            Source::Sessions(sessions) => sessions.users.is_used_up(),
+            Source::Weighted(weighted) => weighted.users.is_out_of_unique_rows(),
+            Source::Sessions(sessions) => sessions.users.is_out_of_unique_rows(),
             Source::Authored(_, authored) => authored.halted.is_some(),
             _ => false,
         }
@@ -345,7 +347,7 @@ impl Source {
 
     /// Returns whether the author (script) has stopped. After the author (script) has stopped, no
     /// user may send another request, whatever the schedule says.
-    pub fn is_halted(&self) -> bool {
+    pub fn has_script_stopped(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
@@ -356,14 +358,14 @@ impl Source {
         match self {
             Source::Single(_) if last.is_none() => UserAction::Send(0),
             Source::Weighted(weighted) if last.is_none() => {
-                weighted.draw(user).map_or(UserAction::End, UserAction::Send)
+                weighted.draw_route(user).map_or(UserAction::End, UserAction::Send)
             }
             Source::Sessions(sessions) => sessions.next(user, last),
             Source::Replayed { requests, .. } if last.is_none() => {
                 requests.begin(user);
-                requests.route_of(user).map_or(UserAction::End, UserAction::Send)
+                requests.route_for_user(user).map_or(UserAction::End, UserAction::Send)
             }
-            Source::Authored(_, authored) if last.is_none() => match authored.wait_ns() {
+            Source::Authored(_, authored) if last.is_none() => match authored.user_delay_ns() {
                 None => UserAction::End,
                 Some(0) => UserAction::Send(0),
                 Some(ns) => UserAction::Wait(ns, 0),
@@ -416,22 +418,24 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::{Curve, ListedRequest, ListedTargets, LoadShape, Outcome, ReplayFacts, Request, RequestList};
+    use plimsoll_model::data::{RowChoice, ValueTable};
+    use plimsoll_model::{
+        LoadCurve, LoadShape, Outcome, ReplayFacts, Request, RequestList, RequestListEntry, RequestPaths,
+    };
     use plimsoll_wire::h1;
     use std::sync::Arc;
 
     fn plan_with_weights(weights: &[u32]) -> Plan {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let route = |(number, weight): (usize, &u32)| plimsoll_model::Route {
             weight: *weight,
-            ..plimsoll_model::Route::new(Request { target: format!("/{number}"), ..Request::get() })
+            ..plimsoll_model::Route::new(Request { target: format!("/{number}"), ..Request::get_root() })
         };
         plan.traffic.routes = weights.iter().enumerate().map(route).collect();
         plan
     }
 
-    fn drawn_route(source: &mut Source, user: u64) -> usize {
+    fn draw_route(source: &mut Source, user: u64) -> usize {
         match source.next(user, None) {
             UserAction::Send(route) => {
                 let last = LastRequest { route, status: 200, outcome: Outcome::Success };
@@ -451,7 +455,7 @@ mod tests {
         for users in [None, Some(1)] {
             let mut source = whole.for_worker(Stripe::WHOLE_SCHEDULE, users);
             let mut counts = [0u32; 4];
-            (0..100_000).for_each(|n| counts[drawn_route(&mut source, if users.is_none() { n } else { 0 })] += 1);
+            (0..100_000).for_each(|n| counts[draw_route(&mut source, if users.is_none() { n } else { 0 })] += 1);
             for (count, weight) in counts.into_iter().zip(weights) {
                 let (expect, count) = (f64::from(weight) * 1e3, f64::from(count));
                 assert!((count - expect).abs() <= 4.0 * expect.sqrt(), "{users:?}: {counts:?}");
@@ -465,7 +469,7 @@ mod tests {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
             let mut request = |turn| {
                 let UserAction::Send(route) = source.next(user / of, None) else { return "nothing".to_owned() };
-                assert!(source.fill(turn as u32 % 3, user / of, route, 0));
+                assert!(source.prepare_request(turn as u32 % 3, user / of, route, 0));
                 String::from_utf8(source.request(turn as u32 % 3, route).h1().to_vec()).expect("text")
             };
             (0..turns).map(&mut request).collect()
@@ -498,7 +502,7 @@ mod tests {
     #[test]
     fn unique_data_rows_run_out() {
         let mut plan = plan_with_weights(&[1]);
-        let mut data = Data::new("user".into(), vec!["id".into()], Pick::Unique, false);
+        let mut data = ValueTable::new("user".into(), vec!["id".into()], RowChoice::Unique, false);
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(data)];
         plan.traffic.routes[0].request.target = "/{{ user.id }}".into();
@@ -509,10 +513,10 @@ mod tests {
             let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
             // One of the worker's two users sends its requests much faster than the other user.
             while let UserAction::Send(route) = source.next(0, None) {
-                source.fill(0, 0, route, 0);
+                source.prepare_request(0, 0, route, 0);
                 seen.push(source.request(0, route).h1()[4..7].to_vec());
             }
-            assert!(source.is_used_up());
+            assert!(source.has_no_more_requests());
             assert_eq!(source.next(1, None), UserAction::End);
         }
         seen.sort();
@@ -524,14 +528,14 @@ mod tests {
         let mut plan = plan_with_weights(&[1, 1, 1]);
         let whole = Source::compile(&plan).expect("compiles");
         let arrivals = |source: &Source| -> Vec<usize> {
-            (0..50).map(|n| drawn_route(&mut source.for_worker(Stripe::WHOLE_SCHEDULE, None), n)).collect()
+            (0..50).map(|n| draw_route(&mut source.for_worker(Stripe::WHOLE_SCHEDULE, None), n)).collect()
         };
         let users = |of: u64| -> Vec<Vec<usize>> {
             (0..6)
                 .map(|user| {
                     let stripe = Stripe::new(user % of, of);
                     let mut source = whole.for_worker(stripe, Some(6));
-                    (0..20).map(|_| drawn_route(&mut source, user / of)).collect()
+                    (0..20).map(|_| draw_route(&mut source, user / of)).collect()
                 })
                 .collect()
         };
@@ -546,11 +550,11 @@ mod tests {
     #[test]
     fn a_request_list_is_sent_in_order() {
         let mut plan = plan_with_weights(&[1, 1]);
-        (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
-        assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));
-        let mut targets = ListedTargets::default();
+        (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), RouteChoice::Listed);
+        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::Unlisted)));
+        let mut targets = RequestPaths::default();
         ["/a", "/b?c=d"].iter().for_each(|target| _ = targets.push(target));
-        let entry = |(target, route, status)| ListedRequest { target, route, status };
+        let entry = |(target, route, status)| RequestListEntry { target, route, status };
         let entries = [(0, 0, 200), (1, 1, 404), (1, 0, 500)].map(entry).to_vec();
         plan.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
@@ -561,7 +565,7 @@ mod tests {
         let mut source = Source::compile(&plan).expect("compiles").for_worker(Stripe::new(1, 2), None);
         for (number, expect) in [(0, "GET /a "), (1, "HEAD /b?c=d "), (2, "GET /b?c=d ")] {
             let UserAction::Send(route) = source.next(number, None) else { panic!("{number}") };
-            assert!(source.fill(1, number, route, 0));
+            assert!(source.prepare_request(1, number, route, 0));
             let bytes = String::from_utf8_lossy(source.request(1, route).h1()).into_owned();
             assert!(bytes.starts_with(expect), "{bytes}");
             let last = LastRequest { route, status: 200, outcome: Outcome::Success };
@@ -576,7 +580,10 @@ mod tests {
             (2, 500, false, false),
             (0, 404, false, true),
         ] {
-            assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
+            assert_eq!(
+                (source.is_success_status(0, number, status), source.differs_from_logged_status(number, status)),
+                (succeeds, changed)
+            );
         }
         // All users share the list. The seed of the load chooses the entry of the list at which the
         // users begin.
@@ -592,11 +599,11 @@ mod tests {
             })
             .collect();
         let together: Vec<RouteNumber> = (0..6).flat_map(|turn| [asked[0][turn], asked[1][turn]]).collect();
-        let begins_at = (plimsoll_model::rng::mix(plan.load.seed) % 3) as usize;
+        let begins_at = (plimsoll_model::rng::mix_bits(plan.load.seed) % 3) as usize;
         let expect: Vec<RouteNumber> = [0, 1, 0].into_iter().cycle().skip(begins_at).take(12).collect();
         assert_eq!(together, expect);
         let listed = plan.traffic.request_list.as_mut().expect("listed");
         Arc::make_mut(&mut Arc::make_mut(listed).targets).push("/a b").expect("room");
-        assert!(matches!(Source::compile(&plan), Err(SourceError::Request(h1::RequestError::Target(_)))));
+        assert!(matches!(Source::compile(&plan), Err(RequestEncodeError::Request(h1::RequestError::Target(_)))));
     }
 }

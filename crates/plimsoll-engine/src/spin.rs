@@ -6,11 +6,11 @@
 //! needs the core. A poll that takes far longer than a system call shows that another thread used
 //! the core.
 
-use crate::net::Wait;
+use crate::net::WaitMode;
 use plimsoll_model::Spin;
 
 /// The time for which a worker continues to poll after its last event, ns.
-const PATIENCE_NS: u64 = 2_000_000;
+const POLL_AFTER_EVENT_NS: u64 = 2_000_000;
 /// The time before a known deadline at which a sleep ends, ns. A wake-up usually takes less than
 /// this time, so the worker is awake at the deadline.
 const WAKE_EARLY_NS: u64 = 120_000;
@@ -28,7 +28,7 @@ const BACKOFF_MAX_NS: u64 = 640_000_000;
 
 /// Decides for one worker whether to poll or to sleep.
 #[derive(Debug)]
-pub struct Spinner {
+pub struct SpinPolicy {
     mode: Spin,
     last_event_ns: u64,
     stolen_ns: u64,
@@ -37,12 +37,12 @@ pub struct Spinner {
     backoff_ns: u64,
 }
 
-impl Spinner {
+impl SpinPolicy {
     /// Creates the spinner (the choice between polling and sleeping) of one worker. `spare_core` is
     /// true if there are more cores than workers.
-    pub fn new(mode: Spin, spare_core: bool) -> Spinner {
+    pub fn new(mode: Spin, spare_core: bool) -> SpinPolicy {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
-        Spinner {
+        SpinPolicy {
             mode,
             last_event_ns: 0,
             stolen_ns: 0,
@@ -55,20 +55,20 @@ impl Spinner {
     /// Returns how the worker should wait at `now_ns` until the next deadline at `due_ns`.
     /// `expecting` is true if requests are in flight.
     #[inline]
-    pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
+    pub fn choose_wait(&self, now_ns: u64, due_ns: u64, expecting: bool) -> WaitMode {
         if due_ns <= now_ns {
-            return Wait::Poll;
+            return WaitMode::Poll;
         }
         match self.mode {
-            Spin::On => Wait::Poll,
-            Spin::Off => Wait::Until(due_ns),
-            Spin::Auto if now_ns < self.sleep_until_ns => Wait::Until(due_ns),
+            Spin::On => WaitMode::Poll,
+            Spin::Off => WaitMode::Until(due_ns),
+            Spin::Auto if now_ns < self.sleep_until_ns => WaitMode::Until(due_ns),
             Spin::Auto => {
                 let soon = due_ns - now_ns < WAKE_EARLY_NS;
-                if soon || (expecting && now_ns - self.last_event_ns < PATIENCE_NS) {
-                    Wait::Poll
+                if soon || (expecting && now_ns - self.last_event_ns < POLL_AFTER_EVENT_NS) {
+                    WaitMode::Poll
                 } else {
-                    Wait::Until(due_ns - WAKE_EARLY_NS)
+                    WaitMode::Until(due_ns - WAKE_EARLY_NS)
                 }
             }
         }
@@ -77,19 +77,19 @@ impl Spinner {
     /// Records the beginning and end of a wait, and whether it returned events. Returns true for a
     /// poll without events while no other thread wanted the core.
     #[inline]
-    pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) -> bool {
+    pub fn record_wait(&mut self, wait: WaitMode, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {
             self.last_event_ns = ended_ns;
         }
         let given_away = ended_ns - began_ns > POLL_NS_MAX;
-        if wait == Wait::Poll && given_away {
-            self.on_stolen(ended_ns, ended_ns - began_ns);
+        if wait == WaitMode::Poll && given_away {
+            self.count_stolen_time(ended_ns, ended_ns - began_ns);
         }
-        wait == Wait::Poll && !events && !given_away
+        wait == WaitMode::Poll && !events && !given_away
     }
 
     #[cold]
-    fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
+    fn count_stolen_time(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
             // After a long time without a back-off (a period in which the worker sleeps), the next
             // back-off has its minimum length again.
@@ -115,56 +115,60 @@ mod tests {
     #[test]
     fn spin_modes_choose_between_sleep_and_poll() {
         for (mode, spare, expect) in [
-            (Spin::Off, true, Wait::Until(9_000_000)),
-            (Spin::On, false, Wait::Poll),
-            (Spin::Auto, false, Wait::Until(9_000_000)),
-            (Spin::Auto, true, Wait::Poll),
+            (Spin::Off, true, WaitMode::Until(9_000_000)),
+            (Spin::On, false, WaitMode::Poll),
+            (Spin::Auto, false, WaitMode::Until(9_000_000)),
+            (Spin::Auto, true, WaitMode::Poll),
         ] {
-            let spinner = Spinner::new(mode, spare);
-            assert_eq!(spinner.decide(1_000_000, 9_000_000, true), expect, "{mode:?} {spare}");
+            let spinner = SpinPolicy::new(mode, spare);
+            assert_eq!(spinner.choose_wait(1_000_000, 9_000_000, true), expect, "{mode:?} {spare}");
         }
-        let spinner = Spinner::new(Spin::Auto, true);
-        assert_eq!(spinner.decide(1_000_000, 9_000_000, false), Wait::Until(9_000_000 - WAKE_EARLY_NS));
-        assert_eq!(spinner.decide(5_000_000, 9_000_000, true), Wait::Until(9_000_000 - WAKE_EARLY_NS));
-        assert_eq!(spinner.decide(8_950_000, 9_000_000, false), Wait::Poll);
-        assert_eq!(Spinner::new(Spin::Off, true).decide(9, 9, false), Wait::Poll);
+        let spinner = SpinPolicy::new(Spin::Auto, true);
+        assert_eq!(spinner.choose_wait(1_000_000, 9_000_000, false), WaitMode::Until(9_000_000 - WAKE_EARLY_NS));
+        assert_eq!(spinner.choose_wait(5_000_000, 9_000_000, true), WaitMode::Until(9_000_000 - WAKE_EARLY_NS));
+        assert_eq!(spinner.choose_wait(8_950_000, 9_000_000, false), WaitMode::Poll);
+        assert_eq!(SpinPolicy::new(Spin::Off, true).choose_wait(9, 9, false), WaitMode::Poll);
     }
 
     #[test]
     fn idle_polls_are_recognised() {
-        let mut spinner = Spinner::new(Spin::On, true);
+        let mut spinner = SpinPolicy::new(Spin::On, true);
         for (wait, took_ns, events, in_vain) in [
-            (Wait::Poll, 500, false, true),
-            (Wait::Poll, POLL_NS_MAX, false, true),
-            (Wait::Poll, POLL_NS_MAX + 1, false, false),
-            (Wait::Poll, 500, true, false),
-            (Wait::Until(2_000_000), 500, false, false),
+            (WaitMode::Poll, 500, false, true),
+            (WaitMode::Poll, POLL_NS_MAX, false, true),
+            (WaitMode::Poll, POLL_NS_MAX + 1, false, false),
+            (WaitMode::Poll, 500, true, false),
+            (WaitMode::Until(2_000_000), 500, false, false),
         ] {
-            let found = spinner.observe(wait, 1_000_000, 1_000_000 + took_ns, events);
+            let found = spinner.record_wait(wait, 1_000_000, 1_000_000 + took_ns, events);
             assert_eq!(found, in_vain, "{wait:?} {took_ns} {events}");
         }
     }
 
     #[test]
     fn spinning_yields_a_contended_core_and_resumes_later() {
-        let mut spinner = Spinner::new(Spin::Auto, true);
+        let mut spinner = SpinPolicy::new(Spin::Auto, true);
         let mut now = 1_000_000_000;
-        let steal = |spinner: &mut Spinner, now: &mut u64, ns: u64| {
-            spinner.observe(Wait::Poll, *now, *now + ns, true);
+        let steal = |spinner: &mut SpinPolicy, now: &mut u64, ns: u64| {
+            spinner.record_wait(WaitMode::Poll, *now, *now + ns, true);
             *now += ns;
         };
         (0..20).for_each(|_| steal(&mut spinner, &mut now, 60_000));
-        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Poll, "interrupts are no need");
-        steal(&mut spinner, &mut now, 3_000_000);
-        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Until(now + 1_000_000), "a time slice is");
-        now += BACKOFF_MIN_NS;
-        spinner.observe(Wait::Poll, now, now + 500, true);
-        now += 500;
-        assert_eq!(spinner.decide(now, now + 1_000_000, true), Wait::Poll);
+        assert_eq!(spinner.choose_wait(now, now + 1_000_000, true), WaitMode::Poll, "interrupts are no need");
         steal(&mut spinner, &mut now, 3_000_000);
         assert_eq!(
-            spinner.decide(now + BACKOFF_MIN_NS, now + BACKOFF_MAX_NS, true),
-            Wait::Until(now + BACKOFF_MAX_NS),
+            spinner.choose_wait(now, now + 1_000_000, true),
+            WaitMode::Until(now + 1_000_000),
+            "a time slice is"
+        );
+        now += BACKOFF_MIN_NS;
+        spinner.record_wait(WaitMode::Poll, now, now + 500, true);
+        now += 500;
+        assert_eq!(spinner.choose_wait(now, now + 1_000_000, true), WaitMode::Poll);
+        steal(&mut spinner, &mut now, 3_000_000);
+        assert_eq!(
+            spinner.choose_wait(now + BACKOFF_MIN_NS, now + BACKOFF_MAX_NS, true),
+            WaitMode::Until(now + BACKOFF_MAX_NS),
             "longer the second time"
         );
     }

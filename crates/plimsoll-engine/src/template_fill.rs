@@ -4,9 +4,9 @@
 //! A random value depends only on the seed and the number of the request or session, and not on
 //! threads and machines. Once the buffers have their final size, no memory is allocated.
 
-use plimsoll_model::data::{Data, Pick};
-use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::template::{Template, TemplatePart, TimeFormatPiece, Value, ValueWriting};
+use plimsoll_model::data::{RowChoice, ValueTable};
+use plimsoll_model::rng::{Rng, mix_bits};
+use plimsoll_model::template::{Template, TemplatePart, TemplateValue, TimeFormatPiece, ValueEscape};
 use plimsoll_model::{Plan, Request, Route};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// The reason why a request template cannot be compiled, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct FormError(String);
+pub struct TemplateCompileError(String);
 
 /// The section of a request that contains a value. The section decides how the value is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum RequestSection {
 /// The source of a value in a template. Names of tables and captures are resolved to indices.
 #[derive(Debug, Clone)]
 enum ValueSource {
-    Drawn(Value),
+    Drawn(TemplateValue),
     Fixed(Box<str>),
     Cell {
         data: usize,
@@ -47,36 +47,36 @@ enum ValueSource {
 }
 
 #[derive(Debug, Clone)]
-enum FormPiece {
+enum CompiledTemplatePiece {
     Text(Box<str>),
     /// Fixed bytes of a body, which may be binary.
     Bytes(Box<[u8]>),
-    Value(ValueSource, ValueWriting),
+    Value(ValueSource, ValueEscape),
 }
 
 /// A compiled request template.
 #[derive(Debug, Clone)]
-pub struct RequestForm {
+pub struct RequestTemplate {
     /// The pieces of the path and query; `None` if they contain no placeholder and stay fixed.
-    target: Option<Vec<FormPiece>>,
-    headers: Vec<Option<Vec<FormPiece>>>,
-    body: Option<Vec<FormPiece>>,
+    target: Option<Vec<CompiledTemplatePiece>>,
+    headers: Vec<Option<Vec<CompiledTemplatePiece>>>,
+    body: Option<Vec<CompiledTemplatePiece>>,
 }
 
 /// A compiled text template, such as the condition of an operation in a scenario.
 #[derive(Debug, Clone)]
-pub struct FormText(Vec<FormPiece>);
+pub struct TextTemplate(Vec<CompiledTemplatePiece>);
 
 /// The names that the templates of a plan may use: variables, tables and captures. The lookup table
 /// is built at its first use.
 #[derive(Debug)]
-pub struct FormNames<'p> {
+pub struct TemplateNames<'p> {
     plan: &'p Plan,
-    known: OnceCell<KnownNames<'p>>,
+    known: OnceCell<TemplateNameTable<'p>>,
 }
 
 #[derive(Debug)]
-struct KnownNames<'p> {
+struct TemplateNameTable<'p> {
     variables: HashMap<&'p str, &'p str>,
     /// By table name, the number of the table and the numbers of its columns by name.
     data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
@@ -86,54 +86,59 @@ struct KnownNames<'p> {
     captured: HashMap<&'p str, usize>,
 }
 
-impl<'p> FormNames<'p> {
-    pub fn new(plan: &'p Plan) -> FormNames<'p> {
-        FormNames { plan, known: OnceCell::new() }
+impl<'p> TemplateNames<'p> {
+    pub fn new(plan: &'p Plan) -> TemplateNames<'p> {
+        TemplateNames { plan, known: OnceCell::new() }
     }
 
-    fn name_table(&self) -> &KnownNames<'p> {
+    fn name_table(&self) -> &TemplateNameTable<'p> {
         self.known.get_or_init(|| {
             let traffic = &self.plan.traffic;
             let pair = |(name, value): &'p (String, String)| (name.as_str(), value.as_str());
-            let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
-            let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
-            KnownNames {
+            let columns =
+                |table: &'p ValueTable| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
+            let table =
+                |(at, table): (usize, &'p Arc<ValueTable>)| (table.name.as_str(), (at, columns(table).collect()));
+            TemplateNameTable {
                 // If a name occurs several times in the plan, the first entry counts. The lists are
                 // reversed, because a later entry with the same name replaces an earlier entry in
                 // the map.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
                 given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
-                captured: traffic.captured().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
+                captured: traffic.captured_names().into_iter().enumerate().map(|(at, name)| (name, at)).collect(),
             }
         })
     }
 
     /// Resolves the names in a template's value to the numbers of their tables and captures.
-    fn resolve_value(&self, value: Value) -> Result<ValueSource, FormError> {
-        let unknown = |name: String| FormError(format!("a template uses {name}, which the load plan does not define"));
+    fn resolve_value(&self, value: TemplateValue) -> Result<ValueSource, TemplateCompileError> {
+        let unknown =
+            |name: String| TemplateCompileError(format!("a template uses {name}, which the load plan does not define"));
         Ok(match value {
-            Value::Env(name) => match self.name_table().variables.get(name.as_str()) {
+            TemplateValue::Env(name) => match self.name_table().variables.get(name.as_str()) {
                 Some(value) => ValueSource::Fixed((*value).into()),
                 None => return Err(unknown(format!("env.{name}"))),
             },
-            Value::Column { data, column } => {
+            TemplateValue::Column { data, column } => {
                 let table = self.name_table().data.get(data.as_str());
                 let cell = table.and_then(|(at, columns)| Some((*at, *columns.get(column.as_str())?)));
                 let (data, column) = cell.ok_or_else(|| unknown(data))?;
                 ValueSource::Cell { data, column }
             }
-            Value::Captured(name) => match (self.name_table().given.get(name.as_str()), self.captured(&name)) {
-                (Some(value), _) => ValueSource::Fixed((*value).into()),
-                (None, Some(number)) => ValueSource::Captured(number),
-                (None, None) => return Err(unknown(name)),
-            },
+            TemplateValue::Captured(name) => {
+                match (self.name_table().given.get(name.as_str()), self.capture_number(&name)) {
+                    (Some(value), _) => ValueSource::Fixed((*value).into()),
+                    (None, Some(number)) => ValueSource::Captured(number),
+                    (None, None) => return Err(unknown(name)),
+                }
+            }
             drawn => ValueSource::Drawn(drawn),
         })
     }
 
     /// Returns the number of a capture name; `None`: no request captures a value of this name.
-    pub fn captured(&self, name: &str) -> Option<usize> {
+    pub fn capture_number(&self, name: &str) -> Option<usize> {
         self.name_table().captured.get(name).copied()
     }
 
@@ -145,7 +150,7 @@ impl<'p> FormNames<'p> {
 
 /// The values and buffers for filling in templates.
 #[derive(Debug, Clone)]
-pub struct FormValues {
+pub struct TemplateValues {
     seed: u64,
     data: Vec<RankedData>,
     /// The number of rows that the current request has used so far in tables that give each use
@@ -158,7 +163,7 @@ pub struct FormValues {
 
 #[derive(Debug, Clone)]
 struct RankedData {
-    rows: Arc<Data>,
+    rows: Arc<ValueTable>,
     ranks: Arc<[f64]>,
 }
 
@@ -180,17 +185,17 @@ pub struct FillContext<'a> {
 
 impl FillContext<'_> {
     /// Returns the context of the first request of a load.
-    pub fn first(unix_ms: u64) -> FillContext<'static> {
+    pub fn for_first_request(unix_ms: u64) -> FillContext<'static> {
         FillContext { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
     }
 }
 
-impl FormValues {
-    pub fn new(plan: &Plan) -> FormValues {
+impl TemplateValues {
+    pub fn new(plan: &Plan) -> TemplateValues {
         let table =
-            |data: &Arc<Data>| RankedData { rows: Arc::clone(data), ranks: data.cumulated_zipf_weights().into() };
-        FormValues {
-            seed: mix(plan.load.seed ^ TEMPLATE_VALUES_SEED),
+            |data: &Arc<ValueTable>| RankedData { rows: Arc::clone(data), ranks: data.cumulated_zipf_weights().into() };
+        TemplateValues {
+            seed: mix_bits(plan.load.seed ^ TEMPLATE_VALUES_SEED),
             data: plan.traffic.data.iter().map(table).collect(),
             uses: 0,
             scratch: String::new(),
@@ -200,19 +205,19 @@ impl FormValues {
 
     /// Returns the number of rows in the shortest table with unique rows; `None`: no table has
     /// unique rows.
-    pub fn unique_rows(&self) -> Option<u64> {
-        self.data.iter().filter(|table| table.rows.pick == Pick::Unique).map(|table| table.rows.rows()).min()
+    pub fn unique_row_count(&self) -> Option<u64> {
+        self.data.iter().filter(|table| table.rows.pick == RowChoice::Unique).map(|table| table.rows.row_count()).min()
     }
 
     /// Fills in the template `form` and writes the result into `request`, from which the template
     /// was compiled.
-    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FillContext) {
+    pub fn fill(&mut self, form: &RequestTemplate, request: &mut Request, turn: &FillContext) {
         self.uses = 0;
         let mut rng = self.request_rng(turn);
         if let Some(pieces) = &form.target {
             request.target.clear();
             self.write(pieces, RequestSection::Target, turn, &mut rng, &mut request.target);
-            as_target(&mut request.target);
+            convert_to_path_and_query(&mut request.target);
         }
         for (pieces, (_, value)) in form.headers.iter().zip(&mut request.headers) {
             if let Some(pieces) = pieces {
@@ -225,7 +230,7 @@ impl FormValues {
             let mut text = std::mem::take(&mut self.text);
             for piece in pieces {
                 match piece {
-                    FormPiece::Bytes(bytes) => request.body.extend_from_slice(bytes),
+                    CompiledTemplatePiece::Bytes(bytes) => request.body.extend_from_slice(bytes),
                     value => {
                         text.clear();
                         self.write(std::slice::from_ref(value), RequestSection::Body, turn, &mut rng, &mut text);
@@ -240,12 +245,12 @@ impl FormValues {
     /// Returns the random number generator of one request. Each request of a session has a separate
     /// generator.
     fn request_rng(&self, turn: &FillContext) -> Rng {
-        let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
-        Rng::stream(seed, turn.number)
+        let seed = if turn.request == 0 { self.seed } else { mix_bits(self.seed.rotate_left(32) ^ turn.request) };
+        Rng::for_stream(seed, turn.number)
     }
 
     /// Fills in a text template and appends the result to `out`.
-    pub fn write_text(&mut self, text: &FormText, turn: &FillContext, out: &mut String) {
+    pub fn write_text(&mut self, text: &TextTemplate, turn: &FillContext, out: &mut String) {
         self.uses = 0;
         let mut rng = self.request_rng(turn);
         self.write(&text.0, RequestSection::Body, turn, &mut rng, out);
@@ -253,7 +258,7 @@ impl FormValues {
 
     fn write(
         &mut self,
-        pieces: &[FormPiece],
+        pieces: &[CompiledTemplatePiece],
         within: RequestSection,
         turn: &FillContext,
         rng: &mut Rng,
@@ -262,25 +267,29 @@ impl FormValues {
         let mut scratch = std::mem::take(&mut self.scratch);
         for piece in pieces {
             match piece {
-                FormPiece::Text(text) => out.push_str(text),
+                CompiledTemplatePiece::Text(text) => out.push_str(text),
                 // A text template has no pieces of raw bytes.
-                FormPiece::Bytes(_) => {}
+                CompiledTemplatePiece::Bytes(_) => {}
                 // Random values that need no escape in any section of a request, such as numbers,
                 // are written directly.
-                FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
-                FormPiece::Value(ValueSource::Drawn(value), writing) => {
+                CompiledTemplatePiece::Value(ValueSource::Drawn(value), _) if needs_no_escape(value) => {
+                    append_random_value(value, turn, rng, out)
+                }
+                CompiledTemplatePiece::Value(ValueSource::Drawn(value), writing) => {
                     scratch.clear();
-                    draw(value, turn, rng, &mut scratch);
-                    encode(&scratch, *writing, within, out);
+                    append_random_value(value, turn, rng, &mut scratch);
+                    append_escaped(&scratch, *writing, within, out);
                 }
-                FormPiece::Value(ValueSource::Fixed(text), writing) => encode(text, *writing, within, out),
-                FormPiece::Value(ValueSource::Cell { data, column }, writing) => {
+                CompiledTemplatePiece::Value(ValueSource::Fixed(text), writing) => {
+                    append_escaped(text, *writing, within, out)
+                }
+                CompiledTemplatePiece::Value(ValueSource::Cell { data, column }, writing) => {
                     let row = self.choose_row(*data, turn, rng);
-                    encode(self.data[*data].rows.cell(row, *column), *writing, within, out);
+                    append_escaped(self.data[*data].rows.cell(row, *column), *writing, within, out);
                 }
-                FormPiece::Value(ValueSource::Captured(number), writing) => {
+                CompiledTemplatePiece::Value(ValueSource::Captured(number), writing) => {
                     let value = turn.captured.get(*number).map_or("", String::as_str);
-                    encode(value, *writing, within, out);
+                    append_escaped(value, *writing, within, out);
                 }
             }
         }
@@ -291,31 +300,35 @@ impl FormValues {
     fn choose_row(&mut self, data: usize, turn: &FillContext, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
-            Pick::Unique => rows.row(turn.unique, rng, ranks),
+            RowChoice::Unique => rows.choose_row(turn.unique, rng, ranks),
             // Each use of the table takes another row in sequence. The row depends on the numbers
             // of the session, the request and the use.
-            Pick::Sequential if rows.each_use => {
+            RowChoice::Sequential if rows.each_use => {
                 self.uses += 1;
-                rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
+                rows.choose_row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
-            Pick::Sequential => rows.row(turn.number, rng, ranks),
-            _ if rows.each_use => rows.row(turn.number, rng, ranks),
+            RowChoice::Sequential => rows.choose_row(turn.number, rng, ranks),
+            _ if rows.each_use => rows.choose_row(turn.number, rng, ranks),
             // All uses of the table within a session take the same row. Random numbers that only
             // this table uses choose the row.
-            _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
+            _ => rows.choose_row(
+                turn.number,
+                &mut Rng::for_stream(mix_bits(self.seed ^ (data as u64 + 1)), turn.number),
+                ranks,
+            ),
         }
     }
 }
 
-impl RequestForm {
+impl RequestTemplate {
     /// Returns whether the body is a template.
-    pub fn fills_body(&self) -> bool {
+    pub fn has_body_template(&self) -> bool {
         self.body.is_some()
     }
 
     /// Compiles the templates in the request of `route`. Returns `None` if the request is fixed.
-    pub fn compile(names: &FormNames, route: &Route) -> Result<Option<RequestForm>, FormError> {
-        if !route.template_parts.any() {
+    pub fn compile(names: &TemplateNames, route: &Route) -> Result<Option<RequestTemplate>, TemplateCompileError> {
+        if !route.template_parts.any_template() {
             return Ok(None);
         }
         let pieces = |is: bool, text: &str, within: RequestSection| match is {
@@ -326,7 +339,7 @@ impl RequestForm {
         let headers =
             headers.iter().map(|(_, value)| pieces(route.template_parts.headers, value, RequestSection::Header));
         let body = if route.template_parts.body { Some(compile_body(names, body)?) } else { None };
-        Ok(Some(RequestForm {
+        Ok(Some(RequestTemplate {
             target: pieces(route.template_parts.target, target, RequestSection::Target)?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
@@ -334,37 +347,51 @@ impl RequestForm {
     }
 }
 
-impl FormText {
+impl TextTemplate {
     /// Compiles a text template of the plan.
-    pub fn compile(names: &FormNames, text: &str) -> Result<FormText, FormError> {
-        compile(names, text, RequestSection::Body).map(FormText)
+    pub fn compile(names: &TemplateNames, text: &str) -> Result<TextTemplate, TemplateCompileError> {
+        compile(names, text, RequestSection::Body).map(TextTemplate)
     }
 }
 
 /// Returns whether a value needs no escape in any section of a request.
-fn is_harmless(value: &Value) -> bool {
-    matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
+fn needs_no_escape(value: &TemplateValue) -> bool {
+    matches!(
+        value,
+        TemplateValue::Int { .. }
+            | TemplateValue::Float { .. }
+            | TemplateValue::Uuid
+            | TemplateValue::Text(_)
+            | TemplateValue::Hex(_)
+            | TemplateValue::Seq
+    )
 }
 
-fn compile(names: &FormNames, text: &str, within: RequestSection) -> Result<Vec<FormPiece>, FormError> {
-    let template = Template::parse(text).map_err(|error| FormError(error.to_string()))?;
+fn compile(
+    names: &TemplateNames,
+    text: &str,
+    within: RequestSection,
+) -> Result<Vec<CompiledTemplatePiece>, TemplateCompileError> {
+    let template = Template::parse(text).map_err(|error| TemplateCompileError(error.to_string()))?;
     template
         .parts
         .into_iter()
         .map(|part| match part {
-            TemplatePart::Text(text) if within == RequestSection::Body => Ok(FormPiece::Text(text.into())),
+            TemplatePart::Text(text) if within == RequestSection::Body => Ok(CompiledTemplatePiece::Text(text.into())),
             TemplatePart::Text(text) => {
                 let mut out = String::new();
-                encode(&text, ValueWriting::Plain, within, &mut out);
-                Ok(FormPiece::Text(out.into()))
+                append_escaped(&text, ValueEscape::Plain, within, &mut out);
+                Ok(CompiledTemplatePiece::Text(out.into()))
             }
-            TemplatePart::Value(value, writing) => Ok(FormPiece::Value(names.resolve_value(value)?, writing)),
+            TemplatePart::Value(value, writing) => {
+                Ok(CompiledTemplatePiece::Value(names.resolve_value(value)?, writing))
+            }
         })
         .collect()
 }
 
 /// Compiles the template of a body, which may contain binary bytes.
-fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
+fn compile_body(names: &TemplateNames, body: &[u8]) -> Result<Vec<CompiledTemplatePiece>, TemplateCompileError> {
     let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
     for chunk in body.utf8_chunks() {
         let mut rest = chunk.valid();
@@ -374,10 +401,10 @@ fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormEr
             let length = Template::value_length(from).unwrap_or(from.len());
             for piece in compile(names, &from[..length], RequestSection::Body)? {
                 match piece {
-                    FormPiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+                    CompiledTemplatePiece::Text(text) => bytes.extend_from_slice(text.as_bytes()),
                     value => {
                         if !bytes.is_empty() {
-                            pieces.push(FormPiece::Bytes(std::mem::take(&mut bytes).into()));
+                            pieces.push(CompiledTemplatePiece::Bytes(std::mem::take(&mut bytes).into()));
                         }
                         pieces.push(value);
                     }
@@ -389,24 +416,24 @@ fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormEr
         bytes.extend_from_slice(chunk.invalid());
     }
     if !bytes.is_empty() {
-        pieces.push(FormPiece::Bytes(bytes.into()));
+        pieces.push(CompiledTemplatePiece::Bytes(bytes.into()));
     }
     Ok(pieces)
 }
 
 /// Draws a random value for a placeholder, and appends it to `out`.
-fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
+fn append_random_value(value: &TemplateValue, turn: &FillContext, rng: &mut Rng, out: &mut String) {
     match value {
-        Value::Int { from, to } => {
+        TemplateValue::Int { from, to } => {
             let span = to.wrapping_sub(*from) as u64;
-            let above = if span == u64::MAX { rng.next_u64() } else { rng.below(span + 1) };
+            let above = if span == u64::MAX { rng.next_u64() } else { rng.uniform_below(span + 1) };
             let number = from.wrapping_add(above as i64);
             if number < 0 {
                 out.push('-');
             }
             push_decimal(number.unsigned_abs(), 1, out);
         }
-        Value::Float { from, to } => {
+        TemplateValue::Float { from, to } => {
             let milli = ((from + (to - from) * rng.next_f64()) * 1e3).round();
             if milli < 0.0 {
                 out.push('-');
@@ -416,7 +443,7 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
             out.push('.');
             push_decimal(milli % 1_000, 3, out);
         }
-        Value::Uuid => {
+        TemplateValue::Uuid => {
             let high = rng.next_u64() & !0xf000 | 0x4000;
             let low = rng.next_u64() & !(0b11 << 62) | 0b10 << 62;
             for (bits, from, to) in [(high, 64, 32), (high, 32, 16), (high, 16, 0), (low, 64, 48), (low, 48, 0)] {
@@ -429,12 +456,12 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                     .for_each(|shift| out.push(char::from(HEX_DIGITS[(bits >> shift & 15) as usize])));
             }
         }
-        Value::Text(count) => {
+        TemplateValue::Text(count) => {
             for _ in 0..*count {
-                out.push(char::from(LOWERCASE_ALPHANUMERICS[rng.below(36) as usize]));
+                out.push(char::from(LOWERCASE_ALPHANUMERICS[rng.uniform_below(36) as usize]));
             }
         }
-        Value::Hex(count) => {
+        TemplateValue::Hex(count) => {
             let mut bits = 0;
             for at in 0..*count {
                 if at % 16 == 0 {
@@ -444,11 +471,11 @@ fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
                 bits >>= 4;
             }
         }
-        Value::Seq => push_decimal(turn.number + 1, 1, out),
-        Value::Pick(choices) => out.push_str(&choices[rng.below(choices.len() as u64) as usize]),
-        Value::Now(pieces) => write_time(pieces, turn.unix_ms, out),
+        TemplateValue::Seq => push_decimal(turn.number + 1, 1, out),
+        TemplateValue::Pick(choices) => out.push_str(&choices[rng.uniform_below(choices.len() as u64) as usize]),
+        TemplateValue::Now(pieces) => write_time(pieces, turn.unix_ms, out),
         // Values from the environment, tables and captures are not generated here.
-        Value::Env(_) | Value::Column { .. } | Value::Captured(_) => {}
+        TemplateValue::Env(_) | TemplateValue::Column { .. } | TemplateValue::Captured(_) => {}
     }
 }
 
@@ -498,7 +525,7 @@ fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
 }
 
 /// Converts a filled-in text to a path and query. The text may be a whole URL, or empty.
-fn as_target(target: &mut String) {
+fn convert_to_path_and_query(target: &mut String) {
     if target.starts_with('/') {
         return;
     }
@@ -513,13 +540,13 @@ fn as_target(target: &mut String) {
 }
 
 /// Appends `text` to `out`, escaped as the section of the request that contains the text requires.
-fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
+fn append_escaped(text: &str, writing: ValueEscape, within: RequestSection, out: &mut String) {
     match writing {
-        ValueWriting::Url => text.bytes().for_each(|byte| match byte {
+        ValueEscape::Url => text.bytes().for_each(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
             _ => push_percent_encoded(byte, out),
         }),
-        ValueWriting::Json => text.chars().for_each(|c| match c {
+        ValueEscape::Json => text.chars().for_each(|c| match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
@@ -532,12 +559,12 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             }
             c => out.push(c),
         }),
-        ValueWriting::Plain if within == RequestSection::Body => out.push_str(text),
+        ValueEscape::Plain if within == RequestSection::Body => out.push_str(text),
         // Line breaks are removed, because a line break would end the header field.
-        ValueWriting::Plain if within == RequestSection::Header => {
+        ValueEscape::Plain if within == RequestSection::Header => {
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
-        ValueWriting::Plain => text.bytes().for_each(|byte| match byte {
+        ValueEscape::Plain => text.bytes().for_each(|byte| match byte {
             b'#' | b'"' | b'<' | b'>' => push_percent_encoded(byte, out),
             byte if byte.is_ascii_graphic() => out.push(char::from(byte)),
             _ => push_percent_encoded(byte, out),
@@ -555,25 +582,25 @@ fn push_percent_encoded(byte: u8, out: &mut String) {
 mod tests {
     use super::*;
     use plimsoll_model::traffic::TemplateFlags;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     const SAMPLE_FILL_CONTEXT: FillContext<'static> =
         FillContext { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
     fn plan_with_tables() -> Plan {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let mut user = |name: &str, pick, each_use| {
-            let mut data = Data::new(name.into(), vec!["name".into(), "id".into()], pick, each_use);
+            let mut data = ValueTable::new(name.into(), vec!["name".into(), "id".into()], pick, each_use);
             for (name, id) in [("ann b", "1"), ("b\"c\n", "2"), ("\u{e9}&x", "3")] {
                 data.push([name, id].into_iter()).expect("room");
             }
             plan.traffic.data.push(Arc::new(data));
         };
-        user("user", Pick::Sequential, false);
-        user("once", Pick::Unique, false);
-        user("any", Pick::Random, false);
-        user("each", Pick::Random, true);
-        user("next", Pick::Sequential, true);
+        user("user", RowChoice::Sequential, false);
+        user("once", RowChoice::Unique, false);
+        user("any", RowChoice::Random, false);
+        user("each", RowChoice::Random, true);
+        user("next", RowChoice::Sequential, true);
         plan.traffic.variables = vec![("TOKEN".into(), "t\r\nx".into())];
         plan
     }
@@ -584,13 +611,14 @@ mod tests {
             target: target.into(),
             headers: vec![("x".into(), header.into())],
             body: body.into(),
-            ..Request::get()
+            ..Request::get_root()
         });
         route.template_parts = TemplateFlags { target: true, headers: true, body: true };
         plan.traffic.routes = vec![route.clone()];
-        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
+        let form =
+            RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
-        let mut values = FormValues::new(&plan);
+        let mut values = TemplateValues::new(&plan);
         values.fill(&form, &mut request, &turn);
         request
     }
@@ -616,7 +644,7 @@ mod tests {
             ("/\u{e9} x", "/%C3%A9%20x", "/\u{e9} x", "/\u{e9} x"),
         ] {
             // Parts of a request without placeholders stay fixed.
-            let fixed = Template::parse(template).expect("a template").is_fixed();
+            let fixed = Template::parse(template).expect("a template").has_no_values();
             let request = fill_request(template, template, template, SAMPLE_FILL_CONTEXT);
             if !fixed {
                 assert_eq!(request.target, target, "{template}");
@@ -631,13 +659,14 @@ mod tests {
         let mut plan = plan_with_tables();
         let mut route = Route::new(Request {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
-            ..Request::get()
+            ..Request::get_root()
         });
         route.template_parts = TemplateFlags { target: false, headers: false, body: true };
         plan.traffic.routes = vec![route.clone()];
-        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
+        let form =
+            RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let mut request = route.request;
-        FormValues::new(&plan).fill(&form, &mut request, &SAMPLE_FILL_CONTEXT);
+        TemplateValues::new(&plan).fill(&form, &mut request, &SAMPLE_FILL_CONTEXT);
         assert_eq!(request.body, b"\xff7{{\xfe}}ann b\x80");
     }
 
@@ -652,12 +681,13 @@ mod tests {
             (0..VALUE_COUNT).map(|n| (format!("c{n}"), "y".to_owned())).collect();
         let body: String =
             (0..VALUE_COUNT).map(|n| format!("{{{{ int(1,9) }}}}{{{{ env.V{n} }}}}{{{{ c{n} }}}}")).collect();
-        let mut route = Route::new(Request { body: body.into(), ..Request::get() });
+        let mut route = Route::new(Request { body: body.into(), ..Request::get_root() });
         route.template_parts = TemplateFlags { body: true, ..TemplateFlags::default() };
         let began_ns = plimsoll_sys::clock::thread_cpu_ns();
-        let form = RequestForm::compile(&FormNames::new(&plan), &route).expect("compiles").expect("is filled in");
+        let form =
+            RequestTemplate::compile(&TemplateNames::new(&plan), &route).expect("compiles").expect("is filled in");
         let took_ns = plimsoll_sys::clock::thread_cpu_ns() - began_ns;
-        assert!(form.fills_body() && took_ns < 3_000_000_000, "{took_ns} ns");
+        assert!(form.has_body_template() && took_ns < 3_000_000_000, "{took_ns} ns");
     }
 
     #[test]
@@ -667,7 +697,7 @@ mod tests {
             captured.iter().zip(["/orders/7?x=1", "/orders/7", "/orders/7", "/", "/", "/x?u=http://h/"])
         {
             let mut target = (*value).to_owned();
-            as_target(&mut target);
+            convert_to_path_and_query(&mut target);
             assert_eq!(target, expect, "{value}");
         }
     }

@@ -31,7 +31,7 @@ pub enum UserAction {
 /// The users of one worker: how often each user has started, and its unique row (a row of a data
 /// table that is used only once).
 #[derive(Debug, Clone)]
-pub struct UserNumbers {
+pub struct WorkerUsers {
     stripe: Stripe,
     /// The number of users of a closed loop in the whole load. 0 for an open loop, where each
     /// arrival is a new user.
@@ -48,19 +48,19 @@ pub struct UserNumbers {
     is_used_up: bool,
 }
 
-impl UserNumbers {
+impl WorkerUsers {
     /// Creates the users of one worker. `stripe` is the worker's share of the load, `users` the
     /// number of users of a closed loop, and `rows` the number of unique rows.
-    pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
-        let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
+    pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> WorkerUsers {
+        let begun = vec![0; users.map_or(0, |users| stripe.count_items_below(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
-        UserNumbers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
+        WorkerUsers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
     }
 
     /// Starts `user` and takes a unique row for this start. Returns `None` if all unique rows are
     /// used.
     #[inline]
-    pub fn begin(&mut self, user: u64) -> Option<()> {
+    pub fn start_user(&mut self, user: u64) -> Option<()> {
         if let Some(begun) = self.begun.get_mut(user as usize) {
             *begun += 1;
         }
@@ -73,9 +73,9 @@ impl UserNumbers {
     /// Returns the number of the current start of `user`, among all starts in the load. `user` is
     /// the user's number within the worker.
     #[inline]
-    pub fn number(&self, user: u64) -> u64 {
+    pub fn start_number(&self, user: u64) -> u64 {
         match self.begun.get(user as usize) {
-            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.nth(user),
+            Some(begun) => begun.saturating_sub(1) * self.users + self.stripe.nth_item(user),
             None => user,
         }
     }
@@ -83,17 +83,17 @@ impl UserNumbers {
     /// Returns the unique row that `user` currently has. An arrival of an open loop has the row
     /// with the arrival's number.
     #[inline]
-    pub fn unique(&self, user: u64) -> u64 {
+    pub fn unique_row(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)
     }
 
     /// Returns whether users start again after their end, as in a closed loop.
-    pub fn stay(&self) -> bool {
+    pub fn restart_after_end(&self) -> bool {
         !self.begun.is_empty()
     }
 
     /// Returns whether all unique rows are used.
-    pub fn is_used_up(&self) -> bool {
+    pub fn is_out_of_unique_rows(&self) -> bool {
         self.is_used_up
     }
 
@@ -102,7 +102,7 @@ impl UserNumbers {
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
         let row = match self.unique.get_mut(user as usize) {
             Some(unique) => {
-                *unique = self.stripe.nth(self.unique_taken);
+                *unique = self.stripe.nth_item(self.unique_taken);
                 self.unique_taken += 1;
                 *unique
             }

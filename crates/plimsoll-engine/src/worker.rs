@@ -17,9 +17,9 @@ mod turns;
 pub use state::Worker;
 
 use crate::collect::PartReport;
-use crate::net::{Net, Wait};
+use crate::net::{Net, WaitMode};
 use plimsoll_model::Plan;
-use state::Starts;
+use state::RequestStarts;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -33,18 +33,18 @@ impl<N: Net> Worker<N> {
         self.measured_from_ns = absolute(schedule.measured_from_ns());
         self.end_ns = schedule.end_ns().map_or(u64::MAX, absolute);
         self.recorder.begin(origin_ns, (self.measured_from_ns, self.end_ns), self.net.cpu_ns());
-        if let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
+        if let RequestStarts::Open { arrivals, next_user, next_ns } = &mut self.starts
             && let Some((number, start_ns)) = arrivals.next()
         {
             (*next_user, *next_ns) = (number, Some(absolute(start_ns)));
         }
         self.now_ns = self.net.now_ns();
         while self.now_ns < origin_ns {
-            self.wait(Wait::Until(origin_ns));
+            self.wait(WaitMode::Until(origin_ns));
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
-        if let Starts::Closed(users) = &mut self.starts {
+        if let RequestStarts::Closed(users) = &mut self.starts {
             users.change_ns = origin_ns;
         }
         let part = self.job.index;
@@ -57,7 +57,7 @@ impl<N: Net> Worker<N> {
             }
         }
         let window_end_ns = self.window_end_ns();
-        let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.is_used_up();
+        let used_up = self.stopped_ns.is_none() && self.now_ns < self.end_ns && self.job.source.has_no_more_requests();
         self.count_unfinished();
         let interval = self.flush(self.now_ns);
         let failed_answers = self.failed_answers.take_answers();
@@ -68,7 +68,7 @@ impl<N: Net> Worker<N> {
     fn flush(&mut self, at_ns: u64) -> plimsoll_model::Interval {
         self.job.addresses.refresh();
         let cpu_ns = self.net.cpu_ns();
-        self.recorder.flush(at_ns, cpu_ns, self.connections_open)
+        self.recorder.take_interval(at_ns, cpu_ns, self.connections_open)
     }
 
     /// Executes one turn of the loop: waits, handles events, and starts due requests. Returns
@@ -76,11 +76,11 @@ impl<N: Net> Worker<N> {
     fn run_turn(&mut self) -> bool {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
-        let wait = self.spinner.decide(began_ns, due_ns, self.recorder.in_flight() > 0);
+        let wait = self.spinner.choose_wait(began_ns, due_ns, self.recorder.in_flight() > 0);
         self.wait(wait);
         let woke_ns = self.now_ns;
         let events = self.has_ready();
-        let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
+        let in_vain = self.spinner.record_wait(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
             // A worker that sleeps until an arrival or a response notices a stop only after the
             // sleep. So a stopped load ends at the time before the sleep.
@@ -90,14 +90,14 @@ impl<N: Net> Worker<N> {
         if events {
             self.handle_ready();
         }
-        let started = self.start_due();
+        let started = self.start_due_requests();
         if events || started {
             self.now_ns = self.net.now_ns();
             // A poll that returned events counts as work time, but a sleep does not.
-            self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
+            self.recorder.work_ns += self.now_ns - if wait == WaitMode::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {
-            self.recorder.polled_idle(woke_ns - began_ns);
+            self.recorder.add_idle_poll_time(woke_ns - began_ns);
         }
         self.is_over()
     }
@@ -109,8 +109,8 @@ impl<N: Net> Worker<N> {
             // A stopped worker ends only after it has counted all arrivals that were due before the
             // stop.
             return match &self.starts {
-                Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
-                Starts::Closed(_) => true,
+                RequestStarts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
+                RequestStarts::Closed(_) => true,
             };
         }
         let time_up = self.now_ns >= self.end_ns;
@@ -134,8 +134,8 @@ impl<N: Net> Worker<N> {
     /// At the end of the load, counts the measured requests that are still in flight, and counts
     /// the active measured sessions as ended early (cut).
     fn count_unfinished(&mut self) {
-        let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
+        let measured = self.exchanges.iter_in_flight().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));
-        self.recorder.sessions_cut(self.job.source.active_measured_sessions());
+        self.recorder.count_cut_sessions(self.job.source.active_measured_sessions());
     }
 }

@@ -11,14 +11,14 @@
 //! load's time limit. Not here: running loads, and transporting messages (`service`).
 
 use crate::delivery::Outbox;
-use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{AgentLoadTask, AgentPhase, CalibrationTask, Hello, PartTotals, ToAgent, ToCoordinator};
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
 /// The time without a message of the coordinator after which an agent ends its load, ns (10 s).
-pub const LEASE_NS: u64 = 10_000_000_000;
+pub const COORDINATOR_SILENCE_NS_MAX: u64 = 10_000_000_000;
 /// The interval between heartbeats of an agent, ns (0.2 s).
-pub const BEAT_NS: u64 = 200_000_000;
+pub const HEARTBEAT_NS: u64 = 200_000_000;
 /// The time after which an agent sends a frame (result message) again if the coordinator has not
 /// confirmed the frame as recorded, ns (0.5 s).
 const RESEND_NS: u64 = 500_000_000;
@@ -27,7 +27,7 @@ const RESEND_COUNT_MAX: usize = 64;
 /// The largest number of frames (result messages) that an agent keeps until the coordinator has
 /// recorded them. The agent can keep the frames of more than an hour, at one frame per 100 ms. If
 /// more frames are unrecorded, the agent ends the load.
-const KEPT_MAX: usize = 40_000;
+const UNRECORDED_FRAMES_MAX: usize = 40_000;
 
 /// An action that the owner of an [`Agent`] must carry out.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub enum AgentAction {
     /// Send this message to the coordinator.
     Send(ToCoordinator),
     /// Prepare this task: open the connections of the agent's part of the load.
-    Prepare(Box<PartTask>),
+    Prepare(Box<AgentLoadTask>),
     /// Start the prepared load at the time `origin_ns`.
     Begin {
         /// The start of the schedule on the agent's monotonic clock, ns.
@@ -93,7 +93,7 @@ impl Agent {
     }
 
     /// Handles a message of the coordinator, and appends the resulting actions.
-    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAction>) {
+    pub fn handle_message(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAction>) {
         self.heard_ns = now_ns;
         match message {
             ToAgent::Ping { number } => {
@@ -171,7 +171,7 @@ impl Agent {
 
     /// Handles the result of a calibration. An error is a sentence without the agent's name, which
     /// the coordinator adds.
-    pub fn take_calibration(
+    pub fn handle_calibration_result(
         &mut self,
         number: u32,
         result: Result<SelfMeasurement, String>,
@@ -220,9 +220,9 @@ impl Agent {
 
     /// Whether the session can end: the coordinator is silent for [`LEASE_NS`], and neither a load
     /// nor a calibration is in progress.
-    pub fn is_deserted(&self, now_ns: u64) -> bool {
+    pub fn is_coordinator_gone(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
-        !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
+        !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX
     }
 
     fn refuse_load(&mut self, reason: String, acts: &mut Vec<AgentAction>) {
@@ -235,11 +235,13 @@ impl Agent {
     /// Appends the actions that are due now: heartbeats, repetitions of unrecorded result messages,
     /// and the end of the load.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
-        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
+        if now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX
+            || now_ns >= self.ends_at_ns
+            || self.outbox.len() > UNRECORDED_FRAMES_MAX
         {
             self.stop(acts);
         }
-        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
+        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
             self.send_heartbeat(now_ns, acts);
         }
         let overdue = self.outbox.overdue_frames(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
@@ -259,7 +261,7 @@ impl Agent {
     /// Handles the result of preparing a task. After success, the result has the load generator
     /// settings (injector), and sentences about adaptations of the load to the agent's machine.
     /// After a failure, the result has the reason why the agent refuses the task.
-    pub fn take_preparation(
+    pub fn handle_preparation_result(
         &mut self,
         epoch: u64,
         result: Result<(Injector, Vec<String>), String>,
@@ -293,12 +295,12 @@ impl Agent {
 
     /// Handles the end of the load: sends the seal, a message with the sums over all ticks (100 ms
     /// each) of the load.
-    pub fn on_load_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
+    pub fn on_load_end(&mut self, now_ns: u64, epoch: u64, seal: PartTotals, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
         (self.phase, self.ends_at_ns) = (AgentPhase::Sealed, u64::MAX);
-        let seal = Seal { ticks: self.ticks, ledger: self.ledger, ..seal };
+        let seal = PartTotals { ticks: self.ticks, ledger: self.ledger, ..seal };
         let make = |sequence| ToCoordinator::Seal { epoch, sequence, seal };
         acts.push(AgentAction::Send(self.outbox.push(now_ns, make)));
     }
@@ -315,13 +317,13 @@ mod tests {
     fn prepare_message(epoch: u64) -> ToAgent {
         let (weights, workers, spin, preflight, plan) = (Vec::new(), None, Spin::Auto, false, vec![1]);
         let signature = None;
-        let task = PartTask { epoch, index: 0, of: 1, weights, workers, spin, preflight, signature, plan };
+        let task = AgentLoadTask { epoch, index: 0, of: 1, weights, workers, spin, preflight, signature, plan };
         ToAgent::Prepare(Box::new(task))
     }
 
-    fn empty_seal() -> Seal {
+    fn empty_seal() -> PartTotals {
         let (ledger, failed_answers) = (Ledger::default(), Vec::new());
-        Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
+        PartTotals { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
     }
 
     /// Returns a text with one letter for each action.
@@ -348,9 +350,9 @@ mod tests {
     /// Returns an agent that started a load of 5 s at second 1.
     fn running_agent() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
-        agent.take(0, prepare_message(1), &mut acts);
-        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
-        agent.take(0, ToAgent::Start { epoch: 1, origin_ns: SECOND, length_ns_max: 5 * SECOND }, &mut acts);
+        agent.handle_message(0, prepare_message(1), &mut acts);
+        agent.handle_preparation_result(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        agent.handle_message(0, ToAgent::Start { epoch: 1, origin_ns: SECOND, length_ns_max: 5 * SECOND }, &mut acts);
         assert_eq!((letters_of_actions(&acts).as_str(), agent.current_phase()), ("PrBb", AgentPhase::Running));
         agent
     }
@@ -362,33 +364,43 @@ mod tests {
     }
 
     #[test]
-    fn a_load_runs_is_sealed_and_is_dropped_once_recorded() {
+    fn an_ended_load_is_kept_until_the_coordinator_records_it() {
         let mut agent = running_agent();
         assert_eq!(action_letters(|acts| agent.send_tick(SECOND, 1, 0, Interval::default(), acts)), "t");
         assert_eq!(action_letters(|acts| agent.on_load_end(2 * SECOND, 1, empty_seal(), acts)), "s");
-        assert_eq!(action_letters(|acts| agent.take(2 * SECOND, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)), "");
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(2 * SECOND, ToAgent::Commit { epoch: 1, sequence: 1 }, acts)),
+            ""
+        );
         assert_eq!(agent.current_phase(), AgentPhase::Sealed);
         // The agent sends a frame (result message) again if the coordinator has not recorded the
         // frame.
         assert_eq!(action_letters(|acts| agent.poll(3 * SECOND, acts)), "bs");
-        assert_eq!(action_letters(|acts| agent.take(3 * SECOND, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)), "");
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(3 * SECOND, ToAgent::Commit { epoch: 1, sequence: 2 }, acts)),
+            ""
+        );
         assert_eq!(
             (agent.current_phase(), action_letters(|acts| agent.poll(4 * SECOND, acts))),
             (AgentPhase::Idle, "b".to_owned())
         );
         // The coordinator prepares the next load.
-        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)), "P");
-        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)), "");
-        assert_eq!(action_letters(|acts| agent.take_preparation(2, Err("no".into()), acts)), "n");
+        assert_eq!(action_letters(|acts| agent.handle_message(4 * SECOND, prepare_message(2), acts)), "P");
+        assert_eq!(action_letters(|acts| agent.handle_message(4 * SECOND, prepare_message(2), acts)), "");
+        assert_eq!(action_letters(|acts| agent.handle_preparation_result(2, Err("no".into()), acts)), "n");
         assert_eq!(
-            action_letters(|acts| agent.take(4 * SECOND, prepare_message(2), acts)),
+            action_letters(|acts| agent.handle_message(4 * SECOND, prepare_message(2), acts)),
             "n",
             "asked again, answered again"
         );
-        assert_eq!(action_letters(|acts| agent.take(4 * SECOND, prepare_message(1), acts)), "", "an earlier load");
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(4 * SECOND, prepare_message(1), acts)),
+            "",
+            "an earlier load"
+        );
         let task = WatchTask { addresses: Vec::new(), pid: None, process: None, cgroup: None, thorough: false };
         assert_eq!(
-            action_letters(|acts| agent.take(4 * SECOND, ToAgent::Watch(task), acts)),
+            action_letters(|acts| agent.handle_message(4 * SECOND, ToAgent::Watch(task), acts)),
             "w",
             "it says that it does not"
         );
@@ -398,21 +410,25 @@ mod tests {
     fn each_calibration_request_runs_once_and_never_during_a_load() {
         let ask = |agent: &mut Agent, number: u32| {
             action_letters(|acts| {
-                agent.take(SECOND, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts)
+                agent.handle_message(SECOND, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts)
             })
         };
         assert_eq!(ask(&mut running_agent(), 1), "c", "it says that it makes a load");
         let mut agent = Agent::new(Hello::default(), 0);
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 1)), ("C".to_owned(), String::new()));
         assert_eq!(ask(&mut agent, 2), "c", "one at a time");
-        assert!(!agent.is_deserted(30 * SECOND));
-        assert_eq!(action_letters(|acts| agent.take_calibration(9, Err("no".into()), acts)), "", "of another question");
-        assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "c");
-        assert_eq!(action_letters(|acts| agent.take_calibration(1, Err("no".into()), acts)), "");
+        assert!(!agent.is_coordinator_gone(30 * SECOND));
+        assert_eq!(
+            action_letters(|acts| agent.handle_calibration_result(9, Err("no".into()), acts)),
+            "",
+            "of another question"
+        );
+        assert_eq!(action_letters(|acts| agent.handle_calibration_result(1, Err("no".into()), acts)), "c");
+        assert_eq!(action_letters(|acts| agent.handle_calibration_result(1, Err("no".into()), acts)), "");
         assert_eq!((ask(&mut agent, 1), ask(&mut agent, 3)), ("c".to_owned(), "C".to_owned()));
-        assert!(!agent.is_deserted(30 * SECOND), "the third is under way");
-        agent.take_calibration(3, Err("no".into()), &mut Vec::new());
-        assert!(agent.is_deserted(30 * SECOND));
+        assert!(!agent.is_coordinator_gone(30 * SECOND), "the third is under way");
+        agent.handle_calibration_result(3, Err("no".into()), &mut Vec::new());
+        assert!(agent.is_coordinator_gone(30 * SECOND));
     }
 
     #[test]
@@ -425,33 +441,33 @@ mod tests {
         for (at_s, expect) in [(9, "b"), (10, "Eb")] {
             assert_eq!(action_letters(|acts| agent.poll(at_s * SECOND, acts)), expect);
         }
-        assert!(!agent.is_deserted(10 * SECOND), "its load is still to end");
+        assert!(!agent.is_coordinator_gone(10 * SECOND), "its load is still to end");
         assert_eq!(action_letters(|acts| agent.on_load_end(11 * SECOND, 1, empty_seal(), acts)), "s");
-        assert!(agent.is_deserted(11 * SECOND));
-        agent.take(12 * SECOND, ToAgent::Lease, &mut Vec::new());
-        assert!(!agent.is_deserted(13 * SECOND));
+        assert!(agent.is_coordinator_gone(11 * SECOND));
+        agent.handle_message(12 * SECOND, ToAgent::Lease, &mut Vec::new());
+        assert!(!agent.is_coordinator_gone(13 * SECOND));
         let mut agent = running_agent();
         agent.ends_at_ns = u64::MAX;
-        agent.take(8 * SECOND, ToAgent::Lease, &mut Vec::new());
+        agent.handle_message(8 * SECOND, ToAgent::Lease, &mut Vec::new());
         assert_eq!(action_letters(|acts| agent.poll(17 * SECOND, acts)), "b");
         assert_eq!(
-            action_letters(|acts| agent.take(17 * SECOND, ToAgent::Stop { epoch: 9 }, acts)),
+            action_letters(|acts| agent.handle_message(17 * SECOND, ToAgent::Stop { epoch: 9 }, acts)),
             "",
             "another load"
         );
-        assert_eq!(action_letters(|acts| agent.take(17 * SECOND, ToAgent::Stop { epoch: 1 }, acts)), "E");
-        assert_eq!(action_letters(|acts| agent.take(17 * SECOND, ToAgent::Leave, acts)), "EL");
+        assert_eq!(action_letters(|acts| agent.handle_message(17 * SECOND, ToAgent::Stop { epoch: 1 }, acts)), "E");
+        assert_eq!(action_letters(|acts| agent.handle_message(17 * SECOND, ToAgent::Leave, acts)), "EL");
     }
 
     #[test]
     fn a_start_time_in_the_past_is_refused() {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
-        agent.take(0, prepare_message(1), &mut acts);
+        agent.handle_message(0, prepare_message(1), &mut acts);
         let start = ToAgent::Start { epoch: 1, origin_ns: SECOND, length_ns_max: SECOND };
-        assert_eq!(action_letters(|acts| agent.take(0, start.clone(), acts)), "", "nothing is ready");
-        agent.take_preparation(1, Ok((Injector::default(), Vec::new())), &mut acts);
-        assert_eq!(action_letters(|acts| agent.take(SECOND, start.clone(), acts)), "En");
-        assert_eq!(action_letters(|acts| agent.take(SECOND, start, acts)), "");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, start.clone(), acts)), "", "nothing is ready");
+        agent.handle_preparation_result(1, Ok((Injector::default(), Vec::new())), &mut acts);
+        assert_eq!(action_letters(|acts| agent.handle_message(SECOND, start.clone(), acts)), "En");
+        assert_eq!(action_letters(|acts| agent.handle_message(SECOND, start, acts)), "");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Ping { number: 1 }, acts)), "o");
     }
 }

@@ -5,7 +5,7 @@
 //! The target addresses of a plan are checked before any connection opens. Options that could lead
 //! to other addresses during the load (repeated name resolution, unix sockets) are refused.
 
-use plimsoll_model::addresses::{is_metadata, reached};
+use plimsoll_model::addresses::{connection_destination, is_metadata_service};
 use plimsoll_model::{AddressRange, Plan};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -49,17 +49,17 @@ impl AllowList {
     }
 
     fn is_permitted(&self, address: &SocketAddr) -> bool {
-        let ip = reached(address.ip()).to_canonical();
+        let ip = connection_destination(address.ip()).to_canonical();
         let is_there = |entry: &AllowEntry| {
             // A range ADDRESS/BITS does not contain its network and broadcast addresses, which are
             // not valid targets.
             entry.addresses.contains(ip) && entry.ports.contains(&address.port())
         };
-        !is_metadata(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
+        !is_metadata_service(&ip) && !self.is_excepted(address) && self.entries.iter().any(is_there)
     }
 
     fn is_excepted(&self, address: &SocketAddr) -> bool {
-        let place = |address: &SocketAddr| (reached(address.ip()).to_canonical(), address.port());
+        let place = |address: &SocketAddr| (connection_destination(address.ip()).to_canonical(), address.port());
         self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
@@ -80,7 +80,7 @@ impl AllowList {
         }
         match carriage.addresses.iter().find(|address| !self.is_permitted(address)) {
             None => Ok(()),
-            Some(address) if is_metadata(&address.ip()) => Err(format!(
+            Some(address) if is_metadata_service(&address.ip()) => Err(format!(
                 "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \
                  another target"
             )),
@@ -135,15 +135,15 @@ pub fn is_on_this_machine(ip: &IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, ResolveSpec};
+    use plimsoll_model::{LoadCurve, LoadShape, ResolveSpec};
 
     fn plan_with_addresses(addresses: &str) -> Plan {
         let addresses = addresses.split_whitespace().map(|address| address.parse().expect(address)).collect();
-        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
+        Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(1.0) })
     }
 
     #[test]
-    fn only_listed_addresses_are_loaded() {
+    fn load_is_permitted_only_on_listed_addresses() {
         for (allow, addresses, refused) in [
             ("", "127.0.0.1:80", Some("--allow 127.0.0.1:80")),
             ("127.0.0.1", "127.0.0.1:80", None),

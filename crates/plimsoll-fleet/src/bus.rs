@@ -40,7 +40,7 @@ pub trait Bus {
     }
 
     /// Returns the name of the run; empty for a transport that serves a single run.
-    fn run(&self) -> &str {
+    fn run_name(&self) -> &str {
         ""
     }
 
@@ -61,7 +61,7 @@ pub trait Bus {
 
     /// Tells the transport that the run file contains all frames (result messages) of the load, so
     /// that copies stored by the transport can be deleted.
-    fn forget_load(&mut self) {}
+    fn delete_stored_load(&mut self) {}
 
     /// Stores a run file so that it can be fetched later. Returns a sentence that says from where
     /// the run file can be fetched. `None` means that this transport stores no files.

@@ -4,7 +4,7 @@
 //! Not here: the calibration of a machine (`service`), and the resulting shares (`shares`).
 
 use plimsoll_model::AgentCalibration;
-use plimsoll_sys::output_file::{self, OWN_FOLDER};
+use plimsoll_sys::output_file::{self, DEFAULT_RESULTS_FOLDER};
 use plimsoll_sys::system_text;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ const CALIBRATION_FILE_PATH: &str = "fleet/calibration.json";
 const SCHEMA: &str = "plimsoll.fleet-calibrations/1";
 /// The largest number of stored calibrations of agents. If there are more calibrations, the oldest
 /// are dropped.
-const KEPT_MAX: usize = 1_000;
+const STORED_CALIBRATIONS_MAX: usize = 1_000;
 /// The size of the largest calibration file that is accepted, bytes.
 const BYTES_MAX: u64 = 4 << 20;
 
@@ -26,8 +26,8 @@ struct StoredCalibrations {
 }
 
 /// Returns the path of the calibration file.
-pub fn path() -> PathBuf {
-    Path::new(OWN_FOLDER).join(CALIBRATION_FILE_PATH)
+pub fn calibration_file_path() -> PathBuf {
+    Path::new(DEFAULT_RESULTS_FOLDER).join(CALIBRATION_FILE_PATH)
 }
 
 /// Reads the calibrations from a file. The result is empty if the file does not exist.
@@ -56,7 +56,7 @@ pub fn store_calibrations(path: &Path, new: &[AgentCalibration]) -> Result<(), S
     agents.retain(|it| !new.iter().any(|newer| (&newer.name, &newer.machine) == (&it.name, &it.machine)));
     agents.extend_from_slice(new);
     agents.sort_by_key(|it| it.unix_s);
-    agents.drain(..agents.len().saturating_sub(KEPT_MAX));
+    agents.drain(..agents.len().saturating_sub(STORED_CALIBRATIONS_MAX));
     let bytes = serde_json::to_vec_pretty(&StoredCalibrations { schema: SCHEMA.to_owned(), agents });
     let written = bytes.map_err(std::io::Error::other).and_then(|bytes| output_file::write(path, &bytes));
     written.map_err(|error| {
@@ -98,7 +98,7 @@ mod tests {
         let many: Vec<_> = (0..1_005).map(|number| test_calibration(&format!("n{number}"), "m", 5 + number)).collect();
         store_calibrations(&path, &many).expect("stored");
         let kept = read(&path).expect("read");
-        assert_eq!((kept.len(), kept[0].name.as_str()), (KEPT_MAX, "n5"));
+        assert_eq!((kept.len(), kept[0].name.as_str()), (STORED_CALIBRATIONS_MAX, "n5"));
         for text in ["", "{}", "{\"schema\":\"plimsoll.fleet-calibrations/2\",\"agents\":[]}", "[1]"] {
             std::fs::write(&path, text).expect("written");
             assert!(read(&path).is_err_and(|why| why.contains("Remove the file")), "{text}");

@@ -9,10 +9,10 @@ use crate::calibration_store;
 use crate::fleet_load::{AgentStatus, FleetLoad, FleetOptions};
 use crate::nats_bus::NatsBus;
 use crate::nats_client::BusAccess;
-use crate::place::Place;
+use crate::place::FleetLocation;
 use crate::roster::AgentChoice;
 use crate::service::system_identifier;
-use crate::shares::{Weights, calibrated_weights};
+use crate::shares::{AgentWeights, calibrated_weights};
 use crate::ssh;
 use crate::task_key::TaskKey;
 use plimsoll_model::failure::Failure;
@@ -27,14 +27,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// fleet.
 pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
-        (terms.script.is_some(), "--lua", "a script runs on one machine only"),
-        (plan.carriage.unix.is_some(), "--unix", "other machines do not have this machine's socket"),
+        (terms.script.is_some(), "--lua", "a Lua script runs only on this machine, not on agents"),
+        (plan.carriage.unix.is_some(), "--unix", "other machines cannot connect to a unix socket of this machine"),
         (
             plan.carriage.resolve.is_some(),
             "--resolve-every",
             "an agent uses only the target addresses that this plimsoll resolved before the load",
         ),
-        (!terms.injector.sources.is_empty(), "--source-ip", "other machines do not have this machine's addresses"),
+        (!terms.injector.sources.is_empty(), "--source-ip", "other machines cannot send from this machine's addresses"),
     ];
     match refused.iter().find(|(is_present, ..)| *is_present) {
         Some((_, flag, reason)) => {
@@ -45,18 +45,18 @@ pub fn refuse_local_only_options(plan: &Plan, terms: &Terms<String>) -> Result<(
 }
 
 /// Checks that the user's options for a fleet are valid, without connecting to the fleet.
-pub fn check(fleet: &FleetTerms) -> Result<(), String> {
-    let place = Place::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
-    let is_bus = matches!(place, Place::Bus(_));
+pub fn check_fleet_options(fleet: &FleetTerms) -> Result<(), String> {
+    let place = FleetLocation::parse(&fleet.place).map_err(|why| format!("--fleet: {why}"))?;
+    let is_bus = matches!(place, FleetLocation::Bus(_));
     let choice =
         fleet.agents.as_deref().map(AgentChoice::parse).transpose().map_err(|why| format!("--agents: {why}"))?;
     if let Some(weights) = parse_weights(fleet).map_err(|why| format!("--weights: {why}"))? {
         let names = match (place, choice) {
-            (Place::Ssh(hosts), _) => Some(hosts.into_iter().map(|host| host.name).collect()),
-            (Place::Bus(_), Some(AgentChoice::Named(names))) => Some(names),
-            (Place::Bus(_), _) => None,
+            (FleetLocation::Ssh(hosts), _) => Some(hosts.into_iter().map(|host| host.name).collect()),
+            (FleetLocation::Bus(_), Some(AgentChoice::Named(names))) => Some(names),
+            (FleetLocation::Bus(_), _) => None,
         };
-        let known = names.map_or(Ok(()), |names: Vec<String>| weights.for_agents(&names).map(drop));
+        let known = names.map_or(Ok(()), |names: Vec<String>| weights.weight_of_each_agent(&names).map(drop));
         known.map_err(|why| format!("--weights: {why}"))?;
     }
     let of_a_bus = [("--agents", fleet.agents.is_some()), ("--wait", fleet.wait_ns.is_some())];
@@ -76,15 +76,15 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
 
 /// Parses the weights that the user sets for the agents' shares of the load. Weights without names
 /// belong to the agents in the order in which the user names the agents.
-fn parse_weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
-    let weights = fleet.weights.as_deref().map(Weights::parse).transpose()?;
+fn parse_weights(fleet: &FleetTerms) -> Result<Option<AgentWeights>, String> {
+    let weights = fleet.weights.as_deref().map(AgentWeights::parse).transpose()?;
     let named = match fleet.agents.as_deref().map(AgentChoice::parse) {
         Some(Ok(AgentChoice::Named(names))) => names,
         _ => Vec::new(),
     };
     Ok(match weights {
-        Some(Weights::Ordered(weights)) if weights.len() == named.len() => {
-            Some(Weights::Named(named.into_iter().zip(weights).collect()))
+        Some(AgentWeights::Ordered(weights)) if weights.len() == named.len() => {
+            Some(AgentWeights::Named(named.into_iter().zip(weights).collect()))
         }
         weights => weights,
     })
@@ -97,9 +97,9 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
     let (shares, note) = match parse_weights(fleet).map_err(refused)? {
         Some(weights) => {
             let names: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
-            (weights.for_agents(&names).map_err(refused)?, None)
+            (weights.weight_of_each_agent(&names).map_err(refused)?, None)
         }
-        None => match calibration_store::read(&calibration_store::path()) {
+        None => match calibration_store::read(&calibration_store::calibration_file_path()) {
             Ok(known) => calibrated_weights(&known, &agents),
             Err(reason) => (Vec::new(), Some(format!("all agents get equal shares of the load, because {reason}"))),
         },
@@ -125,15 +125,15 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
         system: system_identifier(),
         key,
     };
-    match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => checked_load(
+    match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+        FleetLocation::Ssh(hosts) => check_and_share_load(
             ssh::start_agents(&hosts, fleet.copied, &AllowList::list_text(&targets), wishes)?,
             fleet,
             &targets,
         )
         .map(Some),
-        Place::Bus(address) => {
-            checked_load(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets)
+        FleetLocation::Bus(address) => {
+            check_and_share_load(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets)
                 .map(Some)
         }
     }
@@ -141,13 +141,13 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
 
 /// Checks that the agents can send load to the targets together, and sets the agents' shares of the
 /// load.
-fn checked_load<B: Bus + 'static>(
+fn check_and_share_load<B: Bus + 'static>(
     mut load: FleetLoad<B>,
     fleet: &FleetTerms,
     targets: &[SocketAddr],
 ) -> Result<Box<dyn RemoteLoad>, Failure> {
-    load.refuse_unfit()?;
-    load.refuse_own_addresses(targets)?;
+    load.refuse_mismatched_agents()?;
+    load.refuse_loopback_targets(targets)?;
     choose_agent_shares(&mut load, fleet)?;
     Ok(Box::new(load))
 }
@@ -161,15 +161,17 @@ fn connect_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) 
 
 /// Returns the status of the agents of a fleet, without running a load.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
-    let wishes = without_load(None);
-    match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
-        Place::Bus(address) => Ok(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status()),
+    let wishes = options_without_load(None);
+    match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+        FleetLocation::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
+        FleetLocation::Bus(address) => {
+            Ok(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status())
+        }
     }
 }
 
 /// Returns the fleet options for connections that run no load.
-fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
+fn options_without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system_identifier());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
@@ -181,20 +183,23 @@ pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
 /// Calibrates the agents of a fleet and stores the results.
 pub fn calibrate_fleet(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
-    let wishes = without_load(TaskKey::key_from_environment()?.map(Arc::new));
-    let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
-        Place::Bus(address) => calibrate_agents(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?),
+    let wishes = options_without_load(TaskKey::key_from_environment()?.map(Arc::new));
+    let found = match FleetLocation::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
+        FleetLocation::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
+        FleetLocation::Bus(address) => {
+            calibrate_agents(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?)
+        }
     }?;
     let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();
     if !new.is_empty() {
-        calibration_store::store_calibrations(&calibration_store::path(), &new).map_err(Failure::start)?;
+        calibration_store::store_calibrations(&calibration_store::calibration_file_path(), &new)
+            .map_err(Failure::cannot_start)?;
     }
     Ok(found)
 }
 
 fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Failure> {
-    load.refuse_unfit()?;
+    load.refuse_mismatched_agents()?;
     let measured = load.calibrate_each_agent()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     // The status of the agents is read after the calibration, because the pings during the

@@ -12,7 +12,7 @@
 
 use crate::clock_offset::ClockOffset;
 use crate::delivery::Inbox;
-use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{AgentLoadTask, AgentPhase, CalibrationTask, Hello, PartTotals, ToAgent, ToCoordinator};
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
 /// The number of clock pings to an agent before its first load. From the replies to the pings, the
 /// coordinator estimates the offset of the agent's clock.
-pub const PINGS_FIRST: u32 = 20;
+pub const PINGS_BEFORE_FIRST_LOAD: u32 = 20;
 /// The interval at which each agent gets a lease message (a sign that the coordinator is alive), ns
 /// (1 s). Once the agent's clock offset is known, pings have the same interval as lease messages.
-const LEASE_EVERY_NS: u64 = 1_000_000_000;
+const LEASE_INTERVAL_NS: u64 = 1_000_000_000;
 /// The time after which a ping without a reply is repeated while the clock offset is unknown, ns
 /// (0.2 s).
 const PING_TIMEOUT_NS: u64 = 200_000_000;
@@ -73,7 +73,7 @@ pub enum FleetEvent {
         /// The number of the agent.
         agent: usize,
         /// The totals of the agent's part of the load.
-        seal: Seal,
+        seal: PartTotals,
     },
     /// An agent is lost.
     Lost {
@@ -90,7 +90,7 @@ enum PartState {
     /// The agent has no part of the load, or has completed its part.
     None,
     /// The coordinator sent the task, most recently at `said_ns`, and waits for the reply.
-    Asked { task: Box<PartTask>, said_ns: u64 },
+    Asked { task: Box<AgentLoadTask>, said_ns: u64 },
     /// The agent has opened the connections of its part of the load.
     Ready,
     /// The coordinator sent the start message, most recently at `said_ns`. `shows` says whether a
@@ -114,12 +114,12 @@ enum CalibrationState {
 #[derive(Debug)]
 enum PartFrame {
     Tick(u32, Box<Interval>),
-    Seal(Seal),
+    Seal(PartTotals),
 }
 
 /// The state of one agent, as the coordinator knows it.
 #[derive(Debug)]
-struct KnownAgent {
+struct AgentState {
     name: String,
     hello: Option<Hello>,
     clock: ClockOffset,
@@ -143,15 +143,15 @@ struct KnownAgent {
 /// The agents of a fleet and their current load.
 #[derive(Debug, Default)]
 pub struct Coordinator {
-    agents: Vec<KnownAgent>,
+    agents: Vec<AgentState>,
     epoch: u64,
     outgoing: Vec<(usize, ToAgent)>,
 }
 
 impl Coordinator {
     /// Adds an agent whose hello message has not arrived yet.
-    pub fn add(&mut self, name: &str, now_ns: u64) {
-        self.agents.push(KnownAgent {
+    pub fn add_agent(&mut self, name: &str, now_ns: u64) {
+        self.agents.push(AgentState {
             name: name.to_owned(),
             hello: None,
             clock: ClockOffset::default(),
@@ -171,12 +171,12 @@ impl Coordinator {
     }
 
     /// Returns the number of agents, including lost agents.
-    pub fn count(&self) -> usize {
+    pub fn agent_count(&self) -> usize {
         self.agents.len()
     }
 
     /// Returns the name of an agent.
-    pub fn name(&self, agent: usize) -> &str {
+    pub fn agent_name(&self, agent: usize) -> &str {
         &self.agents[agent].name
     }
 
@@ -215,7 +215,7 @@ impl Coordinator {
     /// received without gaps, and repeated frames.
     pub fn frame_counts(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
-        (inbox.complete_to(), inbox.repeated_frame_count())
+        (inbox.last_sequence_without_gap(), inbox.repeated_frame_count())
     }
 
     /// Takes the messages that must be sent now, each with the number of its agent.
@@ -228,15 +228,15 @@ impl Coordinator {
     /// all its frames (result messages) have arrived.
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
-        let commit = |(agent, known): (usize, &mut KnownAgent)| {
-            std::mem::take(&mut known.has_unconfirmed_frames).then(|| (agent, known.inbox.complete_to()))
+        let commit = |(agent, known): (usize, &mut AgentState)| {
+            std::mem::take(&mut known.has_unconfirmed_frames).then(|| (agent, known.inbox.last_sequence_without_gap()))
         };
         owing.filter_map(commit).collect()
     }
 
     /// Starts the preparation of a load with these agents. `task` builds the task of an agent from
     /// the number of the load, the index of the agent's part, and the number of parts.
-    pub fn prepare_load(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> PartTask) {
+    pub fn prepare_load(&mut self, now_ns: u64, agents: &[usize], task: impl Fn(u64, u64, u64) -> AgentLoadTask) {
         self.epoch += 1;
         self.agents.iter_mut().for_each(|known| known.part = PartState::None);
         for (index, agent) in agents.iter().enumerate() {
@@ -269,7 +269,7 @@ impl Coordinator {
     }
 
     /// Whether the preparation of the load has ended on all agents.
-    pub fn is_ready(&self) -> bool {
+    pub fn is_preparation_over(&self) -> bool {
         self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
     }
 
@@ -324,7 +324,7 @@ impl Coordinator {
     }
 
     /// Handles a message of an agent that arrived at `came_ns`, and appends the resulting events.
-    pub fn take(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
+    pub fn handle_message(&mut self, agent: usize, came_ns: u64, message: ToCoordinator, events: &mut Vec<FleetEvent>) {
         let epoch = self.epoch;
         let Some(known) = self.agents.get_mut(agent) else { return };
         if known.lost.is_some() {
@@ -369,10 +369,10 @@ impl Coordinator {
                 }
             }
             ToCoordinator::Tick { epoch: of, sequence, index, interval } if of == epoch => {
-                known.take_frame(agent, sequence, PartFrame::Tick(index, interval), events);
+                known.handle_frame(agent, sequence, PartFrame::Tick(index, interval), events);
             }
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
-                known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
+                known.handle_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
             // Messages about another load, and messages from an agent that only measures a server,
             // need no action.
@@ -403,7 +403,7 @@ impl Coordinator {
     }
 }
 
-impl KnownAgent {
+impl AgentState {
     /// Records that the agent has received the start message.
     fn confirm_start(&mut self) {
         if let PartState::Started { shows, .. } = &mut self.part {
@@ -411,17 +411,17 @@ impl KnownAgent {
         }
     }
 
-    fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
+    fn handle_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
             // An agent whose part is not running repeats frames (result messages), because the
             // agent does not know that the frames are recorded.
             self.has_unconfirmed_frames = true;
-            self.inbox.take(sequence, frame);
+            self.inbox.add_frame(sequence, frame);
             return;
         }
         self.confirm_start();
         self.has_unconfirmed_frames = true;
-        for frame in self.inbox.take(sequence, frame) {
+        for frame in self.inbox.add_frame(sequence, frame) {
             events.push(match frame {
                 PartFrame::Tick(index, interval) => FleetEvent::Tick { agent, index, interval },
                 PartFrame::Seal(seal) => {
@@ -461,14 +461,14 @@ impl KnownAgent {
             *said_ns = now_ns;
             due.push(ToAgent::Calibrate(task.clone()));
         }
-        if passed(self.leased_ns, LEASE_EVERY_NS) {
+        if passed(self.leased_ns, LEASE_INTERVAL_NS) {
             self.leased_ns = now_ns;
             due.push(ToAgent::Lease);
         }
-        let is_known = self.clock.sample_count() >= PINGS_FIRST;
+        let is_known = self.clock.sample_count() >= PINGS_BEFORE_FIRST_LOAD;
         let last_is_open = self.pings.contains_key(&self.ping_number);
         let patience_ns = match (is_known, last_is_open) {
-            (true, _) => LEASE_EVERY_NS,
+            (true, _) => LEASE_INTERVAL_NS,
             (false, true) => PING_TIMEOUT_NS,
             (false, false) => 0,
         };
@@ -492,8 +492,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn part_task(epoch: u64, index: u64, of: u64) -> PartTask {
-        PartTask {
+    fn part_task(epoch: u64, index: u64, of: u64) -> AgentLoadTask {
+        AgentLoadTask {
             epoch,
             index,
             of,
@@ -510,8 +510,8 @@ mod tests {
     fn coordinator_with_two_agents() -> Coordinator {
         let mut coordinator = Coordinator::default();
         for (agent, name) in ["a", "b"].into_iter().enumerate() {
-            coordinator.add(name, 0);
-            coordinator.take(agent, 0, ToCoordinator::Hello(Hello::default()), &mut Vec::new());
+            coordinator.add_agent(name, 0);
+            coordinator.handle_message(agent, 0, ToCoordinator::Hello(Hello::default()), &mut Vec::new());
         }
         coordinator
     }
@@ -535,7 +535,7 @@ mod tests {
 
     fn make_agent_ready(coordinator: &mut Coordinator, agent: usize) {
         let (epoch, injector, fitted) = (coordinator.current_epoch(), Injector::default(), Vec::new());
-        coordinator.take(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
+        coordinator.handle_message(agent, 0, ToCoordinator::Ready { epoch, injector, fitted }, &mut Vec::new());
     }
 
     #[test]
@@ -546,9 +546,9 @@ mod tests {
         assert_eq!(outgoing_messages(&mut coordinator, 900), [""; 0]);
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["1 calibrate 2"]);
         let answer = |number: u32| ToCoordinator::Calibrated { number, result: Err("no".to_owned()) };
-        coordinator.take(1, 0, answer(1), &mut Vec::new());
+        coordinator.handle_message(1, 0, answer(1), &mut Vec::new());
         assert!(coordinator.is_calibrating(1) && !coordinator.is_calibrating(0), "of another question");
-        coordinator.take(1, 0, answer(2), &mut Vec::new());
+        coordinator.handle_message(1, 0, answer(2), &mut Vec::new());
         assert_eq!(
             (coordinator.is_calibrating(1), coordinator.calibration_result(1)),
             (false, Some(&Err("no".to_owned())))
@@ -561,19 +561,24 @@ mod tests {
         let mut coordinator = coordinator_with_two_agents();
         coordinator.prepare_load(0, &[0, 1], part_task);
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
-        coordinator.take(1, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Preparing }, &mut Vec::new());
+        coordinator.handle_message(
+            1,
+            0,
+            ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Preparing },
+            &mut Vec::new(),
+        );
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 prepare 0/2"]);
         make_agent_ready(&mut coordinator, 0);
-        assert!(!coordinator.is_ready());
+        assert!(!coordinator.is_preparation_over());
         make_agent_ready(&mut coordinator, 1);
-        assert!(coordinator.is_ready());
+        assert!(coordinator.is_preparation_over());
         coordinator.start(1_000 * MS, 5, 9);
         assert_eq!(outgoing_messages(&mut coordinator, 1_000), ["0 start 5", "1 start 5"]);
-        coordinator.take(0, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running }, &mut Vec::new());
+        coordinator.handle_message(0, 0, ToCoordinator::Beat { epoch: 1, phase: AgentPhase::Running }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 1_050), ["1 start 5"]);
         coordinator.stop(1_100 * MS);
         assert_eq!(outgoing_messages(&mut coordinator, 1_100), ["0 stop", "1 stop"]);
-        let seal = Seal {
+        let seal = PartTotals {
             ticks: 0,
             ledger: Ledger::default(),
             window_end_ns: 0,
@@ -583,10 +588,15 @@ mod tests {
         };
         let mut events = Vec::new();
         // The seal (the totals of the part) arrives before the last tick.
-        coordinator.take(0, 0, ToCoordinator::Seal { epoch: 1, sequence: 2, seal }, &mut events);
+        coordinator.handle_message(0, 0, ToCoordinator::Seal { epoch: 1, sequence: 2, seal }, &mut events);
         assert!(events.is_empty());
         let interval = Box::new(Interval::default());
-        coordinator.take(0, 0, ToCoordinator::Tick { epoch: 1, sequence: 1, index: 0, interval }, &mut events);
+        coordinator.handle_message(
+            0,
+            0,
+            ToCoordinator::Tick { epoch: 1, sequence: 1, index: 0, interval },
+            &mut events,
+        );
         assert!(matches!(events[..], [FleetEvent::Tick { agent: 0, .. }, FleetEvent::Sealed { agent: 0, .. }]));
         assert_eq!(coordinator.take_commits(), [(0, 2)]);
         assert_eq!(outgoing_messages(&mut coordinator, 1_300), ["1 stop"]);
@@ -595,7 +605,12 @@ mod tests {
     #[test]
     fn a_silent_agent_is_lost_and_gets_no_share() {
         let mut coordinator = coordinator_with_two_agents();
-        coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
+        coordinator.handle_message(
+            0,
+            3_000 * MS,
+            ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle },
+            &mut Vec::new(),
+        );
         assert_eq!(outgoing_messages(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = outgoing_messages(&mut coordinator, 4_000);
         assert!(lost[0] == "1 leave" && lost[1].contains("the agent sent nothing for 4 s"), "{lost:?}");
@@ -615,18 +630,21 @@ mod tests {
     #[test]
     fn clock_requests_repeat_until_the_offset_is_known() {
         let mut coordinator = coordinator_with_two_agents();
-        for number in 1..=PINGS_FIRST {
+        for number in 1..=PINGS_BEFORE_FIRST_LOAD {
             let at_ns = u64::from(number) * MS;
             coordinator.poll(at_ns, &mut Vec::new());
             let asked = coordinator.take_outgoing();
             assert!(asked.contains(&(0, ToAgent::Ping { number })), "{asked:?}");
             let pong = ToCoordinator::Pong { number, agent_ns: at_ns + 500 };
-            coordinator.take(0, at_ns + 10, pong.clone(), &mut Vec::new());
+            coordinator.handle_message(0, at_ns + 10, pong.clone(), &mut Vec::new());
             // A reply that arrives twice counts once.
-            coordinator.take(0, at_ns + 1, pong, &mut Vec::new());
+            coordinator.handle_message(0, at_ns + 1, pong, &mut Vec::new());
         }
         let clock = coordinator.clock_offset(0);
-        assert_eq!((clock.sample_count(), clock.error_ns_max(), clock.to_other_clock(0)), (PINGS_FIRST, Some(5), 495));
+        assert_eq!(
+            (clock.sample_count(), clock.error_ns_max(), clock.to_other_clock(0)),
+            (PINGS_BEFORE_FIRST_LOAD, Some(5), 495)
+        );
         assert_eq!(coordinator.clock_offset(1).error_ns_max(), None);
     }
 }

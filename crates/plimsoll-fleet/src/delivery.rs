@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The largest accepted distance of a received frame (numbered message) from the first missing
 /// frame, in frames. A frame that is further ahead of the first missing frame is dropped, because
 /// the sender repeats it later.
-const WAITING_MAX: usize = 4_096;
+const FRAMES_AHEAD_MAX: usize = 4_096;
 
 /// The frames that were sent and that the receiver has not confirmed as recorded.
 #[derive(Debug)]
@@ -81,12 +81,12 @@ impl<T> Default for Inbox<T> {
 
 impl<T> Inbox<T> {
     /// Adds a frame. Returns the frames that can now be delivered, in order and without gaps.
-    pub fn take(&mut self, sequence: u64, frame: T) -> Vec<T> {
+    pub fn add_frame(&mut self, sequence: u64, frame: T) -> Vec<T> {
         if sequence <= self.complete_to || self.waiting.contains_key(&sequence) {
             self.repeated += 1;
             return Vec::new();
         }
-        if sequence > self.complete_to + WAITING_MAX as u64 {
+        if sequence > self.complete_to + FRAMES_AHEAD_MAX as u64 {
             return Vec::new();
         }
         self.waiting.insert(sequence, frame);
@@ -99,7 +99,7 @@ impl<T> Inbox<T> {
     }
 
     /// Returns the sequence number up to which all frames (result messages) have arrived.
-    pub fn complete_to(&self) -> u64 {
+    pub fn last_sequence_without_gap(&self) -> u64 {
         self.complete_to
     }
 
@@ -119,10 +119,10 @@ mod tests {
         fn each_frame_is_delivered_once_in_any_order(order in prop::collection::vec(1u64..20, 0..200)) {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for number in order.iter().copied().chain(1..20) {
-                got.extend(inbox.take(number, number));
+                got.extend(inbox.add_frame(number, number));
             }
             prop_assert_eq!(got, (1..20).collect::<Vec<_>>());
-            prop_assert_eq!((inbox.complete_to(), inbox.repeated_frame_count()), (19, order.len() as u64));
+            prop_assert_eq!((inbox.last_sequence_without_gap(), inbox.repeated_frame_count()), (19, order.len() as u64));
         }
     }
 
@@ -139,6 +139,6 @@ mod tests {
         assert!(outbox.is_empty());
         // A frame that is too far ahead of a missing frame is dropped, because the sender repeats
         // the frame.
-        assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
+        assert!(Inbox::default().add_frame(FRAMES_AHEAD_MAX as u64 + 1, 0).is_empty());
     }
 }

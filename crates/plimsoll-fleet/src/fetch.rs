@@ -8,20 +8,20 @@
 //! loads.
 
 use crate::delivery::Inbox;
-use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
+use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_single_message_stream, encode_single_message_stream};
 use crate::load_record::LoadRecord;
-use crate::message::{Seal, ToAgent, ToCoordinator};
-use crate::message_pieces::{Assembly, split_message};
-use crate::nats_bus::{replay, run_store};
-use crate::nats_client::{BusAccess, connect, connection_ended, frames_stream, start};
-use crate::presence::{self, agent_in_subject, is_run};
+use crate::message::{PartTotals, ToAgent, ToCoordinator};
+use crate::message_pieces::{PieceAssembler, split_message};
+use crate::nats_bus::{read_stored_messages, run_file_store};
+use crate::nats_client::{BusAccess, connect, connection_ended_failure, frames_stream, start_async_thread};
+use crate::presence::{self, agent_in_subject, is_run_name};
 use async_nats::Client;
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AgentAccount, Experiment, ExperimentSpec, Interval, Purpose, Remark, Run, RunSpec, Schedule, StartNotes, Stop, Tag,
-    Trial, codec,
+    AgentAccount, EarlyStopReason, Experiment, ExperimentEvent, ExperimentSpec, Interval, LoadPurpose, LoadTag, Run,
+    RunSpec, Schedule, StartNotes, Trial, codec,
 };
 use plimsoll_study::recording::describe_environment;
 use plimsoll_sys::{output_file, system_text};
@@ -54,7 +54,7 @@ pub enum FetchedRun {
 
 /// Fetches the run named `run` from the bus and writes it to the file `path`.
 pub fn fetch_run_file(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
-    if !is_run(run) {
+    if !is_run_name(run) {
         return Err(Failure::usage(format!(
             "'{run}' is not the name of a run: a name has 32 digits, and the plimsoll that \
              started the run printed the name"
@@ -62,22 +62,22 @@ pub fn fetch_run_file(access: &BusAccess, run: &str, path: &Path) -> Result<Fetc
     }
     let (sender, fetched) = channel();
     let (access, run, path) = (access.clone(), run.to_owned(), path.to_owned());
-    start(move || async move {
+    start_async_thread(move || async move {
         let _ = sender.send(fetch_run(&access, &run, &path).await);
     })?;
-    fetched.recv().map_err(|_| connection_ended())?
+    fetched.recv().map_err(|_| connection_ended_failure())?
 }
 
 async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     let url = &access.address.url;
     let client = connect(access, &format!("fetch-{run}"), Duration::ZERO, |_| {}).await?;
-    if let Some(bytes) = stored_file(&client, run).await.map_err(|why| fetch_failure(url, &why))? {
+    if let Some(bytes) = fetch_stored_run_file(&client, run).await.map_err(|why| fetch_failure(url, &why))? {
         write(path, &bytes)?;
         return Ok(FetchedRun::Whole);
     }
     let stored = StoredLoad::read(&client, access, run).await?;
     let Some(stored) = stored else {
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "the bus at {url} has no run {run}: the bus stores run files for a week, and agents' measurements for a day"
         )));
     };
@@ -88,12 +88,12 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
 }
 
 fn fetch_failure(url: &str, reason: &str) -> Failure {
-    Failure::start(format!("the run cannot be fetched from the bus at {url}: {reason}"))
+    Failure::cannot_start(format!("the run cannot be fetched from the bus at {url}: {reason}"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     output_file::write(path, bytes).map_err(|error| {
-        Failure::start(format!(
+        Failure::cannot_start(format!(
             "the run file '{file}' cannot be written: {reason}",
             file = path.display(),
             reason = system_text(&error)
@@ -102,8 +102,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Returns the run file that the coordinator stored on the bus; `None` if the bus has no such file.
-async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
-    let Some(store) = run_store(client).await else { return Ok(None) };
+async fn fetch_stored_run_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
+    let Some(store) = run_file_store(client).await else { return Ok(None) };
     let Ok(object) = store.get(run).await else { return Ok(None) };
     let mut bytes = Vec::new();
     object.take(FILE_BYTES_MAX).read_to_end(&mut bytes).await.map_err(|error| system_text(&error))?;
@@ -124,35 +124,36 @@ struct StoredLoad {
 #[derive(Default)]
 struct StoredPart {
     ticks: Vec<(u32, Interval)>,
-    seal: Option<Seal>,
+    seal: Option<PartTotals>,
     complete_to: u64,
 }
 
 enum StoredFrame {
     Tick(u32, Box<Interval>),
-    Seal(Seal),
+    Seal(PartTotals),
 }
 
 impl StoredLoad {
     async fn read(client: &Client, access: &BusAccess, run: &str) -> Result<Option<StoredLoad>, Failure> {
         let stream = frames_stream(client, access).await?;
         let url = &access.address.url;
-        let (mut assembly, mut record) = (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), None::<LoadRecord>);
-        let (loads, frames) = (presence::load(run), presence::frames_subject(run, "*"));
-        let read = replay(&stream, &loads, 1, |_, piece| {
-            if let Some(load) = assembly.take(&piece).and_then(|bytes| LoadRecord::read(&bytes)) {
+        let (mut assembly, mut record) = (PieceAssembler::new(2 * TO_COORDINATOR_BYTES_MAX), None::<LoadRecord>);
+        let (loads, frames) = (presence::load_record_subject(run), presence::frames_subject(run, "*"));
+        let read = read_stored_messages(&stream, &loads, 1, |_, piece| {
+            if let Some(load) = assembly.add_piece(&piece).and_then(|bytes| LoadRecord::read(&bytes)) {
                 record = Some(load);
             }
             true
         });
         read.await.map_err(|why| fetch_failure(url, &why))?;
         let Some(record) = record else { return Ok(None) };
-        let mut inboxes: BTreeMap<String, (Assembly, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
-        let read = replay(&stream, &frames, 1, |subject, piece| {
+        let mut inboxes: BTreeMap<String, (PieceAssembler, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
+        let read = read_stored_messages(&stream, &frames, 1, |subject, piece| {
             let (assembly, inbox, part) = inboxes.entry(agent_in_subject(&subject).to_owned()).or_insert_with(|| {
-                (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
+                (PieceAssembler::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
             });
-            let message = assembly.take(&piece).and_then(|bytes| decode_alone::<ToCoordinator>(bytes).ok());
+            let message =
+                assembly.add_piece(&piece).and_then(|bytes| decode_single_message_stream::<ToCoordinator>(bytes).ok());
             let (sequence, frame) = match message {
                 Some(ToCoordinator::Tick { epoch, sequence, index, interval }) if epoch == record.epoch => {
                     (sequence, StoredFrame::Tick(index, interval))
@@ -162,10 +163,10 @@ impl StoredLoad {
                 }
                 _ => return true,
             };
-            for frame in inbox.take(sequence, frame) {
+            for frame in inbox.add_frame(sequence, frame) {
                 part.add(frame);
             }
-            part.complete_to = inbox.complete_to();
+            part.complete_to = inbox.last_sequence_without_gap();
             true
         });
         read.await.map_err(|why| fetch_failure(url, &why))?;
@@ -185,7 +186,7 @@ impl StoredLoad {
             .map(|(agent, _)| agent.0.clone())
             .collect();
         let intervals = self.parts.iter().map(|part| part.ticks.len() as u64).sum();
-        let run = self.run();
+        let run = self.rebuild_run();
         let elapsed_ns = Some(run.window_ns.1);
         let injectors = record.agents.iter().map(|(_, injector)| injector.clone()).collect();
         let experiment = Experiment {
@@ -201,8 +202,8 @@ impl StoredLoad {
                 ],
                 adjustments: Vec::new(),
             },
-            trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
-            remarks: vec![Remark::Broken {
+            trials: vec![Trial { tag: LoadTag::for_purpose(LoadPurpose::Run), start_ns: 0, run }],
+            remarks: vec![ExperimentEvent::Broken {
                 reason: "the coordinator (the plimsoll that started the run) was lost".to_owned(),
             }],
             elapsed_ns,
@@ -210,7 +211,7 @@ impl StoredLoad {
         (experiment, FetchedRun::Recovered { intervals, unfinished })
     }
 
-    fn run(&self) -> Run {
+    fn rebuild_run(&self) -> Run {
         let LoadRecord { plan, agents, .. } = &self.record;
         let schedule = Schedule::compile(&plan.load);
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
@@ -222,10 +223,10 @@ impl StoredLoad {
             for (index, interval) in &part.ticks {
                 interval.routes.iter().for_each(|(_, figures)| account.ledger.merge(&figures.ledger));
                 let tick = PartReport::Tick { part: number, index: u64::from(*index), interval: interval.clone() };
-                let _ = collector.take(tick, on_tick);
+                let _ = collector.take_report(tick, on_tick);
             }
             let end = match &part.seal {
-                Some(Seal { window_end_ns, failed_answers, used_up, died: None, .. }) => PartReport::Done {
+                Some(PartTotals { window_end_ns, failed_answers, used_up, died: None, .. }) => PartReport::Done {
                     part: number,
                     window_end_ns: *window_end_ns,
                     failed_answers: failed_answers.clone(),
@@ -235,11 +236,14 @@ impl StoredLoad {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
                     let why = why.unwrap_or_else(|| "the bus has no record of the end of the agent's load".to_owned());
                     account.loss_reason = Some(why.clone());
-                    account.ledger.in_flight += account.ledger.without_outcome();
-                    PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
+                    account.ledger.in_flight += account.ledger.requests_without_outcome();
+                    PartReport::Lost {
+                        part: number,
+                        why: EarlyStopReason::Died(format!("agent {name} was lost: {why}")),
+                    }
                 }
             };
-            let _ = collector.take(end, on_tick);
+            let _ = collector.take_report(end, on_tick);
             accounts.push(account);
         }
         let mut run = collector.finish();
@@ -253,8 +257,8 @@ impl StoredLoad {
     async fn acknowledge_stored_intervals(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
             let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };
-            for piece in split_message(number as u64, &encode_alone(|out| commit.encode(out)), 1_024) {
-                let _ = client.publish(presence::to_agent(run, name), piece.into()).await;
+            for piece in split_message(number as u64, &encode_single_message_stream(|out| commit.encode(out)), 1_024) {
+                let _ = client.publish(presence::to_agent_subject(run, name), piece.into()).await;
             }
         }
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;

@@ -9,17 +9,17 @@
 //! results of the parts (`merge`).
 
 use crate::bus::{Bus, BusEvent};
-use crate::coordinator::{Coordinator, FleetEvent, PINGS_FIRST};
+use crate::coordinator::{Coordinator, FleetEvent, PINGS_BEFORE_FIRST_LOAD};
 use crate::load_record::LoadRecord;
-use crate::merge::Merge;
-use crate::message::{CalibrationTask, Hello, PartTask};
+use crate::merge::LoadMerger;
+use crate::message::{AgentLoadTask, CalibrationTask, Hello};
 use crate::task_key::TaskKey;
 use plimsoll_engine::{Phase, Tick, TickListener};
-use plimsoll_model::addresses::reached;
+use plimsoll_model::addresses::connection_destination;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
-use plimsoll_model::units::exact_duration;
-use plimsoll_model::{AgentLossPolicy, Injector, Interval, Plan, Run, Schedule, Spin, Stop, Stripe};
+use plimsoll_model::units::format_exact_duration;
+use plimsoll_model::{AgentLossPolicy, EarlyStopReason, Injector, Interval, Plan, Run, Schedule, Spin, Stripe};
 use plimsoll_study::runner::RemoteLoad;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -33,7 +33,7 @@ const HELLO_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until all agents have opened their connections to the target, ns (60 s).
 const READY_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait for the result of an agent's calibration, ns (60 s).
-const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
+const CALIBRATION_WAIT_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until the agents have ended a load after a stop message, ns (5 s).
 const STOP_NS_MAX: u64 = 5_000_000_000;
 /// The longest wait until the agents have ended a load after the user pressed ^C, ns (0.7 s).
@@ -48,12 +48,12 @@ const START_DELAY_NS_MAX: u64 = 3_000_000_000;
 const START_DELAY_ROUND_TRIPS: u64 = 10;
 /// The time after the expected end of a load at which each agent ends the load by its own clock, ns
 /// (5 s).
-const SPARE_NS: u64 = 5_000_000_000;
+const LOAD_END_MARGIN_NS: u64 = 5_000_000_000;
 /// The longest duration of a load for which the user set no end, ns (24 h).
-const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
+const UNBOUNDED_LOAD_NS_MAX: u64 = 24 * 3_600_000_000_000;
 /// The longest wait for messages before the waiting loop checks deadlines and ^C again.
 const MESSAGE_WAIT_MAX: Duration = Duration::from_millis(20);
-const LOOK_TICK_NS: u64 = Plan::TICK_NS;
+const PREPARATION_TICK_NS: u64 = Plan::TICK_NS;
 
 /// Options of a fleet for its loads.
 #[derive(Clone)]
@@ -115,31 +115,31 @@ impl<B: Bus> FleetLoad<B> {
     pub fn wait_for_agents(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
-        names.iter().for_each(|name| coordinator.add(name, begun_ns));
+        names.iter().for_each(|name| coordinator.add_agent(name, begun_ns));
         let (events, parts, weights, warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut fleet =
             FleetLoad { bus, coordinator, options: wishes, events, parts, weights, may_continue: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
             fleet.coordinator.hello_message(agent).is_some()
-                && fleet.coordinator.clock_offset(agent).sample_count() >= PINGS_FIRST
+                && fleet.coordinator.clock_offset(agent).sample_count() >= PINGS_BEFORE_FIRST_LOAD
         };
         let is_missing = |fleet: &FleetLoad<B>, agent: &usize| !is_known(fleet, *agent);
         loop {
             if let Some(agent) = (0..names.len()).find(|agent| fleet.coordinator.loss_reason(*agent).is_some()) {
                 let why = fleet.coordinator.loss_reason(agent).unwrap_or_default();
-                return Err(Failure::start(format!("agent {}: {why}", names[agent])));
+                return Err(Failure::cannot_start(format!("agent {}: {why}", names[agent])));
             }
             let missing: Vec<usize> = (0..names.len()).filter(|agent| is_missing(&fleet, agent)).collect();
             if missing.is_empty() {
                 break;
             }
             if fleet.bus.is_interrupted() {
-                return Err(Failure::start("interrupted"));
+                return Err(Failure::cannot_start("interrupted"));
             }
             if fleet.bus.now_ns() >= begun_ns + HELLO_NS_MAX {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!(
+                return Err(Failure::cannot_start(format!(
                     "agent {agents} did not respond within {seconds} s",
                     agents = missing.join(", ")
                 )));
@@ -159,7 +159,7 @@ impl<B: Bus> FleetLoad<B> {
                 self.coordinator.clock_offset(agent),
             );
             AgentStatus {
-                name: self.name(agent),
+                name: self.agent_name(agent),
                 plimsoll: hello.plimsoll,
                 cores: hello.cores,
                 machine: hello.machine,
@@ -167,7 +167,7 @@ impl<B: Bus> FleetLoad<B> {
                 clock_error_ns_max: clock.error_ns_max().unwrap_or(0),
             }
         };
-        (0..self.coordinator.count()).map(status).collect()
+        (0..self.coordinator.agent_count()).map(status).collect()
     }
 
     /// Sets the weight of each agent, in the order of the agents' numbers; an empty list gives
@@ -185,9 +185,10 @@ impl<B: Bus> FleetLoad<B> {
             // Equal boot ids mean the same machine, also for agents in different containers.
             hello.system.split(' ').next().map(str::to_owned).filter(|boot| !boot.is_empty())
         };
-        let machines: Vec<Option<String>> = (0..self.coordinator.count()).map(|agent| machine(self, agent)).collect();
+        let machines: Vec<Option<String>> =
+            (0..self.coordinator.agent_count()).map(|agent| machine(self, agent)).collect();
         let mut begun_ns = vec![None::<u64>; machines.len()];
-        let run = self.bus.run().to_owned();
+        let run = self.bus.run_name().to_owned();
         loop {
             let now_ns = self.bus.now_ns();
             let mut is_over = true;
@@ -207,8 +208,8 @@ impl<B: Bus> FleetLoad<B> {
                     }
                     Some(begun_ns) if self.coordinator.is_calibrating(agent) => {
                         is_over = false;
-                        if now_ns >= begun_ns + CALIBRATED_NS_MAX {
-                            let seconds = CALIBRATED_NS_MAX / 1_000_000_000;
+                        if now_ns >= begun_ns + CALIBRATION_WAIT_NS_MAX {
+                            let seconds = CALIBRATION_WAIT_NS_MAX / 1_000_000_000;
                             drop(
                                 self.coordinator
                                     .mark_lost(agent, format!("the calibration did not finish within {seconds} s")),
@@ -222,7 +223,7 @@ impl<B: Bus> FleetLoad<B> {
                 break;
             }
             if self.bus.is_interrupted() {
-                return Err(Failure::start("interrupted"));
+                return Err(Failure::cannot_start("interrupted"));
             }
             self.exchange_messages(MESSAGE_WAIT_MAX);
             self.events.clear();
@@ -232,64 +233,65 @@ impl<B: Bus> FleetLoad<B> {
                 (Some(result), _) => result.clone(),
                 (None, why) => Err(why.unwrap_or("the agent did not respond").to_owned()),
             };
-        Ok((0..self.coordinator.count()).map(found).collect())
+        Ok((0..self.coordinator.agent_count()).map(found).collect())
     }
 
     /// Returns an error if the agents cannot run a load together, because versions differ or a
     /// clock is too uncertain.
-    pub fn refuse_unfit(&self) -> Result<(), Failure> {
+    pub fn refuse_mismatched_agents(&self) -> Result<(), Failure> {
         self.refuse_other_versions()?;
-        self.refuse_unknown_clocks()
+        self.refuse_uncertain_clocks()
     }
 
     /// Returns an error if a target is a loopback address and an agent is on another machine,
     /// because the agent would send load to itself.
-    pub fn refuse_own_addresses(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
-        let is_own = |address: &&SocketAddr| reached(address.ip()).is_loopback();
-        let is_elsewhere =
-            |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| !self.is_here(hello));
-        match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
+    pub fn refuse_loopback_targets(&self, targets: &[SocketAddr]) -> Result<(), Failure> {
+        let is_own = |address: &&SocketAddr| connection_destination(address.ip()).is_loopback();
+        let is_elsewhere = |agent: &usize| {
+            self.coordinator.hello_message(*agent).is_some_and(|hello| !self.runs_on_this_machine(hello))
+        };
+        match (targets.iter().find(is_own), (0..self.coordinator.agent_count()).find(is_elsewhere)) {
             (Some(address), Some(agent)) => Err(Failure::usage(format!(
                 "agent {agent_name} would send load to itself: {address} means the agent's own machine. Give an \
                  address of the target that the agent can reach",
-                agent_name = self.coordinator.name(agent)
+                agent_name = self.coordinator.agent_name(agent)
             ))),
             _ => Ok(()),
         }
     }
 
     /// Whether an agent is a process on this machine.
-    fn is_here(&self, hello: &Hello) -> bool {
+    fn runs_on_this_machine(&self, hello: &Hello) -> bool {
         !hello.system.is_empty() && hello.system == self.options.system
     }
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {
         let own = env!("CARGO_PKG_VERSION");
         let differs = |agent: &usize| self.coordinator.hello_message(*agent).is_some_and(|hello| hello.plimsoll != own);
-        match (0..self.coordinator.count()).find(differs) {
+        match (0..self.coordinator.agent_count()).find(differs) {
             None => Ok(()),
             Some(agent) => {
                 let theirs = self.coordinator.hello_message(agent).map_or("", |hello| hello.plimsoll.as_str());
-                Err(Failure::start(format!(
+                Err(Failure::cannot_start(format!(
                     "agent {agent_name} runs plimsoll {theirs}, and this is plimsoll {own}: install the same version \
                      there, or add --fleet-copy",
-                    agent_name = self.coordinator.name(agent)
+                    agent_name = self.coordinator.agent_name(agent)
                 )))
             }
         }
     }
 
-    fn refuse_unknown_clocks(&self) -> Result<(), Failure> {
+    fn refuse_uncertain_clocks(&self) -> Result<(), Failure> {
         let allowed_ns = self.options.skew_ns_max;
         let error_ns = |agent: usize| self.coordinator.clock_offset(agent).error_ns_max().unwrap_or(u64::MAX);
         match self.coordinator.active_agents().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
-            Some(agent) => Err(Failure::start(format!(
+            Some(agent) => Err(Failure::cannot_start(format!(
                 "the clock of agent {agent_name} has an error of up to {error_ms:.1} ms (half of its shortest round \
                  trip), and --max-skew allows {allowed_time}. Increase --max-skew, or use a nearer machine",
-                agent_name = self.coordinator.name(agent),
+                agent_name = self.coordinator.agent_name(agent),
                 error_ms = error_ns(agent) as f64 / 1e6,
-                allowed_time = exact_duration(allowed_ns),
+                allowed_time = format_exact_duration(allowed_ns),
             ))),
         }
     }
@@ -300,7 +302,9 @@ impl<B: Bus> FleetLoad<B> {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
-                BusEvent::Message(message) => self.coordinator.take(agent, came_ns, message, &mut self.events),
+                BusEvent::Message(message) => {
+                    self.coordinator.handle_message(agent, came_ns, message, &mut self.events)
+                }
                 BusEvent::Gone(why) => self.events.extend(self.coordinator.mark_lost(agent, why)),
             }
             patience = Duration::ZERO;
@@ -324,8 +328,8 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    fn name(&self, agent: usize) -> String {
-        self.coordinator.name(agent).to_owned()
+    fn agent_name(&self, agent: usize) -> String {
+        self.coordinator.agent_name(agent).to_owned()
     }
 
     /// Returns the load generator settings (injector) that an agent is expected to use. The
@@ -340,10 +344,11 @@ impl<B: Bus> FleetLoad<B> {
     /// is possible.
     fn usable_agents(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.active_agents();
-        let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss_reason(agent)?)));
+        let lost =
+            (0..self.coordinator.agent_count()).find_map(|agent| Some((agent, self.coordinator.loss_reason(agent)?)));
         match lost {
             Some((agent, why)) if living.is_empty() || self.options.on_loss == AgentLossPolicy::Stop => {
-                Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))
+                Err(Failure::cannot_start(format!("agent {} was lost: {why}", self.coordinator.agent_name(agent))))
             }
             _ => Ok(living),
         }
@@ -370,17 +375,17 @@ impl<B: Bus> FleetLoad<B> {
         let (wishes, weights) = (&self.options, self.part_weights());
         // Only the first load checks that the target accepts connections.
         let preflight = wishes.preflight && self.coordinator.current_epoch() == 0;
-        let run = self.bus.run();
+        let run = self.bus.run_name();
         self.coordinator.prepare_load(self.bus.now_ns(), &self.parts, |epoch, index, of| {
             let (weights, workers, spin, plan) = (weights.clone(), wishes.workers, wishes.spin, plan.to_vec());
-            let task = PartTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
-            PartTask { signature: wishes.key.as_ref().map(|key| key.sign_task(run, &task)), ..task }
+            let task = AgentLoadTask { epoch, index, of, weights, workers, spin, preflight, signature: None, plan };
+            AgentLoadTask { signature: wishes.key.as_ref().map(|key| key.sign_task(run, &task)), ..task }
         });
         self.send();
         Ok(())
     }
 
-    fn give_up(&mut self) {
+    fn stop_agents(&mut self) {
         self.coordinator.stop(self.bus.now_ns());
         self.send();
     }
@@ -388,22 +393,22 @@ impl<B: Bus> FleetLoad<B> {
     /// Runs one load from its start to its end, and returns the merged run.
     fn run_load(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let schedule = Schedule::compile(&plan.load);
-        let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + SPARE_NS));
-        let length_ns = length_ns.unwrap_or(LENGTH_NS_MAX);
+        let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + LOAD_END_MARGIN_NS));
+        let length_ns = length_ns.unwrap_or(UNBOUNDED_LOAD_NS_MAX);
         let over_by_ns = origin_ns.saturating_add(length_ns + STOP_NS_MAX);
         self.coordinator.start(self.bus.now_ns(), origin_ns, length_ns);
         self.send();
         let agents: Vec<_> =
-            self.parts.iter().map(|agent| (self.name(*agent), self.expected_injector(*agent))).collect();
+            self.parts.iter().map(|agent| (self.agent_name(*agent), self.expected_injector(*agent))).collect();
         let started_unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let (epoch, record) = (self.coordinator.current_epoch(), plan.record());
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
-        let mut merge = Merge::new(plan, &agents, &self.part_stripes(), origin_ns);
+        let mut merge = LoadMerger::new(plan, &agents, &self.part_stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
         // No message can arrive during an outage of the transport, so deadlines move by the length
         // of the outage.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
-        while !merge.is_over() {
+        while !merge.all_parts_ended() {
             self.exchange_messages(MESSAGE_WAIT_MAX);
             let passed_ns = self.bus.now_ns() - std::mem::replace(&mut looked_ns, self.bus.now_ns());
             down_ns += if self.bus.is_up() { 0 } else { passed_ns };
@@ -417,7 +422,7 @@ impl<B: Bus> FleetLoad<B> {
             let now_ns = self.bus.now_ns();
             let interrupted = self.bus.is_interrupted();
             if (is_to_end || interrupted) && stop_by_ns.is_none() {
-                self.give_up();
+                self.stop_agents();
                 stop_by_ns = Some(now_ns + STOP_NS_MAX);
             }
             if interrupted && !hurried {
@@ -449,12 +454,17 @@ impl<B: Bus> FleetLoad<B> {
             account.skew_ns_max = self.coordinator.clock_offset(*agent).error_ns_max().unwrap_or(0);
         }
         let run = merge.into_run(on_tick);
-        self.bus.forget_load();
+        self.bus.delete_stored_load();
         Ok(run)
     }
 
     /// Adds an event of an agent to the merged load. `Break` means that all agents must stop.
-    fn merge_event(&mut self, event: FleetEvent, merge: &mut Merge, on_tick: &mut TickListener) -> ControlFlow<()> {
+    fn merge_event(
+        &mut self,
+        event: FleetEvent,
+        merge: &mut LoadMerger,
+        on_tick: &mut TickListener,
+    ) -> ControlFlow<()> {
         let (agent, result) = match event {
             FleetEvent::Tick { agent, index, interval } => {
                 let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
@@ -462,7 +472,7 @@ impl<B: Bus> FleetLoad<B> {
             }
             FleetEvent::Sealed { agent, seal } => {
                 let Some(part) = self.part_index(agent) else { return ControlFlow::Continue(()) };
-                (agent, merge.seal_part(part, seal, on_tick))
+                (agent, merge.finish_part(part, seal, on_tick))
             }
             FleetEvent::Refused { agent, reason } | FleetEvent::Lost { agent, why: reason } => (agent, Err(reason)),
             FleetEvent::Ready { .. } => return ControlFlow::Continue(()),
@@ -472,7 +482,7 @@ impl<B: Bus> FleetLoad<B> {
             Err(why) => {
                 // A lost agent is also excluded from later loads.
                 self.coordinator.mark_lost(agent, why.clone());
-                let name = self.name(agent);
+                let name = self.agent_name(agent);
                 let warning = format!("agent {name} was lost: {why}");
                 if !self.warnings.contains(&warning) {
                     self.warnings.push(warning);
@@ -499,8 +509,8 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     }
 
     fn local_pids(&self) -> Vec<u32> {
-        let hellos = (0..self.coordinator.count()).filter_map(|agent| self.coordinator.hello_message(agent));
-        hellos.filter(|hello| self.is_here(hello)).map(|hello| hello.pid).collect()
+        let hellos = (0..self.coordinator.agent_count()).filter_map(|agent| self.coordinator.hello_message(agent));
+        hellos.filter(|hello| self.runs_on_this_machine(hello)).map(|hello| hello.pid).collect()
     }
 
     fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure> {
@@ -517,22 +527,22 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         self.events.clear();
         self.prepare_parts(&bytes)?;
         let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
-        while !self.coordinator.is_ready() {
+        while !self.coordinator.is_preparation_over() {
             self.exchange_messages(MESSAGE_WAIT_MAX);
             for event in std::mem::take(&mut self.events) {
                 match event {
                     FleetEvent::Refused { agent, reason } => {
-                        self.give_up();
-                        return Err(Failure::start(format!("agent {}: {reason}", self.name(agent))));
+                        self.stop_agents();
+                        return Err(Failure::cannot_start(format!("agent {}: {reason}", self.agent_name(agent))));
                     }
                     // After the loss of an agent, the load is divided again among the remaining
                     // agents.
                     FleetEvent::Lost { agent, why } => {
-                        self.warnings.push(format!("agent {} was lost: {why}", self.name(agent)));
+                        self.warnings.push(format!("agent {} was lost: {why}", self.agent_name(agent)));
                         self.prepare_parts(&bytes)?;
                     }
                     FleetEvent::Ready { agent, fitted } => {
-                        let name = self.name(agent);
+                        let name = self.agent_name(agent);
                         let said = fitted.iter().map(|sentence| format!("agent {name}: {sentence}"));
                         let new: Vec<String> = said.filter(|sentence| !self.warnings.contains(sentence)).collect();
                         self.warnings.extend(new);
@@ -541,26 +551,28 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
                 }
             }
             if self.bus.is_interrupted() {
-                self.give_up();
-                return Err(Failure::start("interrupted"));
+                self.stop_agents();
+                return Err(Failure::cannot_start("interrupted"));
             }
             let now_ns = self.bus.now_ns();
             if now_ns >= begun_ns + READY_NS_MAX {
-                self.give_up();
+                self.stop_agents();
                 let seconds = READY_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!("the agents did not open all connections within {seconds} s")));
+                return Err(Failure::cannot_start(format!(
+                    "the agents did not open all connections within {seconds} s"
+                )));
             }
-            if now_ns >= shown_ns + LOOK_TICK_NS {
+            if now_ns >= shown_ns + PREPARATION_TICK_NS {
                 shown_ns = now_ns;
                 let interval = Interval::default();
                 let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
-                if let ControlFlow::Break(Stop::Interrupted) = on_tick(&tick) {
-                    self.give_up();
-                    return Err(Failure::start("interrupted"));
+                if let ControlFlow::Break(EarlyStopReason::Interrupted) = on_tick(&tick) {
+                    self.stop_agents();
+                    return Err(Failure::cannot_start("interrupted"));
                 }
             }
         }
-        self.refuse_unknown_clocks()
+        self.refuse_uncertain_clocks()
     }
 
     fn start_ahead_ns(&self) -> u64 {

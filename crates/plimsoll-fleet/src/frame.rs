@@ -15,7 +15,7 @@
 //! A reader allocates memory only for bytes that have arrived. Invalid bytes give an error. Not
 //! here: the order of messages (`agent`, `coordinator`).
 
-use crate::message::{PartTask, ToAgent, ToCoordinator};
+use crate::message::{AgentLoadTask, ToAgent, ToCoordinator};
 use plimsoll_model::{Probes, codec};
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub const TO_COORDINATOR_BYTES_MAX: usize = 16 << 20;
 pub const TO_AGENT_BYTES_MAX: usize = 512 << 20;
 const FRAME_HEAD_BYTES: usize = 5;
 const FRAME_TAIL_BYTES: usize = 4;
-const KIND_WORDS: u8 = 1;
+const KIND_JSON_MESSAGE: u8 = 1;
 const KIND_TASK: u8 = 2;
 const KIND_TICK: u8 = 3;
 const KIND_READINGS: u8 = 4;
@@ -84,17 +84,17 @@ impl ToAgent {
                 out[start..start + 4].copy_from_slice(&length.to_le_bytes());
                 out.extend_from_slice(&task.plan);
             }),
-            words => append_frame(out, KIND_WORDS, |out| append_json(out, words)),
+            words => append_frame(out, KIND_JSON_MESSAGE, |out| append_json(out, words)),
         }
     }
 
     fn decode(kind: u8, body: &[u8]) -> Option<ToAgent> {
         match kind {
-            KIND_WORDS => serde_json::from_slice(body).ok(),
+            KIND_JSON_MESSAGE => serde_json::from_slice(body).ok(),
             KIND_TASK => {
                 let (length, rest) = body.split_first_chunk::<4>()?;
                 let (head, plan) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-                let task = PartTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
+                let task = AgentLoadTask { plan: plan.to_vec(), ..serde_json::from_slice(head).ok()? };
                 task.schedule_stripe().is_some().then(|| ToAgent::Prepare(Box::new(task)))
             }
             _ => None,
@@ -116,18 +116,18 @@ impl ToCoordinator {
                 out.extend_from_slice(&live_milli.unwrap_or(u32::MAX).to_le_bytes());
                 codec::Frame::probe_frames(Probes::clone(probes)).for_each(|frame| frame.encode(out));
             }),
-            words => append_frame(out, KIND_WORDS, |out| append_json(out, words)),
+            words => append_frame(out, KIND_JSON_MESSAGE, |out| append_json(out, words)),
         }
     }
 
     fn decode(kind: u8, body: &[u8]) -> Option<ToCoordinator> {
         let message = match kind {
-            KIND_WORDS => serde_json::from_slice(body).ok()?,
+            KIND_JSON_MESSAGE => serde_json::from_slice(body).ok()?,
             KIND_TICK => {
                 let (epoch, rest) = body.split_first_chunk::<8>()?;
                 let (sequence, rest) = rest.split_first_chunk::<8>()?;
                 let (epoch, sequence) = (u64::from_le_bytes(*epoch), u64::from_le_bytes(*sequence));
-                match codec::first_frame(rest) {
+                match codec::read_first_frame(rest) {
                     Ok(Some((codec::Frame::Interval { index, interval }, length))) if length == rest.len() => {
                         ToCoordinator::Tick { epoch, sequence, index, interval }
                     }
@@ -152,7 +152,7 @@ impl ToCoordinator {
 fn decode_probes(mut rest: &[u8]) -> Option<Probes> {
     let mut probes = Probes::default();
     while !rest.is_empty() {
-        let (frame, length) = codec::first_frame(rest).ok()??;
+        let (frame, length) = codec::read_first_frame(rest).ok()??;
         match frame {
             codec::Frame::Probes(read) => probes.merge(&read),
             codec::Frame::Sampled(sampled) => probes.sampled.merge(&sampled),
@@ -237,14 +237,14 @@ impl MessageReader {
 }
 
 /// Encodes one message as a complete stream: the greeting and one frame.
-pub fn encode_alone(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub fn encode_single_message_stream(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = PROTOCOL_GREETING.to_vec();
     encode(&mut bytes);
     bytes
 }
 
 /// Decodes a complete stream with exactly one message.
-pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
+pub fn decode_single_message_stream<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
     let mut reader = MessageReader { bytes, greeted: false };
     let message = reader.read_next()?.ok_or(FrameError::Damaged)?;
     if reader.bytes.is_empty() { Ok(message) } else { Err(FrameError::Damaged) }
@@ -253,13 +253,13 @@ pub fn decode_alone<M: FleetMessage>(bytes: Vec<u8>) -> Result<M, FrameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{AgentPhase, CalibrationTask, Hello, Seal, TaskSignature, WatchTask};
+    use crate::message::{AgentPhase, CalibrationTask, Hello, PartTotals, TaskSignature, WatchTask};
     use plimsoll_model::machine_facts::SelfMeasurement;
     use plimsoll_model::{Injector, Interval, Ledger, Series, SeriesKind, SeriesSample, Spin};
     use proptest::prelude::*;
 
-    fn to_agents() -> Vec<ToAgent> {
-        let task = PartTask {
+    fn example_messages_to_agents() -> Vec<ToAgent> {
+        let task = AgentLoadTask {
             epoch: 3,
             index: 1,
             of: 3,
@@ -290,12 +290,12 @@ mod tests {
         ]
     }
 
-    fn to_coordinators() -> Vec<ToCoordinator> {
+    fn example_messages_to_coordinator() -> Vec<ToCoordinator> {
         let mut interval = Interval::default();
-        interval.routes.of_mut(0).ledger.scheduled = 7;
+        interval.routes.figures_mut(0).ledger.scheduled = 7;
         let measured =
             SelfMeasurement { highest_rps: 5.5, cpu_us: 0.0, rate_rps: 5.0, lag_p99_ns: 6, disturbance: None };
-        let seal = Seal {
+        let seal = PartTotals {
             ticks: 8,
             ledger: Ledger { scheduled: 7, ..Ledger::default() },
             window_end_ns: 9,
@@ -374,11 +374,11 @@ mod tests {
     #[test]
     fn messages_decode_from_any_split() {
         let (mut there, mut back) = (PROTOCOL_GREETING.to_vec(), PROTOCOL_GREETING.to_vec());
-        to_agents().iter().for_each(|message| message.encode(&mut there));
-        to_coordinators().iter().for_each(|message| message.encode(&mut back));
+        example_messages_to_agents().iter().for_each(|message| message.encode(&mut there));
+        example_messages_to_coordinator().iter().for_each(|message| message.encode(&mut back));
         for piece in [1, 2, 7, 64, 1 << 20] {
-            assert_eq!(read_all(&there, piece), Ok(to_agents()), "{piece}");
-            assert_eq!(read_all(&back, piece), Ok(to_coordinators()), "{piece}");
+            assert_eq!(read_all(&there, piece), Ok(example_messages_to_agents()), "{piece}");
+            assert_eq!(read_all(&back, piece), Ok(example_messages_to_coordinator()), "{piece}");
         }
     }
 
@@ -409,14 +409,14 @@ mod tests {
     }
 
     #[test]
-    fn a_single_message_decodes_alone() {
-        for message in to_coordinators() {
-            let bytes = encode_alone(|out| message.encode(out));
-            assert_eq!(decode_alone(bytes.clone()), Ok(message));
+    fn single_message_streams_reject_missing_or_extra_bytes() {
+        for message in example_messages_to_coordinator() {
+            let bytes = encode_single_message_stream(|out| message.encode(out));
+            assert_eq!(decode_single_message_stream(bytes.clone()), Ok(message));
             let cut = bytes[..bytes.len() - 1].to_vec();
             let longer = [bytes, vec![0]].concat();
             for wrong in [cut, longer] {
-                assert_eq!(decode_alone::<ToCoordinator>(wrong), Err(FrameError::Damaged));
+                assert_eq!(decode_single_message_stream::<ToCoordinator>(wrong), Err(FrameError::Damaged));
             }
         }
     }
@@ -435,7 +435,7 @@ mod tests {
         #[test]
         fn any_frame_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..60) {
             let mut stream = PROTOCOL_GREETING.to_vec();
-            to_coordinators().iter().for_each(|message| message.encode(&mut stream));
+            example_messages_to_coordinator().iter().for_each(|message| message.encode(&mut stream));
             let at = at.min(stream.len());
             stream.splice(at..(at + bytes.len()).min(stream.len()), bytes);
             for piece in [1, 33] {

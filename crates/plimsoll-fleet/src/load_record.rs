@@ -23,7 +23,7 @@ pub struct LoadRecord {
 
 impl LoadRecord {
     /// Encodes the record as JSON.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn encode_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 const AGENTS_MAX: u32 = 64;
 /// The environment variable with the path of the NATS server program. If the variable is not set,
 /// `nats-server` from the PATH is used.
-const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
+const NATS_SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
-pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+pub fn run_local_fleet(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!(
             "--local: a fleet on this machine has 1 to {AGENTS_MAX} agents, not {count}: give another number"
@@ -33,8 +33,8 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     let separated = fleet.make_namespaces(count);
     let host = match &separated {
         Ok(()) => fleet.network().host_address(1),
-        Err(why) => {
-            say(&format!("Agents run as plain processes, not in network namespaces of their own: {why}."));
+        Err(reason) => {
+            say(&format!("Agents run as plain processes, not in network namespaces of their own: {reason}."));
             "127.0.0.1".to_owned()
         }
     };
@@ -50,7 +50,7 @@ pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) ->
     say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {
         if let Some(name) = fleet.ended_process_name() {
-            return Err(Failure::start(format!("{name} ended unexpectedly: see the output of {name} above")));
+            return Err(Failure::cannot_start(format!("{name} ended unexpectedly: see the output of {name} above")));
         }
         std::thread::sleep(PROCESS_CHECK_INTERVAL);
     }
@@ -92,7 +92,7 @@ impl LocalNetwork {
 
 /// Runs the program `ip` with these arguments. An error names the command and contains the first
 /// line of the program's standard error.
-fn run_ip(words: &[&str]) -> Result<(), String> {
+fn run_ip_command(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| {
         format!("the program 'ip' of iproute2 cannot be run ({reason})", reason = system_text(&error))
@@ -107,7 +107,7 @@ impl LocalFleet {
         let [number, rest @ ..] = random_bytes::<8>()?;
         let folder = std::env::temp_dir().join(format!("plimsoll-fleet-{}", to_hex(&rest)));
         std::fs::create_dir(&folder).map_err(|error| {
-            Failure::start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error)))
+            Failure::cannot_start(format!("'{}' cannot be made: {}", folder.display(), system_text(&error)))
         })?;
         let network = LocalNetwork { number, namespaces: 0, has_bridge: false };
         Ok(LocalFleet { folder, network, children: Vec::new() })
@@ -129,36 +129,36 @@ impl LocalFleet {
 
     fn make_network(&mut self, count: u32) -> Result<(), String> {
         let bridge = self.network.bridge_name();
-        run_ip(&["link", "add", &bridge, "type", "bridge"])?;
+        run_ip_command(&["link", "add", &bridge, "type", "bridge"])?;
         self.network.has_bridge = true;
-        run_ip(&["addr", "add", &format!("{}/24", self.network.host_address(1)), "dev", &bridge])?;
-        run_ip(&["link", "set", &bridge, "up"])?;
+        run_ip_command(&["addr", "add", &format!("{}/24", self.network.host_address(1)), "dev", &bridge])?;
+        run_ip_command(&["link", "set", &bridge, "up"])?;
         for number in 1..=count {
             let (namespace, port) = (self.network.namespace_name(number), format!("{bridge}p{number}"));
-            run_ip(&["netns", "add", &namespace])?;
+            run_ip_command(&["netns", "add", &namespace])?;
             self.network.namespaces = number;
-            run_ip(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
-            run_ip(&["link", "set", &port, "master", &bridge, "up"])?;
+            run_ip_command(&["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
+            run_ip_command(&["link", "set", &port, "master", &bridge, "up"])?;
             let address = format!("{}/24", self.network.host_address(10 + number));
-            run_ip(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
-            run_ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
-            run_ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
+            run_ip_command(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
+            run_ip_command(&["-n", &namespace, "link", "set", "eth0", "up"])?;
+            run_ip_command(&["-n", &namespace, "link", "set", "lo", "up"])?;
         }
         Ok(())
     }
 
     fn remove_network(&mut self) {
         for number in 1..=std::mem::take(&mut self.network.namespaces) {
-            let _ = run_ip(&["netns", "del", &self.network.namespace_name(number)]);
+            let _ = run_ip_command(&["netns", "del", &self.network.namespace_name(number)]);
         }
         if std::mem::take(&mut self.network.has_bridge) {
-            let _ = run_ip(&["link", "del", &self.network.bridge_name()]);
+            let _ = run_ip_command(&["link", "del", &self.network.bridge_name()]);
         }
     }
 
     /// Starts a NATS server on a free port and returns its URL.
     fn start_server(&mut self, host: &str) -> Result<String, Failure> {
-        let program = std::env::var_os(SERVER_VARIABLE).unwrap_or_else(|| "nats-server".into());
+        let program = std::env::var_os(NATS_SERVER_VARIABLE).unwrap_or_else(|| "nats-server".into());
         let store = self.folder.join("store");
         let config = format!(
             "listen: \"{host}:-1\"\nports_file_dir: \"{0}\"\njetstream {{ store_dir: \"{1}\", sync_interval: always }}\n",
@@ -168,34 +168,37 @@ impl LocalFleet {
         let path = self.folder.join("nats.conf");
         let written = output_file::write(&path, config.as_bytes());
         written.map_err(|error| {
-            Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
+            Failure::cannot_start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
         })?;
         let mut command = Command::new(&program);
         command.arg("-c").arg(&path).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let child = command.spawn();
         let child = child.map_err(|error| {
-            Failure::start(format!(
-                "{program} cannot be started ({reason}): install nats-server, or give its path in ${SERVER_VARIABLE}",
+            Failure::cannot_start(format!(
+                "{program} cannot be started ({reason}): install nats-server, or give its path in ${NATS_SERVER_VARIABLE}",
                 program = Path::new(&program).display(),
                 reason = system_text(&error)
             ))
         })?;
-        let ports = self.folder.join(format!("{}_{}.ports", name_of(Path::new(&program)), child.id()));
+        let ports = self.folder.join(format!("{}_{}.ports", program_file_name(Path::new(&program)), child.id()));
         self.children.push(("nats-server".to_owned(), child));
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline && !signal::interrupted() {
-            if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_url(&bytes)) {
+            if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_nats_url(&bytes)) {
                 return Ok(url);
             }
             std::thread::sleep(PROCESS_CHECK_INTERVAL);
         }
-        Err(Failure::start(format!("nats-server did not start within {seconds} s", seconds = START_TIMEOUT.as_secs())))
+        Err(Failure::cannot_start(format!(
+            "nats-server did not start within {seconds} s",
+            seconds = START_TIMEOUT.as_secs()
+        )))
     }
 
     fn start_agent(&mut self, number: u32, url: &str, allow: &str, is_separated: bool) -> Result<(), Failure> {
         let (name, own) = (format!("local{number}"), std::env::current_exe());
         let own = own.map_err(|error| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "the path of the plimsoll program is unknown: {reason}",
                 reason = system_text(&error)
             ))
@@ -212,7 +215,7 @@ impl LocalFleet {
         command.arg(self.folder.join(&name)).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn();
         let child = child.map_err(|error| {
-            Failure::start(format!("agent {name} cannot be started: {reason}", reason = system_text(&error)))
+            Failure::cannot_start(format!("agent {name} cannot be started: {reason}", reason = system_text(&error)))
         })?;
         self.children.push((format!("agent {name}"), child));
         Ok(())
@@ -227,12 +230,12 @@ impl LocalFleet {
     }
 }
 
-fn name_of(program: &Path) -> String {
+fn program_file_name(program: &Path) -> String {
     program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// Returns the first URL in the ports file that a NATS server writes.
-fn first_url(bytes: &[u8]) -> Option<String> {
+fn first_nats_url(bytes: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     ports["nats"][0].as_str().map(str::to_owned)
 }

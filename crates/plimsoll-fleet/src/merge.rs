@@ -7,11 +7,11 @@
 //!
 //! Not here: the transport of ticks (the measurements of 100 ms each), and stopping agents.
 
-use crate::message::Seal;
+use crate::message::PartTotals;
 use plimsoll_engine::{ArrivalRoutes, Collector, PartReport, TickListener};
 use plimsoll_model::bounds::INTERVALS_MAX;
 use plimsoll_model::{
-    AgentAccount, Histogram, Injector, Interval, Ledger, Plan, RouteNumber, Run, Schedule, Stop, Stripe,
+    AgentAccount, EarlyStopReason, Histogram, Injector, Interval, Ledger, Plan, RouteNumber, Run, Schedule, Stripe,
 };
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A load in progress that is merged from the parts (shares) of several agents.
-pub struct Merge {
+pub struct LoadMerger {
     collector: Collector,
     plan: Plan,
     schedule: Arc<Schedule>,
@@ -36,10 +36,10 @@ struct LoadPart {
     lag: Histogram,
     /// For each worker thread, the busy time and the wall time inside the measured window, ns.
     workers: BTreeMap<u32, (u64, u64)>,
-    state: MergedPart,
+    state: LoadPartState,
 }
 
-enum MergedPart {
+enum LoadPartState {
     /// The agent is still running its part of the load.
     Made,
     /// The part has ended; the value is the end of its measured window, ns of schedule time.
@@ -57,14 +57,14 @@ struct UnsentArrivals {
     owed: Option<Interval>,
 }
 
-impl Merge {
+impl LoadMerger {
     /// Creates an empty merged load that starts at `origin_ns`. `agents` and `stripes` (shares of
     /// the schedule) are in the order of the parts.
-    pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> Merge {
+    pub fn new(plan: &Plan, agents: &[(String, Injector)], stripes: &[Stripe], origin_ns: u64) -> LoadMerger {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let injectors = agents.iter().map(|(_, injector)| injector.clone()).collect();
         let mut collector = Collector::new(plan.record(), injectors, agents.len(), &schedule);
-        collector.begin(origin_ns);
+        collector.set_schedule_start(origin_ns);
         let part = |((name, injector), stripe): (&(String, Injector), &Stripe)| LoadPart {
             stripe: *stripe,
             account: AgentAccount::new(name, injector.workers),
@@ -72,10 +72,10 @@ impl Merge {
             ledgers: BTreeMap::new(),
             lag: Histogram::new(),
             workers: BTreeMap::new(),
-            state: MergedPart::Made,
+            state: LoadPartState::Made,
         };
         let parts = agents.iter().zip(stripes).map(part).collect();
-        Merge { collector, plan: plan.clone(), schedule, parts }
+        LoadMerger { collector, plan: plan.clone(), schedule, parts }
     }
 
     /// Returns the account of a part's agent (its summary in the run file), so that the caller can
@@ -95,12 +95,14 @@ impl Merge {
         on_tick: &mut TickListener,
     ) -> Result<ControlFlow<()>, String> {
         let made = &self.parts[part];
-        if u64::from(index) < made.ticks || u64::from(index) > INTERVALS_MAX || !matches!(made.state, MergedPart::Made)
+        if u64::from(index) < made.ticks
+            || u64::from(index) > INTERVALS_MAX
+            || !matches!(made.state, LoadPartState::Made)
         {
             return Err("the agent sent measurements of an unknown load".to_owned());
         }
         let flow = self.send_to_collector(part, u64::from(index), interval, on_tick);
-        let counted = self.count_unsent(self.ticks_complete(), on_tick);
+        let counted = self.count_unsent(self.complete_tick_count(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
@@ -125,20 +127,20 @@ impl Merge {
             let sum = made.workers.entry(worker.worker).or_default();
             *sum = (sum.0.saturating_add(worker.work_ns), sum.1.saturating_add(worker.wall_ns));
         }
-        self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
+        self.collector.take_report(PartReport::Tick { part, index, interval }, on_tick)
     }
 
     /// Ends the part (share) of one agent with the totals that the agent sent. The error says that
     /// the totals differ from the sums of the agent's ticks, or why the part ended early. After an
     /// error, the caller must mark the agent as lost.
-    pub fn seal_part(
+    pub fn finish_part(
         &mut self,
         part: usize,
-        seal: Seal,
+        seal: PartTotals,
         on_tick: &mut TickListener,
     ) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
-        if !matches!(made.state, MergedPart::Made) {
+        if !matches!(made.state, LoadPartState::Made) {
             return Ok(ControlFlow::Continue(()));
         }
         if seal.ledger != made.account.ledger {
@@ -147,10 +149,11 @@ impl Merge {
         if let Some(why) = seal.died {
             return Err(why);
         }
-        made.state = MergedPart::Done(seal.window_end_ns);
-        let Seal { window_end_ns, failed_answers, used_up, .. } = seal;
-        let flow = self.collector.take(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
-        let counted = self.count_unsent(self.ticks_complete(), on_tick);
+        made.state = LoadPartState::Done(seal.window_end_ns);
+        let PartTotals { window_end_ns, failed_answers, used_up, .. } = seal;
+        let flow =
+            self.collector.take_report(PartReport::Done { part, window_end_ns, failed_answers, used_up }, on_tick);
+        let counted = self.count_unsent(self.complete_tick_count(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
@@ -166,21 +169,21 @@ impl Merge {
         may_continue: bool,
         on_tick: &mut TickListener,
     ) -> ControlFlow<()> {
-        if !matches!(self.parts[part].state, MergedPart::Made) {
+        if !matches!(self.parts[part].state, LoadPartState::Made) {
             return ControlFlow::Continue(());
         }
         let name = &self.parts[part].account.name;
-        let stop = Stop::Died(format!("agent {name} was lost: {why}"));
+        let stop = EarlyStopReason::Died(format!("agent {name} was lost: {why}"));
         self.parts[part].account.loss_reason = Some(why.to_owned());
         if !(may_continue && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
             let made = &mut self.parts[part];
-            let in_flight: u64 = made.ledgers.values().map(Ledger::without_outcome).sum();
+            let in_flight: u64 = made.ledgers.values().map(Ledger::requests_without_outcome).sum();
             made.account.ledger.in_flight += in_flight;
-            made.state = MergedPart::Done(made.ticks * Plan::TICK_NS);
-            return self.collector.take(PartReport::Lost { part, why: stop }, on_tick);
+            made.state = LoadPartState::Done(made.ticks * Plan::TICK_NS);
+            return self.collector.take_report(PartReport::Lost { part, why: stop }, on_tick);
         }
-        self.parts[part].state = MergedPart::Counted(Box::new(self.unsent_arrivals(part)));
-        self.count_unsent(self.ticks_complete(), on_tick)
+        self.parts[part].state = LoadPartState::Counted(Box::new(self.unsent_arrivals(part)));
+        self.count_unsent(self.complete_tick_count(), on_tick)
     }
 
     /// Computes the requests that a lost agent did not send.
@@ -188,7 +191,7 @@ impl Merge {
         let made = &self.parts[part];
         let mut owed = Interval::default();
         for (route, ledger) in &made.ledgers {
-            owed.routes.of_mut(*route).ledger.in_flight += ledger.without_outcome();
+            owed.routes.figures_mut(*route).ledger.in_flight += ledger.requests_without_outcome();
         }
         let (from_ns, next_ns) = (self.schedule.measured_from_ns(), made.ticks * Plan::TICK_NS);
         let drawn = self.plan.with_drawn_arrivals();
@@ -196,7 +199,7 @@ impl Merge {
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let mut routes = ArrivalRoutes::new(plan, made.stripe).ok();
         let mut due: BTreeMap<RouteNumber, u64> = BTreeMap::new();
-        let mut arrivals = schedule.arrivals(made.stripe).peekable();
+        let mut arrivals = schedule.arrivals_of_stripe(made.stripe).peekable();
         while let Some((number, start_ns)) = arrivals.next_if(|(_, start_ns)| *start_ns < next_ns) {
             let route = first_route(&mut routes, number);
             if let Some(route) = route.filter(|_| start_ns >= from_ns) {
@@ -207,7 +210,7 @@ impl Merge {
         // count as unsent.
         for (route, due) in due {
             let begun = made.ledgers.get(&route).map_or(0, |ledger| ledger.scheduled);
-            let ledger = &mut owed.routes.of_mut(route).ledger;
+            let ledger = &mut owed.routes.figures_mut(route).ledger;
             ledger.scheduled += due.saturating_sub(begun);
             ledger.unsent += due.saturating_sub(begun);
         }
@@ -218,9 +221,9 @@ impl Merge {
     /// Returns the number of ticks (100 ms each) whose measurements every active agent has
     /// delivered. Without active agents, returns the largest number of ticks of any agent that was
     /// not lost.
-    fn ticks_complete(&self) -> u64 {
-        let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
-        let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
+    fn complete_tick_count(&self) -> u64 {
+        let making = self.parts.iter().filter(|part| matches!(part.state, LoadPartState::Made));
+        let told = self.parts.iter().filter(|part| !matches!(part.state, LoadPartState::Counted(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
@@ -230,7 +233,7 @@ impl Merge {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
             while self.parts[part].ticks < ticks {
-                let LoadPart { ticks: index, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] else {
+                let LoadPart { ticks: index, state: LoadPartState::Counted(unsent), .. } = &mut self.parts[part] else {
                     break;
                 };
                 let index = *index;
@@ -245,25 +248,25 @@ impl Merge {
 
     /// Whether the agent of a part (share) still runs its load.
     pub fn is_active(&self, part: usize) -> bool {
-        matches!(self.parts[part].state, MergedPart::Made)
+        matches!(self.parts[part].state, LoadPartState::Made)
     }
 
     /// Whether every agent has ended its part of the load or is lost.
-    pub fn is_over(&self) -> bool {
-        self.parts.iter().all(|part| !matches!(part.state, MergedPart::Made))
+    pub fn all_parts_ended(&self) -> bool {
+        self.parts.iter().all(|part| !matches!(part.state, LoadPartState::Made))
     }
 
     /// Builds the whole run after all parts have ended.
     pub fn into_run(mut self, on_tick: &mut TickListener) -> Run {
-        let ended = |part: &LoadPart| if let MergedPart::Done(end_ns) = part.state { Some(end_ns) } else { None };
+        let ended = |part: &LoadPart| if let LoadPartState::Done(end_ns) = part.state { Some(end_ns) } else { None };
         let window_end_ns = self.parts.iter().filter_map(ended).max().unwrap_or(0);
         // The unsent requests of lost agents count up to the time at which the last remaining agent
         // ended. If the schedule was completed, all unsent requests count.
         let end_ns = self.schedule.end_ns().filter(|end_ns| *end_ns <= window_end_ns);
-        let ticks = self.ticks_complete().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
+        let ticks = self.complete_tick_count().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
-            if let LoadPart { ticks, state: MergedPart::Counted(unsent), .. } = &mut self.parts[part] {
+            if let LoadPart { ticks, state: LoadPartState::Counted(unsent), .. } = &mut self.parts[part] {
                 // The remaining agents ended before the lost agent's next tick (100 ms), so the
                 // counts that belong to this tick (`owed`) are added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
@@ -271,7 +274,7 @@ impl Merge {
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
                 let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };
-                let _ = self.collector.take(done, on_tick);
+                let _ = self.collector.take_report(done, on_tick);
             }
         }
         let mut run = self.collector.finish();
@@ -301,7 +304,7 @@ impl UnsentArrivals {
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
             let route = first_route(&mut self.routes, number);
             if let Some(route) = route.filter(|_| start_ns >= from_ns) {
-                let ledger = &mut interval.routes.of_mut(route).ledger;
+                let ledger = &mut interval.routes.figures_mut(route).ledger;
                 ledger.scheduled += 1;
                 ledger.unsent += 1;
             }
@@ -312,5 +315,5 @@ impl UnsentArrivals {
 
 /// Returns the route of the first request of an arrival, and route 0 if the routes are unknown.
 fn first_route(routes: &mut Option<ArrivalRoutes>, arrival: u64) -> Option<RouteNumber> {
-    routes.as_mut().map_or(Some(0), |routes| routes.first(arrival))
+    routes.as_mut().map_or(Some(0), |routes| routes.first_route(arrival))
 }

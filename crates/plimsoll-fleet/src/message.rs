@@ -9,9 +9,9 @@ use plimsoll_model::agent_account::AGENT_NAME_BYTES_MAX;
 use plimsoll_model::agent_calibration::FINGERPRINT_BYTES_MAX;
 use plimsoll_model::failed_answer::KINDS_MAX;
 use plimsoll_model::machine_facts::SelfMeasurement;
-use plimsoll_model::series_table::{SeriesSubject, series_row};
+use plimsoll_model::series_table::{SeriesSubject, find_series_row};
 use plimsoll_model::units::TIME_NS_MAX;
-use plimsoll_model::{FailedAnswer, Injector, Interval, Ledger, Probes, Spin, Stripe, redact};
+use plimsoll_model::{FailedResponse, Injector, Interval, Ledger, Probes, Spin, Stripe, redact};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ pub enum ToAgent {
     },
     /// Asks the agent to open the connections of its part of a load.
     #[serde(skip)]
-    Prepare(Box<PartTask>),
+    Prepare(Box<AgentLoadTask>),
     /// Starts the prepared load.
     Start {
         /// The number of the load.
@@ -90,7 +90,7 @@ pub struct WatchTask {
 
 /// The task of one agent: its part of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PartTask {
+pub struct AgentLoadTask {
     /// The number of the load. Later loads have higher numbers.
     pub epoch: u64,
     /// The index of the agent's part among the parts of the load, from 0.
@@ -114,7 +114,7 @@ pub struct PartTask {
     pub plan: Vec<u8>,
 }
 
-impl PartTask {
+impl AgentLoadTask {
     /// Returns the stripe (share of the schedule) of the part. `None` if index or weights are
     /// invalid.
     pub fn schedule_stripe(&self) -> Option<Stripe> {
@@ -198,7 +198,7 @@ pub enum ToCoordinator {
         /// The sequence number of the frame (result message).
         sequence: u64,
         /// The totals of the agent's part of the load.
-        seal: Seal,
+        seal: PartTotals,
     },
     /// A frame with the measurements of one tick (100 ms).
     #[serde(skip)]
@@ -265,7 +265,7 @@ pub enum AgentPhase {
 
 /// The totals of an agent's part of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seal {
+pub struct PartTotals {
     /// The number of ticks (100 ms each) whose measurements the agent sent.
     pub ticks: u64,
     /// The sum of the ledgers (request outcomes) of all ticks.
@@ -273,7 +273,7 @@ pub struct Seal {
     /// The end of the part's measured window, ns of schedule time.
     pub window_end_ns: u64,
     /// The first failed responses of the part.
-    pub failed_answers: Vec<FailedAnswer>,
+    pub failed_answers: Vec<FailedResponse>,
     /// Whether the part ended early because its requests were exhausted.
     pub used_up: bool,
     /// The reason why the part of the load failed and ended early; `None` if the part did not fail.
@@ -282,7 +282,7 @@ pub struct Seal {
 
 /// Makes a sentence from another machine safe to show: one line of limited length, without secrets.
 fn sanitize_sentence(sentence: &mut String) {
-    *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
+    *sentence = redact::redact_line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
 /// The largest number of series in one message.
@@ -297,7 +297,7 @@ fn sanitize_readings(probes: &mut Probes) -> bool {
         series.gaps.truncate(SENTENCES_MAX);
         series.gaps.iter_mut().for_each(|gap| sanitize_sentence(&mut gap.reason));
         name.len() <= SERIES_BYTES_MAX
-            && series_row(name).is_some_and(|row| {
+            && find_series_row(name).is_some_and(|row| {
                 row.subject != SeriesSubject::Metrics && (row.kind, row.unit) == (series.kind, series.unit.as_str())
             })
     });

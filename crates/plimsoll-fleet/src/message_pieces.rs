@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 
 /// The length of the header of a piece, bytes: message number (u64 LE), index of the piece and
 /// number of pieces (u32 LE each).
-const HEAD_BYTES: usize = 16;
+const PIECE_HEADER_BYTES: usize = 16;
 /// The largest number of incomplete messages that are kept for one sender.
-const OPEN_MAX: usize = 8;
+const INCOMPLETE_MESSAGES_MAX: usize = 8;
 
 /// Splits a message into pieces of at most `piece_bytes` bytes. Each message of a sender needs a
 /// new `number`.
 pub fn split_message(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
-    let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
+    let content_bytes = piece_bytes.saturating_sub(PIECE_HEADER_BYTES).max(1);
     let count = message.len().div_ceil(content_bytes).max(1) as u32;
     let piece = |index: u32| {
         let start = index as usize * content_bytes;
         let content = &message[start..message.len().min(start + content_bytes)];
-        let mut piece = Vec::with_capacity(HEAD_BYTES + content.len());
+        let mut piece = Vec::with_capacity(PIECE_HEADER_BYTES + content.len());
         piece.extend_from_slice(&number.to_le_bytes());
         piece.extend_from_slice(&index.to_le_bytes());
         piece.extend_from_slice(&count.to_le_bytes());
@@ -32,7 +32,7 @@ pub fn split_message(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec
 
 /// The pieces of incomplete messages from one sender.
 #[derive(Debug)]
-pub struct Assembly {
+pub struct PieceAssembler {
     open: BTreeMap<u64, PartialMessage>,
     bytes: usize,
     bytes_max: usize,
@@ -45,15 +45,15 @@ struct PartialMessage {
     bytes: usize,
 }
 
-impl Assembly {
+impl PieceAssembler {
     /// Creates an assembly that keeps at most `bytes_max` bytes of incomplete messages.
-    pub fn new(bytes_max: usize) -> Assembly {
-        Assembly { open: BTreeMap::new(), bytes: 0, bytes_max }
+    pub fn new(bytes_max: usize) -> PieceAssembler {
+        PieceAssembler { open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
     /// Adds a piece. Returns the message if the piece completes it. Invalid pieces are dropped.
-    pub fn take(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
-        let (head, content) = piece.split_at_checked(HEAD_BYTES)?;
+    pub fn add_piece(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        let (head, content) = piece.split_at_checked(PIECE_HEADER_BYTES)?;
         let number = u64::from_le_bytes(head[..8].try_into().ok()?);
         let index = u32::from_le_bytes(head[8..12].try_into().ok()?);
         let count = u32::from_le_bytes(head[12..].try_into().ok()?);
@@ -77,7 +77,7 @@ impl Assembly {
             return Some(whole.pieces.into_values().flatten().collect());
         }
         // The oldest incomplete messages have probably lost a piece, so they are dropped first.
-        while self.open.len() > OPEN_MAX || self.bytes > self.bytes_max {
+        while self.open.len() > INCOMPLETE_MESSAGES_MAX || self.bytes > self.bytes_max {
             let (_, oldest) = self.open.pop_first()?;
             self.bytes -= oldest.bytes;
         }
@@ -104,8 +104,8 @@ mod tests {
             if pieces.len() > 1 {
                 pieces.insert(1, doubled);
             }
-            let mut assembly = Assembly::new(1 << 20);
-            let whole: Vec<Vec<u8>> = pieces.iter().filter_map(|piece| assembly.take(piece)).collect();
+            let mut assembly = PieceAssembler::new(1 << 20);
+            let whole: Vec<Vec<u8>> = pieces.iter().filter_map(|piece| assembly.add_piece(piece)).collect();
             prop_assert_eq!(whole, vec![message]);
             prop_assert_eq!((assembly.open.len(), assembly.bytes), (0, 0));
         }
@@ -114,26 +114,26 @@ mod tests {
         fn any_pieces_use_bounded_memory(pieces in prop::collection::vec(
             (0u64..20, 0u32..5, 0u32..5, 0usize..90), 0..200)
         ) {
-            let mut assembly = Assembly::new(300);
+            let mut assembly = PieceAssembler::new(300);
             for (number, index, count, length) in pieces {
                 let mut piece = number.to_le_bytes().to_vec();
                 piece.extend_from_slice(&index.to_le_bytes());
                 piece.extend_from_slice(&count.to_le_bytes());
                 piece.extend_from_slice(&vec![1; length]);
-                let _ = assembly.take(&piece);
-                prop_assert!(assembly.bytes <= 300 && assembly.open.len() <= OPEN_MAX);
+                let _ = assembly.add_piece(&piece);
+                prop_assert!(assembly.bytes <= 300 && assembly.open.len() <= INCOMPLETE_MESSAGES_MAX);
             }
         }
     }
 
     #[test]
     fn an_incomplete_message_is_dropped_for_later_messages() {
-        let mut assembly = Assembly::new(1 << 20);
+        let mut assembly = PieceAssembler::new(1 << 20);
         let first = split_message(1, &[1; 100], 60);
-        assert!(assembly.take(&first[0]).is_none() && assembly.take(b"short").is_none());
-        for number in 2..=OPEN_MAX as u64 + 1 {
-            assert!(assembly.take(&split_message(number, &[2; 100], 60)[0]).is_none());
+        assert!(assembly.add_piece(&first[0]).is_none() && assembly.add_piece(b"short").is_none());
+        for number in 2..=INCOMPLETE_MESSAGES_MAX as u64 + 1 {
+            assert!(assembly.add_piece(&split_message(number, &[2; 100], 60)[0]).is_none());
         }
-        assert!(first[1..].iter().all(|piece| assembly.take(piece).is_none()), "the first was dropped");
+        assert!(first[1..].iter().all(|piece| assembly.add_piece(piece).is_none()), "the first was dropped");
     }
 }

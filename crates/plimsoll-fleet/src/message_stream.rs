@@ -9,7 +9,7 @@ use plimsoll_sys::system_text;
 use std::io::{ErrorKind, Read};
 
 /// The largest number of bytes in one read.
-const PIECE_BYTES: usize = 64 << 10;
+const READ_BYTES_MAX: usize = 64 << 10;
 
 /// The reason why a message stream ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum StreamEnd {
 /// Reads messages and passes each message to `take` with its time of arrival in ns. Ends when the
 /// stream ends or `take` returns false.
 pub fn read_messages<M: FleetMessage>(input: &mut impl Read, take: &mut dyn FnMut(u64, M) -> bool) -> StreamEnd {
-    let (mut reader, mut piece) = (MessageReader::default(), vec![0; PIECE_BYTES]);
+    let (mut reader, mut piece) = (MessageReader::default(), vec![0; READ_BYTES_MAX]);
     loop {
         match input.read(&mut piece) {
             Ok(0) => return StreamEnd::Closed,
@@ -72,13 +72,13 @@ mod tests {
         assert_eq!(read(&whole, 9), (vec![ToAgent::Lease, ToAgent::Leave], StreamEnd::Closed));
         assert_eq!(read(&whole, 1), (vec![ToAgent::Lease], StreamEnd::Unwanted));
         assert_eq!(read(b"Welcome to load1", 9), (Vec::new(), StreamEnd::Invalid(FrameError::NoGreeting)));
-        struct Broken;
-        impl Read for Broken {
+        struct BrokenInput;
+        impl Read for BrokenInput {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
                 Err(std::io::Error::from(ErrorKind::BrokenPipe))
             }
         }
-        let end = read_messages::<ToAgent>(&mut Broken, &mut |_, _| true);
+        let end = read_messages::<ToAgent>(&mut BrokenInput, &mut |_, _| true);
         assert!(matches!(end, StreamEnd::Unreadable(_)), "{end:?}");
     }
 }

@@ -7,15 +7,16 @@
 //! coordinator's bus connection (`nats_bus`), and running loads (`service`).
 
 use crate::allow::AllowList;
-use crate::frame::{PROTOCOL_GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
+use crate::frame::{PROTOCOL_GREETING, TO_AGENT_BYTES_MAX, decode_single_message_stream, encode_single_message_stream};
 use crate::message::{ToAgent, ToCoordinator};
-use crate::message_pieces::{Assembly, split_message};
+use crate::message_pieces::{PieceAssembler, split_message};
 use crate::nats_client::{
-    BusAccess, connect, connection_ended, fatal_event_reason, jetstream_context, piece_bytes, start, subscribe,
+    BusAccess, connect, connection_ended_failure, fatal_event_reason, jetstream_context, largest_piece_bytes,
+    start_async_thread, subscribe,
 };
-use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, Presence, is_run, run_of};
-use crate::service::{AgentTransport, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
-use crate::spool::{Spool, SpoolEntry, SpoolOutlet};
+use crate::presence::{self, AgentClaim, PRESENCE_REQUEST_SUBJECT, Presence, is_run_name, run_in_subject};
+use crate::service::{AgentSessionEvent, AgentTransport, Permissions, SessionEnd, local_agent_hello, serve_session};
+use crate::spool::{Spool, SpoolCallbacks, SpoolEntry};
 use crate::task_key::{TaskVerifier, random_bytes, to_hex};
 use async_nats::jetstream::Context;
 use async_nats::{Client, Subscriber};
@@ -39,7 +40,7 @@ const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
 const IN_FLIGHT_MAX: usize = 16;
 /// The time after which an agent sends measurements (an interval) again if the bus has not
 /// acknowledged the measurements.
-const TRY_AGAIN: Duration = Duration::from_millis(100);
+const PUBLISH_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The time after which an agent sends measurements (an interval) again if no coordinator has
 /// recorded the measurements.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,7 +50,7 @@ const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
 #[derive(Debug, Clone)]
-pub struct JoinTerms {
+pub struct BusJoinOptions {
     /// The address of the bus and the files with credentials and certificates.
     pub access: BusAccess,
     /// The name of the agent on the bus.
@@ -66,7 +67,7 @@ pub struct JoinTerms {
 }
 
 /// An order to the thread that has the bus connection.
-enum JoinOrder {
+enum AgentBusCommand {
     /// Send this encoded message to the coordinator.
     Send(Vec<u8>),
     /// End the session, so that another coordinator can claim the agent.
@@ -77,37 +78,37 @@ enum JoinOrder {
 /// disk, in the spool.
 struct BusTransport {
     run: String,
-    orders: UnboundedSender<JoinOrder>,
+    orders: UnboundedSender<AgentBusCommand>,
     spool: Spool,
 }
 
 impl AgentTransport for BusTransport {
     fn send(&mut self, message: &ToCoordinator) {
-        let bytes = encode_alone(|out| message.encode(out));
+        let bytes = encode_single_message_stream(|out| message.encode(out));
         match message {
             ToCoordinator::Tick { epoch, sequence, .. } | ToCoordinator::Seal { epoch, sequence, .. } => {
                 self.spool.append_entry(SpoolEntry { run: self.run.clone(), key: (*epoch, *sequence), message: bytes });
             }
-            _ => _ = self.orders.send(JoinOrder::Send(bytes)),
+            _ => _ = self.orders.send(AgentBusCommand::Send(bytes)),
         }
     }
 
-    fn survives_coordinator(&self) -> bool {
+    fn keeps_running_without_coordinator(&self) -> bool {
         true
     }
 }
 
 /// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
 /// good. `joined` is called once the agent is on the bus.
-pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
+pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();
     let failed = sender.clone();
     let spool = Spool::open(
         &terms.spool,
-        SpoolOutlet {
+        SpoolCallbacks {
             stored: Box::new(move |entry| _ = stored_sender.send(entry)),
-            failed: Box::new(move |why| _ = failed.send(ServiceEvent::Unstored(why))),
+            failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::Unstored(why))),
         },
     )?;
     let allow = terms.allow.clone().without_addresses(terms.access.resolve_addresses());
@@ -115,16 +116,16 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();
     let boot = to_hex(&random_bytes::<16>()?);
-    let worker = JoinWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
-    start(move || worker.serve(queue, stored, ready))?;
-    is_ready.recv().map_err(|_| connection_ended())??;
+    let worker = AgentBusWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
+    start_async_thread(move || worker.connect_and_relay(queue, stored, ready))?;
+    is_ready.recv().map_err(|_| connection_ended_failure())??;
     joined();
-    let closed = |why: Option<String>| why.map_or(Ok(()), |why| Err(Failure::start(why)));
+    let closed = |why: Option<String>| why.map_or(Ok(()), |why| Err(Failure::cannot_start(why)));
     loop {
         let run = match events.recv() {
-            Ok(ServiceEvent::Claimed(run)) => run,
-            Ok(ServiceEvent::Closed(why)) => return closed(why),
-            Err(_) => return Err(connection_ended()),
+            Ok(AgentSessionEvent::Claimed(run)) => run,
+            Ok(AgentSessionEvent::Closed(why)) => return closed(why),
+            Err(_) => return Err(connection_ended_failure()),
             // Any other event belongs to a session that has ended, so the event is ignored.
             Ok(_) => continue,
         };
@@ -133,22 +134,22 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
         spool.close(&run);
         // Late events of the session's last load belong to no session, so this loop drops them.
         while let Ok(event) = events.try_recv() {
-            if let ServiceEvent::Closed(why) = event {
+            if let AgentSessionEvent::Closed(why) = event {
                 return closed(why);
             }
         }
         if let SessionEnd::Closed(why) = end {
             return closed(why);
         }
-        let _ = orders.send(JoinOrder::Release);
+        let _ = orders.send(AgentBusCommand::Release);
     }
 }
 
 /// The state of the thread that has the bus connection.
-struct JoinWorker {
-    terms: JoinTerms,
+struct AgentBusWorker {
+    terms: BusJoinOptions,
     boot: String,
-    sender: Sender<ServiceEvent>,
+    sender: Sender<AgentSessionEvent>,
     spool: Spool,
 }
 
@@ -160,16 +161,16 @@ struct Subscriptions {
     namesakes: Subscriber,
 }
 
-impl JoinWorker {
-    async fn serve(
+impl AgentBusWorker {
+    async fn connect_and_relay(
         self,
-        queue: UnboundedReceiver<JoinOrder>,
+        queue: UnboundedReceiver<AgentBusCommand>,
         stored: UnboundedReceiver<SpoolEntry>,
         ready: Sender<Result<(), Failure>>,
     ) {
         let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
-        let JoinTerms { access, name, wait, .. } = &self.terms;
+        let BusJoinOptions { access, name, wait, .. } = &self.terms;
         let opened = match connect(access, name, *wait, on_event).await {
             Err(failure) => Err(failure),
             Ok(client) => match self.subscribe(&client).await {
@@ -189,18 +190,18 @@ impl JoinWorker {
     }
 
     async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
-        let JoinTerms { access, name, .. } = &self.terms;
+        let BusJoinOptions { access, name, .. } = &self.terms;
         Ok(Subscriptions {
             who: subscribe(client, access, PRESENCE_REQUEST_SUBJECT.to_owned()).await?,
             claims: subscribe(client, access, presence::claim_subject(name)).await?,
-            messages: subscribe(client, access, presence::to_agent("*", name)).await?,
+            messages: subscribe(client, access, presence::to_agent_subject("*", name)).await?,
             namesakes: subscribe(client, access, presence::presence_subject(name)).await?,
         })
     }
 
     fn presence_message(&self, run: Option<&str>, is_new: bool) -> Vec<u8> {
         let (protocol, boot) = (PROTOCOL_GREETING[PROTOCOL_GREETING.len() - 1], self.boot.clone());
-        Presence { protocol, boot, hello: own_hello(), run: run.map(str::to_owned), is_new }.bytes()
+        Presence { protocol, boot, hello: local_agent_hello(), run: run.map(str::to_owned), is_new }.bytes()
     }
 
     async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
@@ -229,7 +230,7 @@ impl JoinWorker {
                 Some(message) = heard.namesakes.next() => {
                     let Some(other) = Presence::read(&message.payload).filter(|other| other.boot != self.boot) else { continue };
                     if !other.is_new || other.boot < self.boot {
-                        let JoinTerms { name, access, .. } = &self.terms;
+                        let BusJoinOptions { name, access, .. } = &self.terms;
                         return Err(Failure::usage(format!(
                             "another agent with the name {name} is already on the bus at {bus_url}: give this agent \
                              another name with --name",
@@ -240,7 +241,7 @@ impl JoinWorker {
                 Some(_) = heard.who.next() => self.announce_presence(client, None, true).await,
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
-                        return Err(Failure::start(why));
+                        return Err(Failure::cannot_start(why));
                     }
                 }
                 () = tokio::time::sleep(left) => {}
@@ -252,26 +253,26 @@ impl JoinWorker {
         self,
         client: Client,
         heard: Subscriptions,
-        mut queue: UnboundedReceiver<JoinOrder>,
+        mut queue: UnboundedReceiver<AgentBusCommand>,
         stored: UnboundedReceiver<SpoolEntry>,
         mut events: UnboundedReceiver<async_nats::Event>,
     ) {
         let Subscriptions { mut who, mut claims, mut messages, namesakes } = heard;
         drop(namesakes);
         let (recorded, commits) = unbounded_channel();
-        tokio::spawn(publish_stored(client.clone(), self.terms.name.clone(), stored, commits));
-        let (mut run, mut assembly) = (None::<String>, Assembly::new(TO_AGENT_BYTES_MAX));
+        tokio::spawn(publish_stored_intervals(client.clone(), self.terms.name.clone(), stored, commits));
+        let (mut run, mut assembly) = (None::<String>, PieceAssembler::new(TO_AGENT_BYTES_MAX));
         let (mut number, mut timer) = (monotonic_ns(), tokio::time::interval(PRESENCE_INTERVAL));
         loop {
             tokio::select! {
                 Some(_) = who.next() => self.announce_presence(&client, run.as_deref(), false).await,
                 _ = timer.tick() => self.announce_presence(&client, run.as_deref(), false).await,
                 Some(message) = claims.next() => {
-                    if let Some(claim) = Claim::read(&message.payload).filter(|claim| claim.boot == self.boot) {
+                    if let Some(claim) = AgentClaim::read(&message.payload).filter(|claim| claim.boot == self.boot) {
                         if run.is_none() {
-                            assembly = Assembly::new(TO_AGENT_BYTES_MAX);
+                            assembly = PieceAssembler::new(TO_AGENT_BYTES_MAX);
                             run = Some(claim.run.clone());
-                            let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
+                            let _ = self.sender.send(AgentSessionEvent::Claimed(claim.run));
                         }
                         // The agent replies to the claim with its presence message. A presence
                         // message that names another run rejects the claim.
@@ -279,27 +280,27 @@ impl JoinWorker {
                     }
                 }
                 Some(message) = messages.next() => {
-                    let of = run_of(&message.subject).to_owned();
+                    let of = run_in_subject(&message.subject).to_owned();
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {
                         // After writing the run file of an earlier run, the command `fleet fetch`
                         // confirms the recorded frames with a `Commit` message.
-                        let alone = Assembly::new(TO_AGENT_BYTES_MAX).take(&message.payload);
-                        if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_alone)
-                            && is_run(&of)
+                        let alone = PieceAssembler::new(TO_AGENT_BYTES_MAX).add_piece(&message.payload);
+                        if let Some(Ok(ToAgent::Commit { epoch, sequence })) = alone.map(decode_single_message_stream)
+                            && is_run_name(&of)
                         {
                             self.mark_frames_recorded(&recorded, &of, (epoch, sequence));
                         }
                         continue;
                     }
-                    match assembly.take(&message.payload).map(decode_alone::<ToAgent>) {
+                    match assembly.add_piece(&message.payload).map(decode_single_message_stream::<ToAgent>) {
                         None => {}
                         Some(Ok(message)) => {
                             if let ToAgent::Commit { epoch, sequence } = message {
                                 self.mark_frames_recorded(&recorded, &of, (epoch, sequence));
                             }
-                            let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
+                            let _ = self.sender.send(AgentSessionEvent::Message(came_ns, message));
                         }
                         // An invalid message means that the coordinator has another protocol
                         // version. The session with such a coordinator ends after the agent's lease
@@ -308,22 +309,22 @@ impl JoinWorker {
                     }
                 }
                 Some(order) = queue.recv() => match (order, &run) {
-                    (JoinOrder::Send(message), Some(of)) => {
+                    (AgentBusCommand::Send(message), Some(of)) => {
                         number += 1;
-                        let subject = presence::from_agent(of, &self.terms.name);
-                        for piece in split_message(number, &message, piece_bytes(&client)) {
+                        let subject = presence::from_agent_subject(of, &self.terms.name);
+                        for piece in split_message(number, &message, largest_piece_bytes(&client)) {
                             let _ = client.publish(subject.clone(), piece.into()).await;
                         }
                     }
-                    (JoinOrder::Send(_), None) => {}
-                    (JoinOrder::Release, _) => {
+                    (AgentBusCommand::Send(_), None) => {}
+                    (AgentBusCommand::Release, _) => {
                         run = None;
                         self.announce_presence(&client, None, false).await;
                     }
                 },
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal_event_reason(&event, &self.terms.access) {
-                        let _ = self.sender.send(ServiceEvent::Closed(Some(why)));
+                        let _ = self.sender.send(AgentSessionEvent::Closed(Some(why)));
                         return;
                     }
                 }
@@ -342,21 +343,21 @@ impl JoinWorker {
 /// Whether one interval (the measurements of 100 ms) waits for the bus, or the bus has acknowledged
 /// the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Publication {
+enum PublicationState {
     Waiting,
     Acknowledged(Instant),
 }
 
 /// Publishes the stored intervals (measurements of 100 ms each) on the bus. An interval is
 /// published again if the bus does not acknowledge it, or if no coordinator records it.
-async fn publish_stored(
+async fn publish_stored_intervals(
     client: Client,
     name: String,
     mut stored: UnboundedReceiver<SpoolEntry>,
     mut commits: UnboundedReceiver<(String, (u64, u64))>,
 ) {
     let context = jetstream_context(&client);
-    let mut known: BTreeMap<(String, (u64, u64)), Publication> = BTreeMap::new();
+    let mut known: BTreeMap<(String, (u64, u64)), PublicationState> = BTreeMap::new();
     let (mut waiting, mut in_flight, mut number) = (VecDeque::new(), FuturesUnordered::new(), monotonic_ns());
     loop {
         while in_flight.len() < IN_FLIGHT_MAX
@@ -364,7 +365,7 @@ async fn publish_stored(
         {
             number += 1;
             let (context, subject) = (context.clone(), presence::frames_subject(&run, &name));
-            let pieces = split_message(number, &message, piece_bytes(&client));
+            let pieces = split_message(number, &message, largest_piece_bytes(&client));
             in_flight.push(async move {
                 publish_pieces(&context, &subject, pieces).await;
                 (run, key)
@@ -376,17 +377,17 @@ async fn publish_stored(
                 let place = (entry.run.clone(), entry.key);
                 let is_due = match known.get(&place) {
                     None => true,
-                    Some(Publication::Waiting) => false,
-                    Some(Publication::Acknowledged(at)) => at.elapsed() >= RECORD_TIMEOUT,
+                    Some(PublicationState::Waiting) => false,
+                    Some(PublicationState::Acknowledged(at)) => at.elapsed() >= RECORD_TIMEOUT,
                 };
                 if is_due {
-                    known.insert(place, Publication::Waiting);
+                    known.insert(place, PublicationState::Waiting);
                     waiting.push_back(entry);
                 }
             }
             Some(place) = in_flight.next(), if !in_flight.is_empty() => {
                 if let Some(publication) = known.get_mut(&place) {
-                    *publication = Publication::Acknowledged(Instant::now());
+                    *publication = PublicationState::Acknowledged(Instant::now());
                 }
             }
             Some((run, key)) = commits.recv() => {
@@ -406,7 +407,7 @@ async fn publish_pieces(context: &Context, subject: &str, pieces: Vec<Vec<u8>>) 
             {
                 break;
             }
-            tokio::time::sleep(TRY_AGAIN).await;
+            tokio::time::sleep(PUBLISH_RETRY_DELAY).await;
         }
     }
 }

@@ -7,15 +7,17 @@
 //! (`fetch`).
 
 use crate::bus::{Bus, BusEvent};
-use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
+use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_single_message_stream, encode_single_message_stream};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
-use crate::message_pieces::{Assembly, split_message};
+use crate::message_pieces::{PieceAssembler, split_message};
 use crate::nats_client::{
-    BusAccess, PLAN_BYTES_MAX, connect, connection_ended, fatal_event_reason, frames_stream, jetstream_context,
-    piece_bytes, start, subscribe,
+    BusAccess, PLAN_BYTES_MAX, connect, connection_ended_failure, fatal_event_reason, frames_stream, jetstream_context,
+    largest_piece_bytes, start_async_thread, subscribe,
 };
-use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject};
+use crate::presence::{
+    self, AgentClaim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject,
+};
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{random_bytes, to_hex};
 use async_nats::jetstream::object_store::{Config as StoreConfig, ObjectStore};
@@ -23,7 +25,7 @@ use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_nats::{Client, Event, Message, Subscriber};
 use futures_util::StreamExt;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::units::exact_duration;
+use plimsoll_model::units::format_exact_duration;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{signal, system_text};
 use std::path::{Path, PathBuf};
@@ -42,16 +44,16 @@ const AGENTS_WAIT: Duration = Duration::from_secs(30);
 const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
 /// The time to wait after the wanted agents have been found. During the wait, the coordinator can
 /// detect two agents with the same name, and agents that become free.
-const SETTLE_WAIT: Duration = Duration::from_millis(400);
+const AGENT_LIST_SETTLE_TIME: Duration = Duration::from_millis(400);
 /// The longest wait until an agent confirms the claim of a coordinator.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval between echo messages, which the coordinator sends to itself to check that the bus
 /// works.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
 /// The time without an echo message after which the bus counts as down, ns (1.2 s).
-const ECHO_NS_MAX: u64 = 1_200_000_000;
+const ECHO_TIMEOUT_NS: u64 = 1_200_000_000;
 /// The length of an outage of the bus after which all agents count as lost, ns (60 s).
-const DOWN_NS_MAX: u64 = 60_000_000_000;
+const OUTAGE_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until the connection has sent all buffered messages.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for the deletion of stored frames (result messages).
@@ -59,16 +61,16 @@ const PURGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest wait for the storage of a run file.
 const STORE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time for which the bus stores a run file (7 days).
-const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+const STORED_RUN_FILE_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the object store for run files.
 const RUN_STORE_BUCKET: &str = "plimsoll-runs";
 /// The largest number of attempts to read or write data that the bus stores.
 const TRIES_MAX: u32 = 20;
-const TRY_AGAIN: Duration = Duration::from_millis(200);
+const STORAGE_RETRY_DELAY: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An order to the thread that has the bus connection.
-enum BusOrder {
+enum CoordinatorBusCommand {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),
     ForgetLoad,
@@ -80,7 +82,7 @@ enum BusOrder {
 pub struct NatsBus {
     access: BusAccess,
     run: String,
-    orders: UnboundedSender<BusOrder>,
+    orders: UnboundedSender<CoordinatorBusCommand>,
     arrived: Receiver<(usize, u64, BusEvent)>,
     /// The time on this machine's monotonic clock when the last echo message arrived, ns. A recent
     /// echo message shows that the bus works.
@@ -103,7 +105,7 @@ impl NatsBus {
         let (sender, arrived) = channel();
         let (ready, is_ready) = channel();
         let echo_ns = Arc::new(AtomicU64::new(0));
-        let worker = BusWorker {
+        let worker = CoordinatorBusWorker {
             access: access.clone(),
             run: run.clone(),
             choice: choice.clone(),
@@ -112,8 +114,8 @@ impl NatsBus {
             sender,
             echo_ns: Arc::clone(&echo_ns),
         };
-        let thread = start(move || worker.serve(queue, ready))?;
-        let names = is_ready.recv().map_err(|_| connection_ended())??;
+        let thread = start_async_thread(move || worker.connect_and_relay(queue, ready))?;
+        let names = is_ready.recv().map_err(|_| connection_ended_failure())??;
         Ok((NatsBus { access: access.clone(), run, orders, arrived, echo_ns, thread: Some(thread) }, names))
     }
 }
@@ -124,7 +126,9 @@ impl Bus for NatsBus {
     }
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
-        let _ = self.orders.send(BusOrder::Send(agent, encode_alone(|out| message.encode(out))));
+        let _ = self
+            .orders
+            .send(CoordinatorBusCommand::Send(agent, encode_single_message_stream(|out| message.encode(out))));
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
@@ -135,12 +139,12 @@ impl Bus for NatsBus {
         signal::interrupted()
     }
 
-    fn run(&self) -> &str {
+    fn run_name(&self) -> &str {
         &self.run
     }
 
     fn is_up(&self) -> bool {
-        monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed)) < ECHO_NS_MAX
+        monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed)) < ECHO_TIMEOUT_NS
     }
 
     fn plan_bytes_max(&self) -> usize {
@@ -148,16 +152,16 @@ impl Bus for NatsBus {
     }
 
     fn begin_load(&mut self, load: &LoadRecord) {
-        let _ = self.orders.send(BusOrder::BeginLoad(Box::new(load.clone())));
+        let _ = self.orders.send(CoordinatorBusCommand::BeginLoad(Box::new(load.clone())));
     }
 
-    fn forget_load(&mut self) {
-        let _ = self.orders.send(BusOrder::ForgetLoad);
+    fn delete_stored_load(&mut self) {
+        let _ = self.orders.send(CoordinatorBusCommand::ForgetLoad);
     }
 
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
         let (reply, stored) = channel();
-        let _ = self.orders.send(BusOrder::Store(path.to_owned(), reply));
+        let _ = self.orders.send(CoordinatorBusCommand::Store(path.to_owned(), reply));
         let url = &self.access.address.url;
         match stored.recv_timeout(STORE_TIMEOUT) {
             Ok(Ok(())) => Ok(Some(format!(
@@ -172,7 +176,7 @@ impl Bus for NatsBus {
 
 impl Drop for NatsBus {
     fn drop(&mut self) {
-        let _ = self.orders.send(BusOrder::End);
+        let _ = self.orders.send(CoordinatorBusCommand::End);
         let deadline = Instant::now() + 2 * FLUSH_TIMEOUT;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
             std::thread::sleep(POLL_INTERVAL);
@@ -182,7 +186,7 @@ impl Drop for NatsBus {
 }
 
 /// The state of the thread that has the bus connection.
-struct BusWorker {
+struct CoordinatorBusWorker {
     access: BusAccess,
     run: String,
     choice: AgentChoice,
@@ -203,8 +207,12 @@ struct OpenBus {
     events: UnboundedReceiver<Event>,
 }
 
-impl BusWorker {
-    async fn serve(self, queue: UnboundedReceiver<BusOrder>, ready: Sender<Result<Vec<String>, Failure>>) {
+impl CoordinatorBusWorker {
+    async fn connect_and_relay(
+        self,
+        queue: UnboundedReceiver<CoordinatorBusCommand>,
+        ready: Sender<Result<Vec<String>, Failure>>,
+    ) {
         match self.open().await {
             Ok(open) => {
                 let _ = ready.send(Ok(open.names.clone()));
@@ -218,20 +226,20 @@ impl BusWorker {
         let (event_sender, mut events) = unbounded_channel();
         let on_event = move |event| _ = event_sender.send(event);
         let client = connect(&self.access, &format!("coord-{}", self.run), self.bus_wait, on_event).await?;
-        let opened = self.open_over(client).await;
+        let opened = self.subscribe_and_claim_agents(client).await;
         // NATS reports a missing permission as an event, not as an error of the call.
         let refused =
             std::iter::from_fn(|| events.try_recv().ok()).find_map(|event| fatal_event_reason(&event, &self.access));
         match (opened, refused) {
             (Ok(open), _) => Ok(OpenBus { events, ..open }),
-            (Err(_), Some(why)) => Err(Failure::start(why)),
+            (Err(_), Some(why)) => Err(Failure::cannot_start(why)),
             (Err(failure), None) => Err(failure),
         }
     }
 
-    async fn open_over(&self, client: Client) -> Result<OpenBus, Failure> {
+    async fn subscribe_and_claim_agents(&self, client: Client) -> Result<OpenBus, Failure> {
         let stream = frames_stream(&client, &self.access).await?;
-        let messages = subscribe(&client, &self.access, presence::from_agent(&self.run, "*")).await?;
+        let messages = subscribe(&client, &self.access, presence::from_agent_subject(&self.run, "*")).await?;
         let frames = subscribe(&client, &self.access, presence::frames_subject(&self.run, "*")).await?;
         let echoes = subscribe(&client, &self.access, presence::echo_subject(&self.run)).await?;
         let mut heard = subscribe(&client, &self.access, PRESENCE_SUBJECT_PATTERN.to_owned()).await?;
@@ -242,7 +250,7 @@ impl BusWorker {
             // One agent could not be claimed for this run, so the agents that are already claimed
             // are set free again.
             for name in &names {
-                self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
+                self.publish(&client, name, 0, &encode_single_message_stream(|out| ToAgent::Leave.encode(out))).await;
             }
             let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
             return Err(failure);
@@ -266,22 +274,22 @@ impl BusWorker {
                 roster.add(&name, presence);
             }
             if signal::interrupted() {
-                return Err(Failure::start("interrupted"));
+                return Err(Failure::cannot_start("interrupted"));
             }
             let state = roster.compare_with_choice(&self.choice);
-            let is_settled = complete_since.is_some_and(|since| since.elapsed() >= SETTLE_WAIT);
+            let is_settled = complete_since.is_some_and(|since| since.elapsed() >= AGENT_LIST_SETTLE_TIME);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
                 // An error is returned only if its cause persists for `SETTLE_WAIT`, because an
                 // agent of another coordinator may become free soon.
-                RosterState::Refused(why) if is_settled => return Err(Failure::start(why)),
+                RosterState::Refused(why) if is_settled => return Err(Failure::cannot_start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)
                 }
                 RosterState::Incomplete => complete_since = None,
             }
-            if begun.elapsed() >= self.wait.max(SETTLE_WAIT) && complete_since.is_none() {
-                return Err(Failure::start(roster.missing_agents_message(
+            if begun.elapsed() >= self.wait.max(AGENT_LIST_SETTLE_TIME) && complete_since.is_none() {
+                return Err(Failure::cannot_start(roster.missing_agents_message(
                     &self.choice,
                     self.wait,
                     &self.access.address.url,
@@ -303,7 +311,7 @@ impl BusWorker {
             if asked.is_none_or(|asked| asked.elapsed() >= REQUEST_REPEAT_INTERVAL) {
                 asked = Some(Instant::now());
                 for (name, boot) in &waiting {
-                    let claim = Claim { boot: boot.clone(), run: self.run.clone() };
+                    let claim = AgentClaim { boot: boot.clone(), run: self.run.clone() };
                     let _ = client.publish(presence::claim_subject(name), claim.bytes().into()).await;
                 }
             }
@@ -313,7 +321,7 @@ impl BusWorker {
                         waiting.retain(|agent| **agent != (name.clone(), presence.boot.clone()))
                     }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
-                        return Err(Failure::start(format!(
+                        return Err(Failure::cannot_start(format!(
                             "agent {name} works for another coordinator (another plimsoll run): wait until the \
                              agent is free, or name other agents with --agents"
                         )));
@@ -324,28 +332,28 @@ impl BusWorker {
             if begun.elapsed() >= CLAIM_TIMEOUT
                 && let Some((name, _)) = waiting.first()
             {
-                return Err(Failure::start(format!(
+                return Err(Failure::cannot_start(format!(
                     "agent {name} did not accept this run within {time}: see the output of the agent, or name other \
                      agents with --agents",
-                    time = exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
+                    time = format_exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));
             }
             if signal::interrupted() {
-                return Err(Failure::start("interrupted"));
+                return Err(Failure::cannot_start("interrupted"));
             }
         }
         Ok(())
     }
 
     async fn publish(&self, client: &Client, name: &str, number: u64, message: &[u8]) {
-        let subject = presence::to_agent(&self.run, name);
-        for piece in split_message(number, message, piece_bytes(client)) {
+        let subject = presence::to_agent_subject(&self.run, name);
+        for piece in split_message(number, message, largest_piece_bytes(client)) {
             let _ = client.publish(subject.clone(), piece.into()).await;
         }
     }
 
     /// Carries messages between the agents and the coordinator until the connection ends.
-    async fn relay_messages(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
+    async fn relay_messages(self, open: OpenBus, mut queue: UnboundedReceiver<CoordinatorBusCommand>) {
         let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
         let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
@@ -359,32 +367,32 @@ impl BusWorker {
                 order = queue.recv() => match order {
                     // Without a connection a message is dropped, because the coordinator repeats
                     // the message or sends a newer message.
-                    Some(BusOrder::Send(agent, message)) if is_connected => {
+                    Some(CoordinatorBusCommand::Send(agent, message)) if is_connected => {
                         number += 1;
                         self.publish(&client, &names[agent], number, &message).await;
                     }
-                    Some(BusOrder::Send(..)) => {}
-                    Some(BusOrder::BeginLoad(record)) => {
+                    Some(CoordinatorBusCommand::Send(..)) => {}
+                    Some(CoordinatorBusCommand::BeginLoad(record)) => {
                         number += 1;
-                        let pieces = split_message(number, &record.bytes(), piece_bytes(&client));
-                        tokio::spawn(store_pieces(client.clone(), presence::load(&self.run), pieces));
+                        let pieces = split_message(number, &record.encode_json(), largest_piece_bytes(&client));
+                        tokio::spawn(store_pieces(client.clone(), presence::load_record_subject(&self.run), pieces));
                     }
-                    Some(BusOrder::ForgetLoad) => purge(&stream, &self.run).await,
-                    Some(BusOrder::Store(path, reply)) => {
-                        tokio::spawn(store_run(client.clone(), self.run.clone(), path, reply));
+                    Some(CoordinatorBusCommand::ForgetLoad) => purge_stored_frames(&stream, &self.run).await,
+                    Some(CoordinatorBusCommand::Store(path, reply)) => {
+                        tokio::spawn(store_run_file(client.clone(), self.run.clone(), path, reply));
                     }
-                    Some(BusOrder::End) | None => {
+                    Some(CoordinatorBusCommand::End) | None => {
                         let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
                         return;
                     }
                 },
-                Some(message) = messages.next() => hearing.take(&message.subject, &message.payload),
-                Some(message) = frames.next() => hearing.take(&message.subject, &message.payload),
-                Some((subject, piece)) = replayed.recv() => hearing.take(&subject, &piece),
+                Some(message) = messages.next() => hearing.add_piece(&message.subject, &message.payload),
+                Some(message) = frames.next() => hearing.add_piece(&message.subject, &message.payload),
+                Some((subject, piece)) = replayed.recv() => hearing.add_piece(&subject, &piece),
                 Some(_) = echoes.next() => self.echo_ns.store(monotonic_ns(), Ordering::Relaxed),
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal_event_reason(&event, &self.access) {
-                        hearing.lose_all(&why);
+                        hearing.report_all_agents_lost(&why);
                     }
                     match event {
                         Event::Disconnected => was_down = true,
@@ -400,8 +408,8 @@ impl BusWorker {
                         let _ = client.publish(presence::echo_subject(&self.run), Vec::new().into()).await;
                     }
                     let down_ns = monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed));
-                    if down_ns > DOWN_NS_MAX {
-                        hearing.lose_all("the agent's bus did not respond for 60 s");
+                    if down_ns > OUTAGE_NS_MAX {
+                        hearing.report_all_agents_lost("the agent's bus did not respond for 60 s");
                     }
                 }
             }
@@ -411,29 +419,29 @@ impl BusWorker {
 
 /// Assembles the received pieces of messages, and passes complete messages to the coordinator.
 struct MessageAssembler {
-    agents: Vec<(String, Assembly)>,
+    agents: Vec<(String, PieceAssembler)>,
     sender: Sender<(usize, u64, BusEvent)>,
 }
 
 impl MessageAssembler {
     fn new(names: &[String], sender: Sender<(usize, u64, BusEvent)>) -> MessageAssembler {
-        let assembly = || Assembly::new(2 * TO_COORDINATOR_BYTES_MAX);
+        let assembly = || PieceAssembler::new(2 * TO_COORDINATOR_BYTES_MAX);
         MessageAssembler { agents: names.iter().map(|name| (name.clone(), assembly())).collect(), sender }
     }
 
-    fn take(&mut self, subject: &str, piece: &[u8]) {
+    fn add_piece(&mut self, subject: &str, piece: &[u8]) {
         let came_ns = monotonic_ns();
         let name = agent_in_subject(subject);
         let Some(agent) = self.agents.iter().position(|agent| agent.0 == name) else { return };
-        let Some(message) = self.agents[agent].1.take(piece) else { return };
-        let arrived = match decode_alone::<ToCoordinator>(message) {
+        let Some(message) = self.agents[agent].1.add_piece(piece) else { return };
+        let arrived = match decode_single_message_stream::<ToCoordinator>(message) {
             Ok(message) => BusEvent::Message(message),
             Err(error) => BusEvent::Gone(error.to_string()),
         };
         let _ = self.sender.send((agent, came_ns, arrived));
     }
 
-    fn lose_all(&self, why: &str) {
+    fn report_all_agents_lost(&self, why: &str) {
         for agent in 0..self.agents.len() {
             let _ = self.sender.send((agent, monotonic_ns(), BusEvent::Gone(why.to_owned())));
         }
@@ -456,22 +464,22 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
             {
                 break;
             }
-            tokio::time::sleep(TRY_AGAIN).await;
+            tokio::time::sleep(STORAGE_RETRY_DELAY).await;
         }
     }
 }
 
 /// Deletes the stored frames (result messages) of a run from the bus, because the run file contains
 /// the frames.
-async fn purge(stream: &Stream, run: &str) {
-    for subject in [presence::frames_subject(run, "*"), presence::load(run)] {
+async fn purge_stored_frames(stream: &Stream, run: &str) {
+    for subject in [presence::frames_subject(run, "*"), presence::load_record_subject(run)] {
         let _ = tokio::time::timeout(PURGE_TIMEOUT, stream.purge().filter(subject)).await;
     }
 }
 
 /// Reads the stored messages of a subject in order, beginning with message number `from_sequence`.
 /// Calls `take` with the subject and content of each message until `take` returns false.
-pub async fn replay(
+pub async fn read_stored_messages(
     stream: &Stream,
     subject: &str,
     from_sequence: u64,
@@ -490,7 +498,7 @@ pub async fn replay(
             Err(error) if tries >= TRIES_MAX => return Err(error.to_string()),
             Err(_) => {
                 tries += 1;
-                tokio::time::sleep(TRY_AGAIN).await;
+                tokio::time::sleep(STORAGE_RETRY_DELAY).await;
             }
         }
     }
@@ -499,26 +507,26 @@ pub async fn replay(
 async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: UnboundedSender<(String, Vec<u8>)>) {
     // Errors of the replay are ignored, because an agent sends a frame (result message) again until
     // the coordinator has recorded it.
-    let _ = replay(&stream, &presence::frames_subject(&run, "*"), from_sequence, |subject, piece| {
+    let _ = read_stored_messages(&stream, &presence::frames_subject(&run, "*"), from_sequence, |subject, piece| {
         sender.send((subject, piece)).is_ok()
     })
     .await;
 }
 
 /// Returns the object store for run files; `None` if it does not exist.
-pub async fn run_store(client: &Client) -> Option<ObjectStore> {
+pub async fn run_file_store(client: &Client) -> Option<ObjectStore> {
     async_nats::jetstream::new(client.clone()).get_object_store(RUN_STORE_BUCKET).await.ok()
 }
 
-async fn store_run(client: Client, run: String, path: PathBuf, reply: Sender<Result<(), String>>) {
+async fn store_run_file(client: Client, run: String, path: PathBuf, reply: Sender<Result<(), String>>) {
     let stored = async {
         let bytes = std::fs::read(&path).map_err(|error| system_text(&error))?;
-        let store = match run_store(&client).await {
+        let store = match run_file_store(&client).await {
             Some(store) => store,
             None => {
                 let config = StoreConfig {
                     bucket: RUN_STORE_BUCKET.to_owned(),
-                    max_age: STORED_AGE_MAX,
+                    max_age: STORED_RUN_FILE_AGE_MAX,
                     ..StoreConfig::default()
                 };
                 let made = async_nats::jetstream::new(client.clone()).create_object_store(config).await;

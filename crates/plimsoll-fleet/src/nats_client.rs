@@ -35,11 +35,11 @@ const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(500);
 const BUS_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between pings to the server.
 const PING_EVERY: Duration = Duration::from_secs(2);
-const TRY_AGAIN: Duration = Duration::from_millis(250);
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// The longest piece of a message, bytes. Pieces are shorter if the server's limit is lower.
 const PIECE_BYTES: usize = 192 << 10;
 /// The number of bytes of the server's message limit that are reserved for headers and subject.
-const SPARE_BYTES: usize = 512;
+const RESERVED_HEADER_BYTES: usize = 512;
 /// The largest plan that can be sent over a bus, bytes (64 MiB).
 pub const PLAN_BYTES_MAX: usize = 64 << 20;
 
@@ -56,7 +56,7 @@ pub struct BusAccess {
 }
 
 /// The environment variable with the path of a coordinator's credentials.
-pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
+pub const CREDENTIALS_VARIABLE: &str = "PLIMSOLL_CREDS";
 /// The environment variable with the path of the certificates of the authority that signed the
 /// bus's certificate.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
@@ -66,7 +66,7 @@ impl BusAccess {
     /// environment variables.
     pub fn from_environment(address: BusAddress) -> BusAccess {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
+        BusAccess { address, creds: variable(CREDENTIALS_VARIABLE), ca: variable(CA_VARIABLE) }
     }
 
     /// Returns the IP addresses and ports of the bus, as this machine resolves its name.
@@ -76,10 +76,12 @@ impl BusAccess {
 }
 
 /// Runs an asynchronous task on a single-threaded runtime in a new thread.
-pub fn start<T: Future<Output = ()>>(task: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+pub fn start_async_thread<T: Future<Output = ()>>(
+    task: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Failure::start(format!(
+        Failure::cannot_start(format!(
             "no connection to a bus (NATS server) can be made: {reason}",
             reason = system_text(&error)
         ))
@@ -110,10 +112,10 @@ pub async fn connect(
         let may_come =
             matches!(error.kind(), ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns)
                 && !is_about_certificates(&detail);
-        if !may_come || begun.elapsed() + TRY_AGAIN >= patience {
+        if !may_come || begun.elapsed() + CONNECT_RETRY_DELAY >= patience {
             return Err(connect_failure(access, error.kind(), &detail));
         }
-        tokio::time::sleep(TRY_AGAIN).await;
+        tokio::time::sleep(CONNECT_RETRY_DELAY).await;
     }
 }
 
@@ -178,7 +180,7 @@ fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> 
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
             None => format!(
-                "the bus at {url} requires credentials: name the file of the credentials in ${CREDS_VARIABLE} (an \
+                "the bus at {url} requires credentials: name the file of the credentials in ${CREDENTIALS_VARIABLE} (an \
                  agent: --creds)"
             ),
             Some(creds) => {
@@ -196,7 +198,7 @@ fn connect_failure(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> 
         }
         _ => format!("no bus responds at {url} ({detail}): start nats-server --jetstream there, or check the address"),
     };
-    Failure::start(said)
+    Failure::cannot_start(said)
 }
 
 fn untrusted_certificate_text(url: &str, detail: &str) -> String {
@@ -207,15 +209,18 @@ fn untrusted_certificate_text(url: &str, detail: &str) -> String {
 }
 
 /// Returns the failure for a bus connection whose thread ended without a reason.
-pub fn connection_ended() -> Failure {
-    Failure::start("the connection to the bus (NATS server) ended by itself")
+pub fn connection_ended_failure() -> Failure {
+    Failure::cannot_start("the connection to the bus (NATS server) ended by itself")
 }
 
 /// Subscribes to a subject of the bus.
 pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> Result<Subscriber, Failure> {
     let heard = client.subscribe(subject).await;
     heard.map_err(|error| {
-        Failure::start(format!("messages of the bus at {url} cannot be received: {error}", url = access.address.url))
+        Failure::cannot_start(format!(
+            "messages of the bus at {url} cannot be received: {error}",
+            url = access.address.url
+        ))
     })
 }
 
@@ -234,7 +239,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     context.set_timeout(BUS_REQUEST_TIMEOUT);
     let url = &access.address.url;
     let none = || {
-        Failure::start(format!(
+        Failure::cannot_start(format!(
             "the bus at {url} cannot store messages: start nats-server with --jetstream and a store_dir"
         ))
     };
@@ -244,9 +249,9 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 create_stream(&context, url).await?
             }
-            GetStreamErrorKind::JetStream(error) if is_off(error.error_code()) => return Err(none()),
+            GetStreamErrorKind::JetStream(error) if is_jetstream_disabled(error.error_code()) => return Err(none()),
             GetStreamErrorKind::JetStream(error) => {
-                return Err(Failure::start(format!(
+                return Err(Failure::cannot_start(format!(
                     "the bus at {url} refuses to create the stream of plimsoll: {error}"
                 )));
             }
@@ -256,7 +261,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     let info = stream.cached_info();
     let (used, most) = (info.state.bytes, u64::try_from(info.config.max_bytes).unwrap_or(0));
     if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FULL_PERCENT) {
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove the runs of the \
              stream, or wait until these runs are a day old"
         )));
@@ -264,7 +269,7 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     Ok(stream)
 }
 
-fn is_off(code: ErrorCode) -> bool {
+fn is_jetstream_disabled(code: ErrorCode) -> bool {
     [ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT].contains(&code)
 }
 
@@ -290,14 +295,14 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
             Err(error) => refused = error.to_string(),
         }
     }
-    Err(Failure::start(format!(
+    Err(Failure::cannot_start(format!(
         "the bus at {url} creates no stream for the agents' measurements ({refused}): give JetStream more storage"
     )))
 }
 
 /// Returns the largest size, in bytes, of one piece of a message that the NATS server accepts.
-pub fn piece_bytes(client: &Client) -> usize {
-    client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
+pub fn largest_piece_bytes(client: &Client) -> usize {
+    client.max_payload().saturating_sub(RESERVED_HEADER_BYTES).clamp(1_024, PIECE_BYTES)
 }
 
 /// Returns why this event of the NATS connection makes further work impossible, or `None` if the

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of bytes at the end of a process's standard error that are kept to explain its exit.
-const LAST_BYTES: usize = 4_096;
+const STDERR_TAIL_BYTES: usize = 4_096;
 
 /// A function that explains why an agent's process ended. The function gets the last lines of
 /// standard error, and the error in the received messages, if any. The function returns a sentence
@@ -44,11 +44,11 @@ pub struct PipeCommand {
 
 /// The processes of all agents. Dropping the `PipeBus` ends the processes of all agents.
 pub struct PipeBus {
-    ends: Vec<PipeEnd>,
+    ends: Vec<AgentProcess>,
     arrived: Receiver<(usize, u64, BusEvent)>,
 }
 
-struct PipeEnd {
+struct AgentProcess {
     child: Child,
     /// The queue of bytes to write to the standard input of the process. Closing the queue closes
     /// the standard input.
@@ -65,14 +65,17 @@ impl PipeBus {
             let PipeCommand { name, mut command, first, last_words: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
             let mut child = command.spawn().map_err(|error| {
-                Failure::start(format!("agent {name} could not be started: {reason}", reason = system_text(&error)))
+                Failure::cannot_start(format!(
+                    "agent {name} could not be started: {reason}",
+                    reason = system_text(&error)
+                ))
             })?;
             let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let (outgoing, queue) = channel::<Vec<u8>>();
-            bus.ends.push(PipeEnd { child, outgoing: Some(outgoing) });
+            bus.ends.push(AgentProcess { child, outgoing: Some(outgoing) });
             if let (Some(input), Some(output), Some(errors)) = (input, output, errors) {
                 std::thread::spawn(move || write_all(input, first, &queue));
-                let last_words = std::thread::spawn(move || last_words(errors));
+                let last_words = std::thread::spawn(move || read_stderr_tail(errors));
                 let sender = sender.clone();
                 std::thread::spawn(move || forward_messages(output, agent, &sender, last_words, &explain));
             }
@@ -94,15 +97,15 @@ fn write_all(mut input: ChildStdin, first: Option<Vec<u8>>, queue: &Receiver<Vec
 }
 
 /// Reads the standard error of a process to its end, and returns the last bytes.
-fn last_words(mut errors: impl Read) -> String {
+fn read_stderr_tail(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; 1_024]);
     loop {
         match errors.read(&mut piece) {
             Ok(0) => break,
             Ok(count) => {
                 kept.extend_from_slice(&piece[..count]);
-                if kept.len() > 2 * LAST_BYTES {
-                    kept.drain(..kept.len() - LAST_BYTES);
+                if kept.len() > 2 * STDERR_TAIL_BYTES {
+                    kept.drain(..kept.len() - STDERR_TAIL_BYTES);
                 }
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

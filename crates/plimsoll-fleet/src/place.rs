@@ -14,7 +14,7 @@ const BUS_PORT: u16 = 4222;
 
 /// The location of a fleet's agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FleetLocation {
     /// Machines that can be reached with an ssh login.
     Ssh(Vec<SshHost>),
     /// A NATS bus that the agents have joined.
@@ -45,12 +45,12 @@ pub struct SshHost {
     pub port: Option<u16>,
 }
 
-impl Place {
+impl FleetLocation {
     /// Parses the location of a fleet's agents, as the user writes it after `--fleet`.
-    pub fn parse(text: &str) -> Result<Place, String> {
+    pub fn parse(text: &str) -> Result<FleetLocation, String> {
         match text.split_once("://") {
-            Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
-            Some(("nats" | "tls", _)) => BusAddress::parse(text).map(Place::Bus),
+            Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(FleetLocation::Ssh),
+            Some(("nats" | "tls", _)) => BusAddress::parse(text).map(FleetLocation::Bus),
             Some((scheme, _)) => {
                 Err(format!("'{scheme}://' is not a scheme for a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
             }
@@ -100,8 +100,9 @@ impl BusAddress {
 
 impl SshHost {
     fn parse(text: &str) -> Result<SshHost, String> {
-        let error =
-            || format!("'{host}' is not a host; write HOST, USER@HOST or HOST:PORT", host = without_secrets(text));
+        let error = || {
+            format!("'{host}' is not a host; write HOST, USER@HOST or HOST:PORT", host = host_without_password(text))
+        };
         let (user, rest) = text.split_once('@').map_or((None, text), |(user, rest)| (Some(user), rest));
         let (host, port) = match rest.strip_prefix('[') {
             Some(rest) => {
@@ -125,7 +126,7 @@ impl SshHost {
 }
 
 /// Returns a host as it may appear in messages, without a password.
-fn without_secrets(text: &str) -> String {
+fn host_without_password(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {
         Some((Some((user, _)), host)) => format!("{user}:{REDACTED}@{host}"),
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn join_places_are_parsed_or_refused() {
+    fn fleet_locations_are_parsed_or_refused() {
         for (text, expect) in [
             ("ssh://load1", Ok("load1|load1|")),
             ("ssh://load1,load2/", Ok("load1|load1| load2|load2|")),
@@ -162,15 +163,15 @@ mod tests {
             ("nats://", Err("not the address of a bus")),
             ("http://bus", Err("'http://' is not a scheme")),
         ] {
-            let read = Place::parse(text).map(|place| match place {
-                Place::Ssh(hosts) => {
+            let read = FleetLocation::parse(text).map(|place| match place {
+                FleetLocation::Ssh(hosts) => {
                     let shown = |host: &SshHost| {
                         let port = host.port.map_or(String::new(), |port| port.to_string());
                         format!("{}|{}|{port}", host.name, host.destination)
                     };
                     hosts.iter().map(shown).collect::<Vec<_>>().join(" ")
                 }
-                Place::Bus(bus) => format!("{}{}", bus.url, if bus.is_tls { " tls" } else { "" }),
+                FleetLocation::Bus(bus) => format!("{}{}", bus.url, if bus.is_tls { " tls" } else { "" }),
             });
             match (read, expect) {
                 (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
@@ -179,6 +180,6 @@ mod tests {
             }
         }
         let many: Vec<String> = (0..65).map(|number| format!("h{number}")).collect();
-        assert!(Place::parse(&format!("ssh://{}", many.join(","))).is_err_and(|said| said.contains("64")));
+        assert!(FleetLocation::parse(&format!("ssh://{}", many.join(","))).is_err_and(|said| said.contains("64")));
     }
 }

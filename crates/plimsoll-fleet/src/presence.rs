@@ -28,7 +28,7 @@ pub const PRESENCE_SUBJECT_PATTERN: &str = "pl.here.*";
 /// The longest name of an agent on a bus, bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// The number of hexadecimal digits in the name of a run.
-const RUN_DIGITS: usize = 32;
+const RUN_NAME_DIGITS: usize = 32;
 const VERSION_CHARS_MAX: usize = 40;
 
 /// Returns the subject on which an agent publishes its presence.
@@ -43,13 +43,13 @@ pub fn claim_subject(agent: &str) -> String {
 
 /// Returns the subject of messages from the coordinator of a run to an agent. If `run` is `*`, the
 /// subject matches every run.
-pub fn to_agent(run: &str, agent: &str) -> String {
+pub fn to_agent_subject(run: &str, agent: &str) -> String {
     format!("pl.{run}.to.{agent}")
 }
 
 /// Returns the subject of messages from an agent to the coordinator of a run. If `agent` is `*`,
 /// the subject matches all agents.
-pub fn from_agent(run: &str, agent: &str) -> String {
+pub fn from_agent_subject(run: &str, agent: &str) -> String {
     format!("pl.{run}.from.{agent}")
 }
 
@@ -60,7 +60,7 @@ pub fn frames_subject(run: &str, agent: &str) -> String {
 }
 
 /// Returns the subject of the stored records of a run's loads.
-pub fn load(run: &str) -> String {
+pub fn load_record_subject(run: &str) -> String {
     format!("pl.{run}.load")
 }
 
@@ -76,18 +76,18 @@ pub fn agent_in_subject(subject: &str) -> &str {
 
 /// Returns the name of the run in a subject. If the subject names no run, the result has no
 /// meaning.
-pub fn run_of(subject: &str) -> &str {
+pub fn run_in_subject(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
 /// Whether a text is a valid name of a run. Only valid run names become part of a file path or of a
 /// bus subject.
-pub fn is_run(text: &str) -> bool {
-    text.len() == RUN_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+pub fn is_run_name(text: &str) -> bool {
+    text.len() == RUN_NAME_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// Parses the name of an agent.
-pub fn agent_name(text: &str) -> Result<String, String> {
+pub fn parse_agent_name(text: &str) -> Result<String, String> {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     match !text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(is_known) {
         true => Ok(text.to_owned()),
@@ -97,10 +97,10 @@ pub fn agent_name(text: &str) -> Result<String, String> {
 
 /// Returns the default name of an agent: the host name of its machine, with `-` in place of all
 /// characters except letters and digits.
-pub fn own_name() -> String {
+pub fn default_agent_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = host.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    agent_name(&name).unwrap_or_else(|_| "agent".to_owned())
+    parse_agent_name(&name).unwrap_or_else(|_| "agent".to_owned())
 }
 
 /// A message in which an agent announces that it is on the bus.
@@ -124,9 +124,9 @@ impl Presence {
     /// Decodes and sanitises a presence message; `None` if the message is invalid.
     pub fn read(bytes: &[u8]) -> Option<Presence> {
         let mut presence: Presence = serde_json::from_slice(bytes).ok()?;
-        let plimsoll = redact::line(&presence.hello.plimsoll);
+        let plimsoll = redact::redact_line(&presence.hello.plimsoll);
         presence.hello.plimsoll = plimsoll.chars().filter(|c| !c.is_control()).take(VERSION_CHARS_MAX).collect();
-        let is_known = is_run(&presence.boot) && presence.run.as_deref().is_none_or(is_run);
+        let is_known = is_run_name(&presence.boot) && presence.run.as_deref().is_none_or(is_run_name);
         (is_known && presence.hello.cores <= 1 << 16).then_some(presence)
     }
 
@@ -151,17 +151,17 @@ impl Presence {
 
 /// A message with which a coordinator claims (reserves) an agent for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct AgentClaim {
     /// The start id of the claimed agent.
     pub boot: String,
     /// The name of the run.
     pub run: String,
 }
 
-impl Claim {
+impl AgentClaim {
     /// Decodes a claim message; `None` if the message is invalid.
-    pub fn read(bytes: &[u8]) -> Option<Claim> {
-        serde_json::from_slice(bytes).ok().filter(|claim: &Claim| is_run(&claim.run))
+    pub fn read(bytes: &[u8]) -> Option<AgentClaim> {
+        serde_json::from_slice(bytes).ok().filter(|claim: &AgentClaim| is_run_name(&claim.run))
     }
 
     /// Encodes the claim as JSON.
@@ -177,16 +177,16 @@ mod tests {
     #[test]
     fn agent_names_are_valid_subject_tokens() {
         for text in ["a1", "load-1_x"] {
-            assert_eq!(agent_name(text).as_deref(), Ok(text));
+            assert_eq!(parse_agent_name(text).as_deref(), Ok(text));
         }
         for text in ["", "a.b", "*", ">", "a b", "ä", &"x".repeat(65)] {
-            assert!(agent_name(text).is_err_and(|said| said.contains("not a valid name of an agent")), "{text}");
+            assert!(parse_agent_name(text).is_err_and(|said| said.contains("not a valid name of an agent")), "{text}");
         }
-        assert!(agent_name(&own_name()).is_ok());
+        assert!(parse_agent_name(&default_agent_name()).is_ok());
         let run = "0123456789abcdef".repeat(2);
-        assert!(is_run(&run) && !is_run("../x") && !is_run(&run.to_uppercase()));
+        assert!(is_run_name(&run) && !is_run_name("../x") && !is_run_name(&run.to_uppercase()));
         let subject = frames_subject(&run, "a1");
-        assert_eq!((run_of(&subject), agent_in_subject(&subject)), (run.as_str(), "a1"));
+        assert_eq!((run_in_subject(&subject), agent_in_subject(&subject)), (run.as_str(), "a1"));
     }
 
     #[test]
@@ -200,8 +200,8 @@ mod tests {
         assert!(said.contains("agent a1 runs plimsoll 0.0.9") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
         let other = Presence { run: Some("../../etc".to_owned()), ..presence };
         assert!(Presence::read(&other.bytes()).is_none() && Presence::read(b"{}").is_none());
-        let claim = Claim { boot: run.clone(), run };
-        assert_eq!(Claim::read(&claim.bytes()), Some(claim));
-        assert!(Claim::read(br#"{"boot":"","run":"x"}"#).is_none());
+        let claim = AgentClaim { boot: run.clone(), run };
+        assert_eq!(AgentClaim::read(&claim.bytes()), Some(claim));
+        assert!(AgentClaim::read(br#"{"boot":"","run":"x"}"#).is_none());
     }
 }

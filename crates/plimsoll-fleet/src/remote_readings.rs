@@ -10,7 +10,7 @@ use crate::bus::Bus;
 use crate::watch_link::{MESSAGE_WAIT_MAX, ReadingBatch, WatchLink};
 use plimsoll_model::Probes;
 use plimsoll_model::SeriesKind;
-use plimsoll_probe::{LiveServer, ReadingSource, Watcher};
+use plimsoll_probe::{LiveServerCpu, ReadingSource, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,20 +25,20 @@ const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 pub struct RemoteReadings {
     /// The readings of this machine, which generates the load.
     generator: Watcher,
-    shared: Arc<LinkShared>,
+    shared: Arc<SharedRemoteReadings>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct LinkShared {
+struct SharedRemoteReadings {
     host: String,
     begun_ns: u64,
-    live: LiveServer,
-    state: Mutex<LinkState>,
+    live: LiveServerCpu,
+    state: Mutex<RemoteReadingsState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct LinkState {
+struct RemoteReadingsState {
     /// The readings that have arrived since the last call of `take`, with times of this machine's
     /// monotonic clock.
     seen: Probes,
@@ -55,15 +55,15 @@ struct LinkState {
     stop: bool,
 }
 
-impl LinkShared {
-    fn lock(&self) -> MutexGuard<'_, LinkState> {
+impl SharedRemoteReadings {
+    fn lock(&self) -> MutexGuard<'_, RemoteReadingsState> {
         // Readings change only under the lock, so the state is consistent even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, came: ReadingBatch) {
+    fn add_batch(&self, came: ReadingBatch) {
         let ReadingBatch { sample, live_cores, probes } = came;
-        self.live.set(live_cores);
+        self.live.set_cores_used(live_cores);
         let mut state = self.lock();
         for (name, series) in &probes.series {
             if !state.known.contains_key(name) {
@@ -75,16 +75,16 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Records that the agent is lost; `why` is a sentence without the agent's name.
-    fn record_loss(&self, now_ns: u64, why: &str) {
-        self.live.set(None);
+    /// Records that the agent is lost; `cause` is a sentence without the agent's name.
+    fn record_loss(&self, now_ns: u64, cause: &str) {
+        self.live.set_cores_used(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
         let host = &self.host;
-        let reason = format!("the server on {host} was observed only for the first {seconds} s: {why}");
+        let reason = format!("the server on {host} was observed only for the first {seconds} s: {cause}");
         let mut state = self.lock();
         state.news.push(format!(
             "the server on {host} was observed only for the first {seconds} s, and the study continues without \
-             observing this server: {why}"
+             observing this server: {cause}"
         ));
         state.lost = Some((reason, now_ns));
         self.changed.notify_all();
@@ -92,13 +92,13 @@ impl LinkShared {
 
     /// Returns the readings (measurements) that have arrived since the last call. If the agent is
     /// lost, the result contains a gap with the reason.
-    fn take(&self, now_ns: u64) -> Probes {
+    fn take_new_readings(&self, now_ns: u64) -> Probes {
         let mut state = self.lock();
         let mut probes = std::mem::take(&mut state.seen);
-        let LinkState { lost, known, .. } = &mut *state;
+        let RemoteReadingsState { lost, known, .. } = &mut *state;
         if let Some((reason, from_ns)) = lost {
             let series = known.iter().map(|(name, (kind, unit))| (name.as_str(), *kind, unit.as_str()));
-            probes.gaps_in(series, (*from_ns as i64, now_ns as i64), reason);
+            probes.push_gaps(series, (*from_ns as i64, now_ns as i64), reason);
             probes.missing.push(reason.clone());
             *from_ns = now_ns;
         }
@@ -115,10 +115,10 @@ impl RemoteReadings {
         host: &str,
         generator: Watcher,
     ) -> RemoteReadings {
-        let shared = Arc::new(LinkShared {
+        let shared = Arc::new(SharedRemoteReadings {
             host: host.to_owned(),
             begun_ns: monotonic_ns(),
-            live: LiveServer::without_value(),
+            live: LiveServerCpu::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -129,7 +129,7 @@ impl RemoteReadings {
 }
 
 /// Receives readings until the source is dropped or the agent is lost. Runs in its own thread.
-fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
+fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &SharedRemoteReadings) {
     let mut asked_last = 0;
     loop {
         let (stop, asked) = {
@@ -144,19 +144,19 @@ fn receive_readings<B: Bus>(mut link: WatchLink<B>, shared: &LinkShared) {
             link.request_sample(asked);
         }
         match link.receive(MESSAGE_WAIT_MAX) {
-            Ok(came) => came.into_iter().for_each(|came| shared.add(came)),
+            Ok(came) => came.into_iter().for_each(|came| shared.add_batch(came)),
             Err(why) => return shared.record_loss(monotonic_ns(), &why),
         }
     }
 }
 
 impl ReadingSource for RemoteReadings {
-    fn live(&self) -> LiveServer {
+    fn live_server_cpu(&self) -> LiveServerCpu {
         self.shared.live.clone()
     }
 
-    fn count_as_plimsoll(&self, pid: u32) {
-        self.generator.count_as_plimsoll(pid);
+    fn count_process_as_plimsoll(&self, pid: u32) {
+        self.generator.count_process_as_plimsoll(pid);
     }
 
     fn sample_now(&self) {
@@ -166,19 +166,19 @@ impl ReadingSource for RemoteReadings {
             state.asked
         };
         self.generator.sample_now();
-        let is_due = |state: &mut LinkState| state.came < asked && state.lost.is_none();
+        let is_due = |state: &mut RemoteReadingsState| state.came < asked && state.lost.is_none();
         let wait = self.shared.changed.wait_timeout_while(self.shared.lock(), SAMPLE_WAIT, is_due);
         // A timeout of the wait is ignored, because the load continues even if the sample is late.
         drop(wait);
     }
 
     fn take(&self) -> Probes {
-        let mut probes = self.shared.take(monotonic_ns());
+        let mut probes = self.shared.take_new_readings(monotonic_ns());
         probes.merge(&self.generator.take().into_generator_series());
         probes
     }
 
-    fn take_news(&self) -> Vec<String> {
+    fn take_user_messages(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.lock().news)
     }
 }
@@ -211,33 +211,33 @@ mod tests {
 
     #[test]
     fn lost_readings_are_gaps_and_never_zero() {
-        let shared = LinkShared {
+        let shared = SharedRemoteReadings {
             host: "server1".to_owned(),
             begun_ns: SECOND,
-            live: LiveServer::without_value(),
+            live: LiveServerCpu::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         };
-        shared.add(reading_batch(2 * SECOND, 1));
-        shared.add(reading_batch(3 * SECOND, 0));
-        assert_eq!((shared.live.cores(), shared.lock().came), (Some(1.5), 1));
-        let whole = shared.take(4 * SECOND);
+        shared.add_batch(reading_batch(2 * SECOND, 1));
+        shared.add_batch(reading_batch(3 * SECOND, 0));
+        assert_eq!((shared.live.cores_used(), shared.lock().came), (Some(1.5), 1));
+        let whole = shared.take_new_readings(4 * SECOND);
         assert_eq!((whole.series["server.cpu"].samples.len(), whole.missing.len()), (2, 0));
         shared.record_loss(13 * SECOND, "its ssh ended");
-        assert_eq!(shared.live.cores(), None);
+        assert_eq!(shared.live.cores_used(), None);
         let news = std::mem::take(&mut shared.lock().news);
         assert!(
             news.len() == 1 && news[0].starts_with("the server on server1 was observed only for the first 12 s"),
             "{news:?}"
         );
         for (from_s, to_s) in [(13, 14), (14, 15)] {
-            let after = shared.take(to_s * SECOND);
+            let after = shared.take_new_readings(to_s * SECOND);
             let cpu = &after.series["server.cpu"];
             assert!(cpu.samples.is_empty() && after.missing[0].contains("its ssh ended"), "{after:?}");
             let gaps: Vec<(i64, i64)> = cpu.gaps.iter().map(|gap| (gap.from_ns, gap.to_ns)).collect();
             assert_eq!(gaps, [((from_s * SECOND) as i64, (to_s * SECOND) as i64)]);
             assert_eq!(cpu.value_at((from_s * SECOND) as i64, SECOND as i64), None);
         }
-        assert_eq!(shared.take(16 * SECOND).host.as_deref(), Some("server1"));
+        assert_eq!(shared.take_new_readings(16 * SECOND).host.as_deref(), Some("server1"));
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Not here: requesting the presence of agents (`nats_bus`).
 
-use crate::presence::{Presence, agent_name};
-use plimsoll_model::units::exact_duration;
+use crate::presence::{Presence, parse_agent_name};
+use plimsoll_model::units::format_exact_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl AgentChoice {
                 _ => Err(format!("a load uses 1 to {AGENTS_MAX} agents, not {count}: write another number, or names")),
             };
         }
-        let names = text.split(',').map(|name| agent_name(name.trim())).collect::<Result<Vec<_>, _>>()?;
+        let names = text.split(',').map(|name| parse_agent_name(name.trim())).collect::<Result<Vec<_>, _>>()?;
         match names.iter().enumerate().find(|(number, name)| names[..*number].contains(name)) {
             Some((_, name)) => Err(format!("{name} is named twice")),
             None => Ok(AgentChoice::Named(names)),
@@ -119,9 +119,12 @@ impl Roster {
     /// Returns the error message for wanted agents that are still missing after the waiting time
     /// `wait`.
     pub fn missing_agents_message(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
-        let wait = exact_duration(wait.as_nanos() as u64);
+        let wait = format_exact_duration(wait.as_nanos() as u64);
         let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
-        let there = if names.is_empty() { "none is there".to_owned() } else { format!("there: {}", names.join(", ")) };
+        let present_agents = match names.is_empty() {
+            true => "no agent has joined".to_owned(),
+            false => format!("joined: {}", names.join(", ")),
+        };
         match choice {
             AgentChoice::All => format!(
                 "no agent has joined the bus at {bus} within {wait}: start an agent with plimsoll agent --join \
@@ -131,16 +134,16 @@ impl Roster {
                 let free =
                     self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
                 format!(
-                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}). Start more \
-                     agents, request fewer agents with --agents, or wait longer with --wait"
+                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({present_agents}). Start \
+                     more agents, request fewer agents with --agents, or wait longer with --wait"
                 )
             }
             AgentChoice::Named(wanted) => {
                 let missing: Vec<&str> =
                     wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
                 format!(
-                    "agent {missing_agents} has not joined the bus at {bus} within {wait} ({there}): start this \
-                     agent, name other agents with --agents, or wait longer with --wait",
+                    "agent {missing_agents} has not joined the bus at {bus} within {wait} ({present_agents}): start \
+                     this agent, name other agents with --agents, or wait longer with --wait",
                     missing_agents = missing.join(", ")
                 )
             }
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_names_present_and_missing_agents() {
+    fn missing_agents_message_names_present_agents() {
         let said = |choice: &str, there: &str| {
             let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
             roster_from_names(there).missing_agents_message(&choice, Duration::from_secs(30), "nats://b:4222")

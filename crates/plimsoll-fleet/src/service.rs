@@ -6,13 +6,13 @@
 
 use crate::agent::{Agent, AgentAction};
 use crate::allow::{AllowList, is_on_this_machine};
-use crate::message::{CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::message::{AgentLoadTask, CalibrationTask, Hello, PartTotals, ToAgent, ToCoordinator};
 use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
 use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
-use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe, redact};
+use plimsoll_model::{EarlyStopReason, Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stripe, redact};
 use plimsoll_study::capacity::{self, FixedSettings, Limits};
 use plimsoll_study::{grpc, self_measurement};
 use plimsoll_sys::clock::monotonic_ns;
@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An event that an agent's session with a coordinator must handle.
-pub enum ServiceEvent {
+pub enum AgentSessionEvent {
     /// A coordinator claims the agent; the value is the name of its run.
     Claimed(String),
     /// A message of the coordinator, with its time of arrival in ns.
@@ -51,7 +51,7 @@ pub enum ServiceEvent {
     /// the interval.
     Tick(u64, u32, Box<Interval>),
     /// The load with this number has ended.
-    Ended(u64, Seal),
+    Ended(u64, PartTotals),
 }
 
 /// The message transport of an agent.
@@ -60,7 +60,7 @@ pub trait AgentTransport {
     fn send(&mut self, message: &ToCoordinator);
 
     /// Whether the agent keeps running without its coordinator and waits for another coordinator.
-    fn survives_coordinator(&self) -> bool;
+    fn keeps_running_without_coordinator(&self) -> bool;
 }
 
 /// The restrictions of an agent: permitted addresses, and trusted coordinators.
@@ -92,7 +92,7 @@ struct LoadHandle {
 }
 
 /// Collects the facts that an agent on this machine reports about itself in its first message.
-pub fn own_hello() -> Hello {
+pub fn local_agent_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
         cores: usable_cores(),
@@ -102,11 +102,11 @@ pub fn own_hello() -> Hello {
     }
 }
 
-impl From<StdioEvent> for ServiceEvent {
-    fn from(event: StdioEvent) -> ServiceEvent {
+impl From<StdioEvent> for AgentSessionEvent {
+    fn from(event: StdioEvent) -> AgentSessionEvent {
         match event {
-            StdioEvent::Message(came_ns, message) => ServiceEvent::Message(came_ns, message),
-            StdioEvent::Closed(why) => ServiceEvent::Closed(why),
+            StdioEvent::Message(came_ns, message) => AgentSessionEvent::Message(came_ns, message),
+            StdioEvent::Closed(why) => AgentSessionEvent::Closed(why),
         }
     }
 }
@@ -116,7 +116,7 @@ impl AgentTransport for StdioLink {
         StdioLink::send(self, message);
     }
 
-    fn survives_coordinator(&self) -> bool {
+    fn keeps_running_without_coordinator(&self) -> bool {
         false
     }
 }
@@ -128,7 +128,7 @@ pub fn serve_over_stdio(permissions: Permissions) -> Result<(), Failure> {
     let mut link = StdioLink::start(sender.clone());
     match serve_session("", &events, &sender, &mut link, &Arc::new(permissions)) {
         SessionEnd::Left | SessionEnd::Deserted | SessionEnd::Closed(None) => Ok(()),
-        SessionEnd::Closed(Some(why)) => Err(Failure::start(why)),
+        SessionEnd::Closed(Some(why)) => Err(Failure::cannot_start(why)),
     }
 }
 
@@ -136,41 +136,47 @@ pub fn serve_over_stdio(permissions: Permissions) -> Result<(), Failure> {
 /// empty on a transport for a single run.
 pub fn serve_session(
     run: &str,
-    events: &Receiver<ServiceEvent>,
-    sender: &Sender<ServiceEvent>,
+    events: &Receiver<AgentSessionEvent>,
+    sender: &Sender<AgentSessionEvent>,
     carrier: &mut dyn AgentTransport,
     permissions: &Arc<Permissions>,
 ) -> SessionEnd {
-    let (mut agent, mut load) = (Agent::new(own_hello(), monotonic_ns()), None::<LoadHandle>);
+    let (mut agent, mut load) = (Agent::new(local_agent_hello(), monotonic_ns()), None::<LoadHandle>);
     let mut calibration = None::<JoinHandle<()>>;
     let mut unstored = None::<String>;
     let end = 'session: loop {
         let mut acts = Vec::new();
         match events.recv_timeout(EVENT_WAIT_MAX).ok() {
-            Some(ServiceEvent::Message(came_ns, message)) => agent.take(came_ns, message, &mut acts),
-            Some(ServiceEvent::Closed(why)) => break SessionEnd::Closed(why),
-            Some(ServiceEvent::Unstored(why)) => {
+            Some(AgentSessionEvent::Message(came_ns, message)) => agent.handle_message(came_ns, message, &mut acts),
+            Some(AgentSessionEvent::Closed(why)) => break SessionEnd::Closed(why),
+            Some(AgentSessionEvent::Unstored(why)) => {
                 unstored = Some(why);
                 load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed));
             }
-            Some(ServiceEvent::Prepared(epoch, result)) => agent.take_preparation(epoch, result, &mut acts),
-            Some(ServiceEvent::Calibrated(number, result)) => agent.take_calibration(number, result, &mut acts),
-            Some(ServiceEvent::Tick(epoch, index, interval)) => {
+            Some(AgentSessionEvent::Prepared(epoch, result)) => {
+                agent.handle_preparation_result(epoch, result, &mut acts)
+            }
+            Some(AgentSessionEvent::Calibrated(number, result)) => {
+                agent.handle_calibration_result(number, result, &mut acts)
+            }
+            Some(AgentSessionEvent::Tick(epoch, index, interval)) => {
                 agent.send_tick(monotonic_ns(), epoch, index, *interval, &mut acts);
             }
-            Some(ServiceEvent::Ended(epoch, mut seal)) => {
+            Some(AgentSessionEvent::Ended(epoch, mut seal)) => {
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.on_load_end(monotonic_ns(), epoch, seal, &mut acts);
             }
             // A claim that arrives during a session needs no action. The claim is for the current
             // run, because the transport refuses claims of other runs.
-            Some(ServiceEvent::Claimed(_)) | None => {}
+            Some(AgentSessionEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
         for act in acts {
             match act {
                 AgentAction::Send(message) => carrier.send(&message),
-                AgentAction::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
+                AgentAction::Prepare(task) => {
+                    load = Some(LoadHandle::prepare_in_thread(run, *task, permissions, sender))
+                }
                 AgentAction::Calibrate(task) => calibration = Some(start_calibration(run, task, permissions, sender)),
                 AgentAction::Begin { origin_ns } => {
                     // An error of sending is ignored, because sending fails only if the load has
@@ -181,14 +187,14 @@ pub fn serve_session(
                 AgentAction::Leave => break 'session SessionEnd::Left,
             }
         }
-        if carrier.survives_coordinator() && agent.is_deserted(monotonic_ns()) {
+        if carrier.keeps_running_without_coordinator() && agent.is_coordinator_gone(monotonic_ns()) {
             break SessionEnd::Deserted;
         }
     };
-    if let Some(load) = load.filter(|_| carrier.survives_coordinator()) {
-        load.end();
+    if let Some(load) = load.filter(|_| carrier.keeps_running_without_coordinator()) {
+        load.stop_and_wait();
     }
-    if let Some(thread) = calibration.filter(|_| carrier.survives_coordinator()) {
+    if let Some(thread) = calibration.filter(|_| carrier.keeps_running_without_coordinator()) {
         // The calibration thread needs no stop signal, because the calibration ends by itself. The
         // result of `join` is ignored, because a panic of the thread has already printed its own
         // message.
@@ -214,7 +220,7 @@ fn machine_fingerprint() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
     let text = format!("{}\n{}\n{}\n{}", id.trim(), name.trim(), process::cpu_model(), process::cores());
-    redact::digest(text.as_bytes())
+    redact::short_digest(text.as_bytes())
 }
 
 /// Measures the capacity of this machine in a thread, against a reference server on the same
@@ -224,7 +230,7 @@ fn start_calibration(
     run: &str,
     task: CalibrationTask,
     permissions: &Arc<Permissions>,
-    events: &Sender<ServiceEvent>,
+    events: &Sender<AgentSessionEvent>,
 ) -> JoinHandle<()> {
     let (run, permissions, events) = (run.to_owned(), Arc::clone(permissions), events.clone());
     std::thread::spawn(move || {
@@ -234,14 +240,19 @@ fn start_calibration(
             let measured = self_measurement::measure_own_speed();
             measured.map_err(|failure| format!("the agent cannot be calibrated: {failure}"))
         });
-        let _ = events.send(ServiceEvent::Calibrated(task.number, result));
+        let _ = events.send(AgentSessionEvent::Calibrated(task.number, result));
     })
 }
 
 impl LoadHandle {
     /// Prepares a task (the agent's part of a load) in a thread. The thread runs the task after it
     /// has received the start time.
-    fn begin(run: &str, task: PartTask, permissions: &Arc<Permissions>, events: &Sender<ServiceEvent>) -> LoadHandle {
+    fn prepare_in_thread(
+        run: &str,
+        task: AgentLoadTask,
+        permissions: &Arc<Permissions>,
+        events: &Sender<AgentSessionEvent>,
+    ) -> LoadHandle {
         let (start, started) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (run, permissions) = (run.to_owned(), Arc::clone(permissions));
@@ -249,8 +260,8 @@ impl LoadHandle {
         let thread = std::thread::spawn(move || {
             let epoch = task.epoch;
             let _watch = PanicReporter { epoch, events: events.clone() };
-            if let Err(why) = carry_out(&run, &task, &permissions, &started, &stopped, &events) {
-                let _ = events.send(ServiceEvent::Prepared(epoch, Err(why)));
+            if let Err(why) = prepare_and_run_task(&run, &task, &permissions, &started, &stopped, &events) {
+                let _ = events.send(AgentSessionEvent::Prepared(epoch, Err(why)));
             }
         });
         LoadHandle { start, stop, thread }
@@ -258,7 +269,7 @@ impl LoadHandle {
 
     /// Ends the load, and waits up to [`END_TIMEOUT`] so that the load does not overlap the next
     /// coordinator's load.
-    fn end(self) {
+    fn stop_and_wait(self) {
         self.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + END_TIMEOUT;
         while !self.thread.is_finished() && Instant::now() < deadline {
@@ -271,32 +282,32 @@ impl LoadHandle {
 /// would wait for results in vain.
 struct PanicReporter {
     epoch: u64,
-    events: Sender<ServiceEvent>,
+    events: Sender<AgentSessionEvent>,
 }
 
 impl Drop for PanicReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let why = "a load thread of the agent ended unexpectedly".to_owned();
-            let _ = self.events.send(ServiceEvent::Prepared(self.epoch, Err(why.clone())));
-            let seal = Seal { died: Some(why), ..Seal::default() };
-            let _ = self.events.send(ServiceEvent::Ended(self.epoch, seal));
+            let _ = self.events.send(AgentSessionEvent::Prepared(self.epoch, Err(why.clone())));
+            let seal = PartTotals { died: Some(why), ..PartTotals::default() };
+            let _ = self.events.send(AgentSessionEvent::Ended(self.epoch, seal));
         }
     }
 }
 
 /// Prepares and runs a task (the agent's part of a load). An error says why the task cannot be
 /// prepared, as a sentence without the agent's name.
-fn carry_out(
+fn prepare_and_run_task(
     run: &str,
-    task: &PartTask,
+    task: &AgentLoadTask,
     permissions: &Permissions,
     started: &Receiver<u64>,
     stopped: &AtomicBool,
-    events: &Sender<ServiceEvent>,
+    events: &Sender<AgentSessionEvent>,
 ) -> Result<(), String> {
     if let Some(verifier) = &permissions.verifier {
-        verifier.check(run, task)?;
+        verifier.check_task(run, task)?;
     }
     let mut plan = Plan::from_bytes(&task.plan).map_err(|error| error.to_string())?;
     permissions.allow.check(&plan)?;
@@ -308,12 +319,12 @@ fn carry_out(
     let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(Stop::Interrupted),
+        true => ControlFlow::Break(EarlyStopReason::Interrupted),
         false => ControlFlow::Continue(()),
     };
     let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| flow())
         .map_err(|error| error.to_string())?;
-    let _ = events.send(ServiceEvent::Prepared(task.epoch, Ok((injector, fitted))));
+    let _ = events.send(AgentSessionEvent::Prepared(task.epoch, Ok((injector, fitted))));
     let origin_ns = loop {
         match started.recv_timeout(EVENT_WAIT_MAX) {
             Ok(origin_ns) => break origin_ns,
@@ -325,23 +336,23 @@ fn carry_out(
     let run = prepared.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = (tick.start_ns / Plan::TICK_NS) as u32;
-            let _ = events.send(ServiceEvent::Tick(task.epoch, index, Box::new(tick.interval.clone())));
+            let _ = events.send(AgentSessionEvent::Tick(task.epoch, index, Box::new(tick.interval.clone())));
         }
         flow()
     });
     let died = match &run.ending {
-        Some(LoadEnd::Stopped(Stop::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) => Some(why.clone()),
         _ => None,
     };
-    let seal = Seal {
+    let seal = PartTotals {
         ticks: 0,
         ledger: Ledger::default(),
         window_end_ns: run.window_ns.1,
         failed_answers: run.failed_answers,
-        used_up: run.ending == Some(LoadEnd::Stopped(Stop::UsedUp)),
+        used_up: run.ending == Some(LoadEnd::Stopped(EarlyStopReason::UsedUp)),
         died,
     };
-    let _ = events.send(ServiceEvent::Ended(task.epoch, seal));
+    let _ = events.send(AgentSessionEvent::Ended(task.epoch, seal));
     Ok(())
 }
 
@@ -357,7 +368,11 @@ fn check_target(plan: &Plan) -> Result<(), String> {
 
 /// Adapts the plan to this machine for the agent's part of the load. Returns the load generator
 /// settings (injector), and a sentence for each adaptation.
-fn fit_plan_to_machine(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Vec<String>), String> {
+fn fit_plan_to_machine(
+    plan: &mut Plan,
+    task: &AgentLoadTask,
+    stripe: Stripe,
+) -> Result<(Injector, Vec<String>), String> {
     let is_local = plan.carriage.addresses.iter().all(|address| is_on_this_machine(&address.ip()));
     let cores = usable_cores();
     let usual = if is_local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
@@ -365,8 +380,8 @@ fn fit_plan_to_machine(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Resu
     let mut part = plan.clone();
     match &mut part.load.shape {
         LoadShape::Closed { users } => {
-            *users = users.times(stripe.share());
-            injector = injector.at_most(stripe.max_items(plan.load.shape.curve().max() as u64));
+            *users = users.scale_levels(stripe.share());
+            injector = injector.with_workers_at_most(stripe.max_items(plan.load.shape.curve().max() as u64));
         }
         LoadShape::Open { .. } | LoadShape::Given { .. } => {
             part.carriage.connections_max = stripe.max_items(u64::from(plan.carriage.connections_max)) as u32;

@@ -6,7 +6,7 @@
 
 use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
-use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
+use plimsoll_model::stripe::{PATTERN_ITEMS_MAX, reduce_weights};
 
 /// The largest accepted relative error (0 to 1) of an agent's share that is due to rounding weights
 /// to small whole numbers. A smaller error has no benefit, because two calibrations of the same
@@ -15,16 +15,16 @@ const SHARE_ERROR_MAX: f64 = 0.05;
 
 /// The weights of agents as the user writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Weights {
+pub enum AgentWeights {
     /// One weight for each agent, in the order of the agents.
     Ordered(Vec<u32>),
     /// Weights, each with the name of its agent.
     Named(Vec<(String, u32)>),
 }
 
-impl Weights {
+impl AgentWeights {
     /// Parses weights such as `2,1,1` or `a1=2,a2=1`.
-    pub fn parse(text: &str) -> Result<Weights, String> {
+    pub fn parse(text: &str) -> Result<AgentWeights, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let weight = |word: &str| match word.parse::<u32>() {
             Ok(0) => Err("an agent of weight 0 generates no load: write a weight of 1 or more, or leave the agent out"
@@ -44,31 +44,33 @@ impl Weights {
             {
                 return Err(format!("agent {name} has two weights: write one weight for each agent"));
             }
-            (all.iter().map(|(_, weight)| *weight).collect::<Vec<u32>>(), Weights::Named(all))
+            (all.iter().map(|(_, weight)| *weight).collect::<Vec<u32>>(), AgentWeights::Named(all))
         } else {
             let all = words.iter().map(|word| weight(word)).collect::<Result<Vec<_>, _>>()?;
-            (all.clone(), Weights::Ordered(all))
+            (all.clone(), AgentWeights::Ordered(all))
         };
-        match reduced_weights(&weights) {
+        match reduce_weights(&weights) {
             Some(_) => Ok(read),
             None => Err(format!(
-                "the weights {text} add up to more than {UNITS_MAX}: use smaller numbers, such as 2,1 for 200,101"
+                "the weights {weight_list} add up to more than {PATTERN_ITEMS_MAX}: use smaller numbers, such as 2,1 for \
+                 200,101",
+                weight_list = text
             )),
         }
     }
 
     /// Returns the weight of each agent, in the order of `names`.
-    pub fn for_agents(&self, names: &[String]) -> Result<Vec<u32>, String> {
+    pub fn weight_of_each_agent(&self, names: &[String]) -> Result<Vec<u32>, String> {
         let all = names.join(", ");
         match self {
-            Weights::Ordered(weights) if weights.len() == names.len() => Ok(weights.clone()),
-            Weights::Ordered(weights) => Err(format!(
+            AgentWeights::Ordered(weights) if weights.len() == names.len() => Ok(weights.clone()),
+            AgentWeights::Ordered(weights) => Err(format!(
                 "the number of weights is {weights}, and the number of agents {agents} ({all}): write one weight for \
                  each agent",
                 weights = weights.len(),
                 agents = names.len()
             )),
-            Weights::Named(weights) => {
+            AgentWeights::Named(weights) => {
                 if let Some((name, _)) = weights.iter().find(|(name, _)| !names.contains(name)) {
                     return Err(format!(
                         "agent {name} is not in this fleet ({all}): correct the name, or leave the agent out"
@@ -125,7 +127,7 @@ fn integer_weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;
     let are_rates = rates.iter().all(|rate| *rate > 0.0) && sum.is_finite();
-    if !are_rates || count > UNITS_MAX / 2 {
+    if !are_rates || count > PATTERN_ITEMS_MAX / 2 {
         return Vec::new();
     }
     let weights = |units: u64| -> Vec<u32> {
@@ -140,7 +142,7 @@ fn integer_weights_of_rates(rates: &[f64]) -> Vec<u32> {
         weights.iter().zip(rates).map(of).fold(0.0, f64::max)
     };
     let possible: Vec<Vec<u32>> =
-        (count..=UNITS_MAX).map(weights).filter(|weights| reduced_weights(weights).is_some()).collect();
+        (count..=PATTERN_ITEMS_MAX).map(weights).filter(|weights| reduce_weights(weights).is_some()).collect();
     let close = possible.iter().find(|weights| error(weights) <= SHARE_ERROR_MAX);
     let best = close.or_else(|| possible.iter().min_by(|a, b| error(a).total_cmp(&error(b))));
     best.filter(|weights| weights.iter().any(|weight| *weight != weights[0])).cloned().unwrap_or_default()
@@ -178,7 +180,7 @@ mod tests {
             ("128,1", "a b", Err("add up to more than 128")),
             ("4294967295,4294967294", "a b", Err("add up to more than 128")),
         ] {
-            let read = Weights::parse(text).and_then(|weights| weights.for_agents(&split_names(agents)));
+            let read = AgentWeights::parse(text).and_then(|weights| weights.weight_of_each_agent(&split_names(agents)));
             match (read, expect) {
                 (Ok(read), Ok(expect)) => assert_eq!(read, expect, "{text}"),
                 (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),

@@ -4,18 +4,18 @@
 
 use crate::agent::{Agent, AgentAction};
 use crate::bus::{Bus, BusEvent};
-use crate::frame::{FleetMessage, decode_alone, encode_alone};
-use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
+use crate::frame::{FleetMessage, decode_single_message_stream, encode_single_message_stream};
+use crate::message::{AgentLoadTask, Hello, PartTotals, ToAgent, ToCoordinator};
 use plimsoll_engine::ArrivalRoutes;
 use plimsoll_model::machine_facts::SelfMeasurement;
-use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::rng::{Rng, mix_bits};
 use plimsoll_model::{Histogram, Injector, Interval, Ledger, Plan, RequestFailure, Schedule, Stripe, WorkerTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const MS: u64 = 1_000_000;
-pub const SECOND: u64 = 1_000 * MS;
+pub const MILLISECOND_NS: u64 = 1_000_000;
+pub const SECOND_NS: u64 = 1_000 * MILLISECOND_NS;
 
 /// The faults of messages on a simulated transport.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +71,7 @@ impl SimBus {
     /// Returns a bus with this number of agents. The agents' clocks differ by days.
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
-            let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND;
+            let clock_offset_ns = (number as u64 + 2) * 86_400 * SECOND_NS;
             let hello = Hello { plimsoll: env!("CARGO_PKG_VERSION").to_owned(), cores: 1, pid: 1, ..Hello::default() };
             SimAgent {
                 agent: Agent::new(hello, clock_offset_ns),
@@ -89,7 +89,7 @@ impl SimBus {
             message_faults: weather,
             interrupted_at_ns: u64::MAX,
             agents: (0..agents).map(agent).collect(),
-            rng: Rng::stream(seed, 1),
+            rng: Rng::for_stream(seed, 1),
             mail: BTreeMap::new(),
             mails: 0,
             arrived: VecDeque::new(),
@@ -118,13 +118,13 @@ impl SimBus {
 
     /// Advances the simulated time by 1 ms.
     pub fn advance_one_ms(&mut self) {
-        self.now_ns += MS;
+        self.now_ns += MILLISECOND_NS;
         while let Some(first) = self.mail.first_entry()
             && first.key().0 <= self.now_ns
         {
             let MessageInTransit { agent, is_to_agent, bytes } = first.remove();
             let there = &mut self.agents[agent];
-            if there.is_cut(self.now_ns) || there.is_dead(self.now_ns) {
+            if there.is_disconnected(self.now_ns) || there.is_dead(self.now_ns) {
                 continue;
             }
             match is_to_agent {
@@ -134,7 +134,7 @@ impl SimBus {
                 }
                 true => {
                     let mut acts = Vec::new();
-                    there.agent.take(self.now_ns + there.clock_offset_ns, read(&bytes), &mut acts);
+                    there.agent.handle_message(self.now_ns + there.clock_offset_ns, read(&bytes), &mut acts);
                     self.perform_actions(agent, acts);
                 }
             }
@@ -178,11 +178,11 @@ impl SimBus {
             let there = &mut self.agents[agent];
             match act {
                 AgentAction::Send(message) => {
-                    self.send_message(false, agent, encode_alone(|out| message.encode(out)));
+                    self.send_message(false, agent, encode_single_message_stream(|out| message.encode(out)));
                 }
                 AgentAction::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
-                    there.agent.take_preparation(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
+                    there.agent.handle_preparation_result(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
                 }
                 AgentAction::Begin { origin_ns } => {
                     there.load.iter_mut().for_each(|load| load.origin_ns = Some(origin_ns));
@@ -192,7 +192,7 @@ impl SimBus {
                     _ => there.load = None,
                 },
                 AgentAction::Calibrate(task) => {
-                    there.agent.take_calibration(task.number, Ok(simulated_calibration(agent)), &mut more);
+                    there.agent.handle_calibration_result(task.number, Ok(simulated_calibration(agent)), &mut more);
                 }
                 AgentAction::Leave => (there.left, there.load) = (true, None),
             }
@@ -204,7 +204,7 @@ impl SimBus {
 }
 
 impl SimAgent {
-    fn is_cut(&self, now_ns: u64) -> bool {
+    fn is_disconnected(&self, now_ns: u64) -> bool {
         (self.cut_ns.0..self.cut_ns.1).contains(&now_ns)
     }
 
@@ -214,7 +214,7 @@ impl SimAgent {
 }
 
 fn read<M: FleetMessage>(bytes: &[u8]) -> M {
-    decode_alone(bytes.to_vec()).expect("a whole message")
+    decode_single_message_stream(bytes.to_vec()).expect("a whole message")
 }
 
 impl Bus for SimBus {
@@ -223,7 +223,7 @@ impl Bus for SimBus {
     }
 
     fn send(&mut self, agent: usize, message: &ToAgent) {
-        self.send_message(true, agent, encode_alone(|out| message.encode(out)));
+        self.send_message(true, agent, encode_single_message_stream(|out| message.encode(out)));
     }
 
     fn receive(&mut self, patience: Duration) -> Option<(usize, u64, BusEvent)> {
@@ -256,7 +256,7 @@ pub struct SimLoad {
 }
 
 impl SimLoad {
-    fn new(task: &PartTask) -> SimLoad {
+    fn new(task: &AgentLoadTask) -> SimLoad {
         let plan = Plan::from_bytes(&task.plan).expect("a plan");
         let stripe = task.schedule_stripe().expect("a part");
         let ticks = simulated_ticks(&plan, stripe).into();
@@ -284,14 +284,14 @@ impl SimLoad {
         if self.is_to_end && !self.ticks.is_empty() {
             let mut last = Interval::default();
             for (route, ledger) in &self.under_way {
-                last.routes.of_mut(*route).ledger.in_flight = ledger.without_outcome();
+                last.routes.figures_mut(*route).ledger.in_flight = ledger.requests_without_outcome();
             }
             agent.send_tick(now_ns, self.epoch, self.next, last, acts);
             self.window_end_ns = u64::from(self.next) * Plan::TICK_NS;
             self.ticks.clear();
         }
         if self.ticks.is_empty() {
-            let seal = Seal { died: self.died.take(), ..seal_at(self.window_end_ns) };
+            let seal = PartTotals { died: self.died.take(), ..totals_with_window_end(self.window_end_ns) };
             agent.on_load_end(now_ns, self.epoch, seal, acts);
         }
         self.ticks.is_empty()
@@ -306,9 +306,9 @@ pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
 
 /// Returns the seal (the totals) of an agent's part of a load whose measured window ended at
 /// `window_end_ns`.
-pub fn seal_at(window_end_ns: u64) -> Seal {
+pub fn totals_with_window_end(window_end_ns: u64) -> PartTotals {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
-    Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
+    PartTotals { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
 /// Returns the ticks (measurements of 100 ms each) of one stripe (share) of an open-loop load on a
@@ -326,10 +326,10 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     };
     let mut events = Vec::new();
     let mut routes = ArrivalRoutes::new(plan, stripe).expect("a plan");
-    for (number, start_ns) in schedule.arrivals(stripe) {
-        let draw = mix(plan.load.seed ^ number);
-        let took_ns = MS + draw % (249 * MS);
-        let route = routes.first(number).expect("a route");
+    for (number, start_ns) in schedule.arrivals_of_stripe(stripe) {
+        let draw = mix_bits(plan.load.seed ^ number);
+        let took_ns = MILLISECOND_NS + draw % (249 * MILLISECOND_NS);
+        let route = routes.first_route(number).expect("a route");
         events.push((
             tick_mut(start_ns),
             tick_mut(start_ns + took_ns),
@@ -340,9 +340,9 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
         ));
     }
     for (begun, ended, route, took_ns, refused, lag_ns) in events {
-        ticks[begun].0.routes.of_mut(route).ledger.scheduled += 1;
+        ticks[begun].0.routes.figures_mut(route).ledger.scheduled += 1;
         ticks[begun].2.record(lag_ns);
-        let ledger = &mut ticks[ended].0.routes.of_mut(route).ledger;
+        let ledger = &mut ticks[ended].0.routes.figures_mut(route).ledger;
         match refused {
             true => ledger.failed[RequestFailure::Status as usize] += 1,
             false => {
@@ -351,10 +351,15 @@ pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
             }
         }
     }
-    let worker = WorkerTime { worker: stripe.number() as u32, work_ns: 7 * MS, cpu_ns: 9 * MS, wall_ns: 100 * MS };
+    let worker = WorkerTime {
+        worker: stripe.unique_number() as u32,
+        work_ns: 7 * MILLISECOND_NS,
+        cpu_ns: 9 * MILLISECOND_NS,
+        wall_ns: 100 * MILLISECOND_NS,
+    };
     let finished = |(mut interval, times, mut lag): (Interval, BTreeMap<u16, Histogram>, Histogram)| {
         for (route, mut times) in times {
-            interval.routes.of_mut(route).response = times.drain();
+            interval.routes.figures_mut(route).response = times.drain();
         }
         interval.load.lag = lag.drain();
         interval.load.workers.push(worker);

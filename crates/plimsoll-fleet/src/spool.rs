@@ -22,8 +22,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime};
 
 const MAGIC: [u8; 8] = *b"PLIMSPL\x01";
-const HEAD_BYTES: usize = 20;
-const TAIL_BYTES: usize = 4;
+const ENTRY_HEADER_BYTES: usize = 20;
+const ENTRY_CHECKSUM_BYTES: usize = 4;
 /// The longest message of an entry in a spool file, bytes. The limit protects against damaged
 /// length fields.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -48,7 +48,7 @@ pub struct SpoolEntry {
 }
 
 /// An order to the thread that writes the spool files.
-enum SpoolOrder {
+enum SpoolCommand {
     Append(SpoolEntry),
     /// All entries of the run up to this key (load number, sequence number) are recorded in a run
     /// file.
@@ -58,7 +58,7 @@ enum SpoolOrder {
 }
 
 /// The callbacks of the thread that writes the spool files.
-pub struct SpoolOutlet {
+pub struct SpoolCallbacks {
     /// Called with each entry when the entry is on disk.
     pub stored: Box<dyn FnMut(SpoolEntry) + Send>,
     /// Called once per session with the reason when entries cannot be stored on disk. Entries that
@@ -69,15 +69,15 @@ pub struct SpoolOutlet {
 /// A handle to the thread that writes an agent's intervals to disk.
 #[derive(Clone)]
 pub struct Spool {
-    orders: Sender<SpoolOrder>,
+    orders: Sender<SpoolCommand>,
 }
 
 impl Spool {
     /// Locks a folder, passes the entries that an earlier agent left in the folder to `outlet`, and
     /// starts the writing thread.
-    pub fn open(folder: &Path, mut outlet: SpoolOutlet) -> Result<Spool, Failure> {
+    pub fn open(folder: &Path, mut outlet: SpoolCallbacks) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "the spool '{folder}' (an agent's stored measurements) cannot be written: {reason}; name another \
                  folder with --spool",
                 folder = folder.display(),
@@ -98,26 +98,26 @@ impl Spool {
         }
         let (orders, queue) = channel();
         let writer = SpoolWriter { folder: folder.to_owned(), files, outlet, has_failed: false, _lock: lock };
-        std::thread::spawn(move || writer.process_orders(&queue));
+        std::thread::spawn(move || writer.process_commands(&queue));
         Ok(Spool { orders })
     }
 
     /// Stores an entry on disk, and then passes the entry to the callback `stored`. An entry that
     /// is on disk already is passed to `stored` without another copy on disk.
     pub fn append_entry(&self, entry: SpoolEntry) {
-        let _ = self.orders.send(SpoolOrder::Append(entry));
+        let _ = self.orders.send(SpoolCommand::Append(entry));
     }
 
     /// Tells the writing thread that all entries of a run up to this key (load number, sequence
     /// number) are recorded in a run file.
     pub fn confirm_recorded(&self, run: &str, key: (u64, u64)) {
-        let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
+        let _ = self.orders.send(SpoolCommand::Commit(run.to_owned(), key));
     }
 
     /// Tells the writing thread that the coordinator's session for a run has ended. The run's file
     /// is removed once all its entries are recorded.
     pub fn close(&self, run: &str) {
-        let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
+        let _ = self.orders.send(SpoolCommand::Close(run.to_owned()));
     }
 }
 
@@ -182,22 +182,22 @@ fn parse_entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     if !bytes.starts_with(&MAGIC) {
         return (entries, 0);
     }
-    while let Some((key, length)) = entry_head(&bytes[at..]) {
-        let end = at + HEAD_BYTES + length;
-        let Some(tail) = bytes.get(end..end + TAIL_BYTES) else { break };
+    while let Some((key, length)) = parse_entry_header(&bytes[at..]) {
+        let end = at + ENTRY_HEADER_BYTES + length;
+        let Some(tail) = bytes.get(end..end + ENTRY_CHECKSUM_BYTES) else { break };
         if crc32fast::hash(&bytes[at..end]).to_le_bytes() != *tail {
             break;
         }
-        let message = bytes[at + HEAD_BYTES..end].to_vec();
+        let message = bytes[at + ENTRY_HEADER_BYTES..end].to_vec();
         entries.push(SpoolEntry { run: run.to_owned(), key, message });
-        at = end + TAIL_BYTES;
+        at = end + ENTRY_CHECKSUM_BYTES;
     }
     (entries, at as u64)
 }
 
 /// Returns the key of an entry, and the length of its message in bytes. `None` if the header is
 /// incomplete or the length is too large.
-fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
+fn parse_entry_header(bytes: &[u8]) -> Option<((u64, u64), usize)> {
     let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let key = (number(4)?, number(12)?);
@@ -250,20 +250,20 @@ impl SpoolFile {
 struct SpoolWriter {
     folder: PathBuf,
     files: BTreeMap<String, SpoolFile>,
-    outlet: SpoolOutlet,
+    outlet: SpoolCallbacks,
     has_failed: bool,
     _lock: File,
 }
 
 impl SpoolWriter {
-    fn process_orders(mut self, queue: &Receiver<SpoolOrder>) {
+    fn process_commands(mut self, queue: &Receiver<SpoolCommand>) {
         while let Ok(first) = queue.recv() {
             let mut stored = Vec::new();
             let mut touched = BTreeSet::new();
             // All waiting orders are carried out first, so that each changed file is synchronised
             // to disk only once.
             for order in std::iter::once(first).chain(queue.try_iter()) {
-                if let Err(error) = self.carry_out(order, &mut stored, &mut touched) {
+                if let Err(error) = self.execute_command(order, &mut stored, &mut touched) {
                     self.report_failure_once(&error);
                 }
             }
@@ -276,14 +276,14 @@ impl SpoolWriter {
         }
     }
 
-    fn carry_out(
+    fn execute_command(
         &mut self,
-        order: SpoolOrder,
+        order: SpoolCommand,
         stored: &mut Vec<SpoolEntry>,
         touched: &mut BTreeSet<String>,
     ) -> io::Result<()> {
         match order {
-            SpoolOrder::Append(entry) => {
+            SpoolCommand::Append(entry) => {
                 let run = entry.run.clone();
                 let appended = self.append_if_new(&entry);
                 stored.push(entry);
@@ -291,16 +291,16 @@ impl SpoolWriter {
                     touched.insert(run);
                 }
             }
-            SpoolOrder::Commit(run, key) => {
+            SpoolCommand::Commit(run, key) => {
                 if let Some(file) = self.files.get_mut(&run) {
                     file.mark_recorded(key)?;
                 }
-                self.remove_recorded(&run)?;
+                self.remove_file_if_recorded(&run)?;
             }
-            SpoolOrder::Close(run) => {
+            SpoolCommand::Close(run) => {
                 self.has_failed = false;
                 self.files.get_mut(&run).into_iter().for_each(|file| file.is_closed = true);
-                self.remove_recorded(&run)?;
+                self.remove_file_if_recorded(&run)?;
             }
         }
         Ok(())
@@ -320,7 +320,7 @@ impl SpoolWriter {
         Ok(true)
     }
 
-    fn remove_recorded(&mut self, run: &str) -> io::Result<()> {
+    fn remove_file_if_recorded(&mut self, run: &str) -> io::Result<()> {
         if self.files.get(run).is_some_and(|file| file.is_closed && file.open.is_empty())
             && let Some(file) = self.files.remove(run)
         {
@@ -359,9 +359,9 @@ mod tests {
         SpoolEntry { run: run.to_owned(), key: (1, sequence), message: vec![sequence as u8; 100] }
     }
 
-    fn open(folder: &Path) -> (Result<Spool, Failure>, Receiver<SpoolEntry>, Receiver<String>) {
+    fn open_test_spool(folder: &Path) -> (Result<Spool, Failure>, Receiver<SpoolEntry>, Receiver<String>) {
         let ((stored, entries), (failed, failures)) = (channel(), channel());
-        let outlet = SpoolOutlet {
+        let outlet = SpoolCallbacks {
             stored: Box::new(move |entry| _ = stored.send(entry)),
             failed: Box::new(move |why| _ = failed.send(why)),
         };
@@ -373,7 +373,7 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    fn wait_for(mut holds: impl FnMut() -> bool) -> bool {
+    fn wait_until_true(mut holds: impl FnMut() -> bool) -> bool {
         let deadline = Instant::now() + Duration::from_secs(5);
         while !holds() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn spool_entries_of_a_killed_agent_are_resent_until_recorded() {
         let folder = fresh_folder_path();
-        let (spool, stored, failures) = open(&folder);
+        let (spool, stored, failures) = open_test_spool(&folder);
         let spool = spool.expect("opens");
         for sequence in 1..=3 {
             spool.append_entry(test_entry("r1", sequence));
@@ -395,13 +395,13 @@ mod tests {
         let path = folder.join("r1.spool");
         let bytes = fs::read(&path).expect("a file");
         assert_eq!(parse_entries("r1", &bytes).0, [1, 2, 3].map(|sequence| test_entry("r1", sequence)));
-        assert!(open(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
+        assert!(open_test_spool(&folder).0.is_err_and(|failure| failure.to_string().contains("running agent")));
         drop(spool);
-        assert!(wait_for(|| lock_folder(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
+        assert!(wait_until_true(|| lock_folder(&folder).is_ok_and(|lock| lock.is_some())), "the thread ends");
         // The file is cut within its last entry, as if the agent was killed while writing the
         // entry.
         fs::write(&path, &bytes[..bytes.len() - 3]).expect("written");
-        let (spool, stored, _) = open(&folder);
+        let (spool, stored, _) = open_test_spool(&folder);
         let spool = spool.expect("opens");
         assert_eq!(receive_entries(&stored, 2), [test_entry("r1", 1), test_entry("r1", 2)]);
         spool.append_entry(test_entry("r1", 3));
@@ -411,19 +411,19 @@ mod tests {
         assert_eq!(receive_entries(&stored, 1), [test_entry("r2", 1)]);
         assert_eq!(parse_entries("r1", &fs::read(&path).expect("a file")).0.len(), 3, "one of them is not recorded");
         spool.confirm_recorded("r1", (1, 3));
-        assert!(wait_for(|| !path.exists()), "all of a run that is over are recorded");
+        assert!(wait_until_true(|| !path.exists()), "all of a run that is over are recorded");
         spool.confirm_recorded("r2", (1, 1));
         let path = folder.join("r2.spool");
-        assert!(wait_for(|| fs::read(&path).is_ok_and(|bytes| bytes == MAGIC)), "cut, but the run goes on");
+        assert!(wait_until_true(|| fs::read(&path).is_ok_and(|bytes| bytes == MAGIC)), "cut, but the run goes on");
         spool.close("r2");
-        assert!(wait_for(|| !path.exists()) && failures.try_recv().is_err());
+        assert!(wait_until_true(|| !path.exists()) && failures.try_recv().is_err());
         let _ = fs::remove_dir_all(&folder);
     }
 
     #[test]
     fn an_unwritable_spool_reports_once_and_forwards_frames() {
         let folder = fresh_folder_path();
-        let (spool, stored, failures) = open(&folder);
+        let (spool, stored, failures) = open_test_spool(&folder);
         let spool = spool.expect("opens");
         // The test creates a folder at the path of the spool file, so that the agent cannot create
         // the file.
@@ -435,7 +435,7 @@ mod tests {
         assert!(why.starts_with("the agent's spool (its stored measurements) cannot be written"), "{why}");
         assert!(failures.recv_timeout(Duration::from_millis(100)).is_err(), "once");
         let _ = fs::remove_dir_all(&folder);
-        let nowhere = open(Path::new("/proc/no/spool")).0;
+        let nowhere = open_test_spool(Path::new("/proc/no/spool")).0;
         assert!(nowhere.is_err_and(|failure| failure.to_string().contains("--spool")));
     }
 
@@ -460,7 +460,7 @@ mod tests {
             whole.extend_from_slice(&bytes);
             whole.truncate(cut);
             let (found, taken) = parse_entries("r", &whole);
-            prop_assert!(taken as usize <= whole.len().max(MAGIC.len()) && found.len() <= whole.len() / HEAD_BYTES);
+            prop_assert!(taken as usize <= whole.len().max(MAGIC.len()) && found.len() <= whole.len() / ENTRY_HEADER_BYTES);
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::fleet_load::{FleetLoad, FleetOptions};
 use crate::pipe_bus::{PipeBus, PipeCommand};
 use crate::place::SshHost;
-use crate::ssh_login::{own_program, pipe_command};
+use crate::ssh_login::{read_own_executable, remote_agent_command};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;
 
@@ -17,10 +17,10 @@ pub fn start_agents(
     allow: &str,
     wishes: FleetOptions,
 ) -> Result<FleetLoad<PipeBus>, Failure> {
-    let program = if copied { Some(own_program("--fleet-copy")?) } else { None };
+    let program = if copied { Some(read_own_executable("--fleet-copy")?) } else { None };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    let words = format!("--allow {}", shell::quoted(allow));
-    let command = |host| pipe_command(host, &words, program.clone(), "--fleet-copy");
+    let words = format!("--allow {}", shell::quote(allow));
+    let command = |host| remote_agent_command(host, &words, program.clone(), "--fleet-copy");
     let commands: Vec<PipeCommand> = hosts.iter().map(command).collect();
     FleetLoad::wait_for_agents(PipeBus::start(commands)?, &names, wishes)
 }

@@ -15,7 +15,7 @@ use plimsoll_sys::system_text;
 use std::process::Command;
 
 /// The environment variable with a shell command that replaces `ssh`.
-const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
+const SSH_COMMAND_VARIABLE: &str = "PLIMSOLL_SSH";
 /// Options with which `ssh` asks no questions, and notices within seconds that the connection is
 /// lost.
 const SSH_OPTIONS: [&str; 8] = [
@@ -31,9 +31,9 @@ const SSH_OPTIONS: [&str; 8] = [
 
 /// Reads this program's executable, to copy it to another machine. `copy_flag` is the option that
 /// requests the copy; error messages name this option.
-pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_own_executable(copy_flag: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read("/proc/self/exe").map_err(|error| {
-        Failure::start(format!(
+        Failure::cannot_start(format!(
             "{copy_flag}: plimsoll cannot read its own program file: {reason}",
             reason = system_text(&error)
         ))
@@ -44,8 +44,13 @@ pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
 /// `words`. If `program` contains a plimsoll executable, a copy of `program` runs instead of the
 /// `plimsoll` installed on the host. `copy_flag` is the option that requests a copy; error messages
 /// name this option.
-pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
-    let command = ssh_command(host, &remote_line(words, program.as_ref().map(Vec::len)));
+pub fn remote_agent_command(
+    host: &SshHost,
+    words: &str,
+    program: Option<Vec<u8>>,
+    copy_flag: &'static str,
+) -> PipeCommand {
+    let command = ssh_command(host, &remote_command_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
     let last_words: ExitFormatter = Box::new(move |words, wrong| exit_explanation(&of, words, wrong, copy_flag));
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
@@ -54,7 +59,7 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
 /// Returns the command line for the remote shell. If plimsoll is copied to the remote machine, its
 /// executable is sent over the same pipe before all messages. The copy of plimsoll is removed when
 /// the agent ends.
-fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
+fn remote_command_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
         // The remote machine prints its version first, so that the error message for an old
         // plimsoll can name the version.
@@ -68,7 +73,7 @@ fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
 
 /// Returns the local command that runs a command line on a host.
 fn ssh_command(host: &SshHost, line: &str) -> Command {
-    let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
+    let mut command = match std::env::var_os(SSH_COMMAND_VARIABLE).filter(|it| !it.is_empty()) {
         None => {
             let mut command = Command::new("ssh");
             command.args(SSH_OPTIONS);
@@ -115,18 +120,18 @@ fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_fla
         return format!("the machine has no plimsoll in its PATH: install the same version there, or add {copy_flag}");
     }
     if has("unexpected argument '--") || has("unrecognized subcommand 'agent'") {
-        let theirs = lines().find(is_version).unwrap_or("an older plimsoll");
+        let old_version = lines().find(is_version).unwrap_or("an older plimsoll");
         let own = env!("CARGO_PKG_VERSION");
         return format!(
-            "the machine has {theirs}, which lacks a command or option that plimsoll {own} needs: install the same \
-             version there, or add {copy_flag}"
+            "the machine has {old_version}, which lacks a command or option that plimsoll {own} needs: install the \
+             same version there, or add {copy_flag}"
         );
     }
-    let last = lines().rfind(|line| !is_version(line)).map(redact::line).unwrap_or_default();
+    let last = lines().rfind(|line| !is_version(line)).map(redact::redact_line).unwrap_or_default();
     let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
     if last.starts_with("ssh: ") {
         return format!(
-            "the machine cannot be reached ({last}): check the host name and port, and log in once by hand (ssh \
+            "ssh cannot reach the machine ({last}): check the host name and port, and log in once by hand (ssh \
              {destination})"
         );
     }
@@ -141,12 +146,12 @@ fn exit_explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_fla
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::place::FleetLocation;
 
     fn parse_ssh_host(place: &str) -> SshHost {
-        match Place::parse(place).expect("a place") {
-            Place::Ssh(mut hosts) => hosts.remove(0),
-            Place::Bus(bus) => panic!("{bus:?}"),
+        match FleetLocation::parse(place).expect("a place") {
+            FleetLocation::Ssh(mut hosts) => hosts.remove(0),
+            FleetLocation::Bus(bus) => panic!("{bus:?}"),
         }
     }
 
@@ -190,10 +195,10 @@ mod tests {
     #[test]
     fn remote_command_lines_are_quoted_for_the_remote_shell() {
         assert_eq!(
-            remote_line("--allow '10.0.0.1:80,[::1]:80'", None),
+            remote_command_line("--allow '10.0.0.1:80,[::1]:80'", None),
             "plimsoll --version >&2 && exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'"
         );
-        let copied = remote_line("--watch-only", Some(7));
+        let copied = remote_command_line("--watch-only", Some(7));
         assert!(copied.contains("head -c 7") && copied.contains("rm -f"), "{copied}");
         let host = parse_ssh_host("ssh://ann@load1:2222");
         let words: Vec<_> =

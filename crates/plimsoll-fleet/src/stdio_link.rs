@@ -47,7 +47,9 @@ fn forward_messages<E: From<StdioEvent>>(events: &Sender<E>) {
         StreamEnd::Unwanted => return,
         StreamEnd::Closed => None,
         StreamEnd::Unreadable(why) => Some(why),
-        StreamEnd::Invalid(error) => Some(format!("the coordinator's message is not valid: {error}")),
+        StreamEnd::Invalid(error) => {
+            Some(format!("a message from the coordinator (the plimsoll that started this agent) is not valid: {error}"))
+        }
     };
     let _ = events.send(StdioEvent::Closed(why).into());
 }

@@ -6,7 +6,7 @@
 //! cannot be replayed in another run, because the signature covers the name of the run. Not here:
 //! the addresses that agents may load (`allow`).
 
-use crate::message::{CalibrationTask, PartTask, TaskSignature};
+use crate::message::{AgentLoadTask, CalibrationTask, TaskSignature};
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::{output_file, system_text};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -25,12 +25,12 @@ const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
 /// The time for which a task is valid after it was signed, s (10 min). The calendar clocks of
 /// coordinator and agent may also differ by 10 min.
-const VALID_S: u64 = 600;
+const TASK_VALIDITY_S: u64 = 600;
 /// The prefix of the bytes of a task that are signed. The prefix makes a task's signature invalid
 /// for other data, such as calibration requests.
 const SIGNED_TASK_PREFIX: &[u8] = b"plimsoll fleet task 1\0";
 /// The prefix of the signed bytes of a calibration request.
-const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
+const SIGNED_CALIBRATION_PREFIX: &[u8] = b"plimsoll fleet calibration 1\0";
 
 /// A coordinator's secret key, which signs tasks.
 pub struct TaskKey {
@@ -64,16 +64,18 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Failure::start("the operating system provides no random numbers, so plimsoll cannot sign"))?;
+    filled.map_err(|_| {
+        Failure::cannot_start("the operating system provides no random numbers, so plimsoll cannot sign")
+    })?;
     Ok(bytes)
 }
 
-fn unix_s() -> u64 {
+fn unix_time_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Returns the bytes of a task that are signed.
-fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
+fn signed_task_bytes(run: &str, task: &AgentLoadTask, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = SIGNED_TASK_PREFIX.to_vec();
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
     bytes.extend_from_slice(&(run.len() as u64).to_le_bytes());
@@ -89,7 +91,7 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
 
 /// Returns the bytes of a calibration request that are signed.
 fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<u8> {
-    let mut bytes = CALIBRATION_PURPOSE.to_vec();
+    let mut bytes = SIGNED_CALIBRATION_PREFIX.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
     bytes.extend_from_slice(&expires_unix_s.to_le_bytes());
     bytes.extend_from_slice(run.as_bytes());
@@ -101,14 +103,14 @@ impl TaskKey {
     /// public key as a line of text, for agents.
     pub fn create_key_file(path: &Path) -> Result<String, Failure> {
         let seed: [u8; KEY_BYTES] = random_bytes()?;
-        let key = TaskKey::key_from_seed(&seed).map_err(Failure::start)?;
+        let key = TaskKey::key_from_seed(&seed).map_err(Failure::cannot_start)?;
         let line = format!("{SECRET_PREFIX}{}\n", to_hex(&seed));
         output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage(format!(
                 "'{file}' exists, and may contain a fleet key that agents trust: give another file name",
                 file = path.display()
             )),
-            _ => Failure::start(format!(
+            _ => Failure::cannot_start(format!(
                 "the fleet key '{file}' cannot be written: {reason}",
                 file = path.display(),
                 reason = system_text(&error)
@@ -146,8 +148,8 @@ impl TaskKey {
     }
 
     /// Signs a task of the run named `run`.
-    pub fn sign_task(&self, run: &str, task: &PartTask) -> TaskSignature {
-        self.sign_bytes(|expires_unix_s| signed_bytes(run, task, expires_unix_s))
+    pub fn sign_task(&self, run: &str, task: &AgentLoadTask) -> TaskSignature {
+        self.sign_bytes(|expires_unix_s| signed_task_bytes(run, task, expires_unix_s))
     }
 
     /// Signs a calibration request of the run named `run`.
@@ -156,7 +158,7 @@ impl TaskKey {
     }
 
     fn sign_bytes(&self, bytes: impl Fn(u64) -> Vec<u8>) -> TaskSignature {
-        let expires_unix_s = unix_s() + VALID_S;
+        let expires_unix_s = unix_time_s() + TASK_VALIDITY_S;
         let signature = to_hex(self.pair.sign(&bytes(expires_unix_s)).as_ref());
         TaskSignature { expires_unix_s, signature }
     }
@@ -176,22 +178,22 @@ impl TaskVerifier {
 
     /// Checks the signature of a task of the run named `run`. An error is a sentence without the
     /// agent's name.
-    pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
-        self.check_at(run, task, unix_s())
+    pub fn check_task(&self, run: &str, task: &AgentLoadTask) -> Result<(), String> {
+        self.check_task_at(run, task, unix_time_s())
     }
 
     /// Checks the signature of a calibration request. An error is a sentence without the agent's
     /// name.
     pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
         let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
-        self.check_bytes(task.signature.as_ref(), bytes, unix_s())
+        self.check_signature(task.signature.as_ref(), bytes, unix_time_s())
     }
 
-    fn check_at(&self, run: &str, task: &PartTask, now_unix_s: u64) -> Result<(), String> {
-        self.check_bytes(task.signature.as_ref(), |expires| signed_bytes(run, task, expires), now_unix_s)
+    fn check_task_at(&self, run: &str, task: &AgentLoadTask, now_unix_s: u64) -> Result<(), String> {
+        self.check_signature(task.signature.as_ref(), |expires| signed_task_bytes(run, task, expires), now_unix_s)
     }
 
-    fn check_bytes(
+    fn check_signature(
         &self,
         signature: Option<&TaskSignature>,
         bytes: impl Fn(u64) -> Vec<u8>,
@@ -210,7 +212,7 @@ impl TaskVerifier {
                 to the file of the trusted key"
                 .to_owned());
         }
-        if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
+        if !(now_unix_s..=now_unix_s + 2 * TASK_VALIDITY_S).contains(expires_unix_s) {
             return Err("the signing time of the plan differs from the agent's clock: set the clocks of both machines"
                 .to_owned());
         }
@@ -223,10 +225,10 @@ mod tests {
     use super::*;
     use plimsoll_model::Spin;
 
-    fn unsigned_task() -> PartTask {
+    fn unsigned_task() -> AgentLoadTask {
         let (workers, spin, preflight, signature) = (Some(2), Spin::Auto, false, None);
         let (weights, plan) = (Vec::new(), vec![5; 100]);
-        PartTask { epoch: 1, index: 0, of: 2, weights, workers, spin, preflight, signature, plan }
+        AgentLoadTask { epoch: 1, index: 0, of: 2, weights, workers, spin, preflight, signature, plan }
     }
 
     #[test]
@@ -234,26 +236,27 @@ mod tests {
         let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
         let verifier = TaskVerifier::parse(&key.public_key_line()).expect("a line");
         let unsigned = unsigned_task();
-        assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
+        assert!(verifier.check_task("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
         let signature = key.sign_task("r1", &unsigned);
         let expires_unix_s = signature.expires_unix_s;
-        let signed = PartTask { signature: Some(signature), ..unsigned };
-        assert_eq!(verifier.check("r1", &signed), Ok(()));
-        let refuses =
-            |run: &str, task: &PartTask| verifier.check(run, task).is_err_and(|said| said.contains("does not trust"));
+        let signed = AgentLoadTask { signature: Some(signature), ..unsigned };
+        assert_eq!(verifier.check_task("r1", &signed), Ok(()));
+        let refuses = |run: &str, task: &AgentLoadTask| {
+            verifier.check_task(run, task).is_err_and(|said| said.contains("does not trust"))
+        };
         assert!(refuses("r2", &signed), "of another run");
         for changed in [
-            PartTask { plan: vec![6; 100], ..signed.clone() },
-            PartTask { epoch: 2, ..signed.clone() },
-            PartTask { index: 1, ..signed.clone() },
-            PartTask { of: 3, ..signed.clone() },
-            PartTask { weights: vec![2, 1], ..signed.clone() },
-            PartTask { workers: None, ..signed.clone() },
-            PartTask {
+            AgentLoadTask { plan: vec![6; 100], ..signed.clone() },
+            AgentLoadTask { epoch: 2, ..signed.clone() },
+            AgentLoadTask { index: 1, ..signed.clone() },
+            AgentLoadTask { of: 3, ..signed.clone() },
+            AgentLoadTask { weights: vec![2, 1], ..signed.clone() },
+            AgentLoadTask { workers: None, ..signed.clone() },
+            AgentLoadTask {
                 signature: signed.signature.clone().map(|it| TaskSignature { expires_unix_s: u64::MAX / 2, ..it }),
                 ..signed.clone()
             },
-            PartTask {
+            AgentLoadTask {
                 signature: signed.signature.clone().map(|it| TaskSignature { signature: "zz".into(), ..it }),
                 ..signed.clone()
             },
@@ -261,10 +264,10 @@ mod tests {
             assert!(refuses("r1", &changed), "{changed:?}");
         }
         let other = TaskKey::key_from_seed(&[8; 32]).expect("a key");
-        let foreign = PartTask { signature: Some(other.sign_task("r1", &signed)), ..signed.clone() };
+        let foreign = AgentLoadTask { signature: Some(other.sign_task("r1", &signed)), ..signed.clone() };
         assert!(refuses("r1", &foreign));
-        for at_s in [0, expires_unix_s + 2 * VALID_S, expires_unix_s - 3 * VALID_S] {
-            assert!(verifier.check_at("r1", &signed, at_s).is_err_and(|said| said.contains("clocks")), "{at_s}");
+        for at_s in [0, expires_unix_s + 2 * TASK_VALIDITY_S, expires_unix_s - 3 * TASK_VALIDITY_S] {
+            assert!(verifier.check_task_at("r1", &signed, at_s).is_err_and(|said| said.contains("clocks")), "{at_s}");
         }
     }
 

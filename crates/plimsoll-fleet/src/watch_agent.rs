@@ -4,7 +4,7 @@
 //! The agent runs no load, and ends when its coordinator is silent for [`LEASE_NS`]. Not here:
 //! readings (`plimsoll-probe`), and the transport of messages (`watch_service`).
 
-use crate::agent::{BEAT_NS, LEASE_NS};
+use crate::agent::{COORDINATOR_SILENCE_NS_MAX, HEARTBEAT_NS};
 use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};
 
 /// An action that the owner of a [`WatchAgent`] must carry out.
@@ -38,7 +38,7 @@ impl WatchAgent {
     }
 
     /// Handles a message of the coordinator, and appends the resulting actions.
-    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAgentAction>) {
+    pub fn handle_message(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAgentAction>) {
         self.heard_ns = now_ns;
         match message {
             ToAgent::Ping { number } => {
@@ -67,7 +67,7 @@ impl WatchAgent {
     }
 
     /// Handles the result of starting the current task, and returns the reply to send.
-    pub fn take_watch_result(&mut self, result: Result<(), String>) -> ToCoordinator {
+    pub fn handle_watch_result(&mut self, result: Result<(), String>) -> ToCoordinator {
         let answer = ToCoordinator::Watching(result);
         if let Some((_, kept)) = &mut self.task {
             *kept = Some(answer.clone());
@@ -77,10 +77,10 @@ impl WatchAgent {
 
     /// Appends the actions that are due now: heartbeats, and the end of the session.
     pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAgentAction>) {
-        if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS {
+        if now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX {
             acts.push(WatchAgentAction::Leave);
         }
-        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
+        if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + HEARTBEAT_NS) {
             self.beat_ns = Some(now_ns);
             // Until the first task arrives, the coordinator may not know the agent, so the agent
             // sends its hello message.
@@ -95,7 +95,7 @@ impl WatchAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::PartTask;
+    use crate::message::AgentLoadTask;
     use plimsoll_model::Spin;
 
     const SECOND: u64 = 1_000_000_000;
@@ -127,15 +127,27 @@ mod tests {
     fn a_repeated_watch_request_gets_the_same_reply() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         assert_eq!(action_letters(|acts| agent.poll(0, acts)), "hb");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "B");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "", "it is at it");
-        assert_eq!(agent.take_watch_result(Ok(())), ToCoordinator::Watching(Ok(())));
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(80)), acts)), "y", "asked again");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(81)), acts)), "B", "another server");
-        agent.take_watch_result(Err("no".into()));
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Watch(watch_task(81)), acts)), "n");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Ping { number: 1 }, acts)), "o");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Watch(watch_task(80)), acts)), "B");
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(0, ToAgent::Watch(watch_task(80)), acts)),
+            "",
+            "it is at it"
+        );
+        assert_eq!(agent.handle_watch_result(Ok(())), ToCoordinator::Watching(Ok(())));
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(0, ToAgent::Watch(watch_task(80)), acts)),
+            "y",
+            "asked again"
+        );
+        assert_eq!(
+            action_letters(|acts| agent.handle_message(0, ToAgent::Watch(watch_task(81)), acts)),
+            "B",
+            "another server"
+        );
+        agent.handle_watch_result(Err("no".into()));
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Watch(watch_task(81)), acts)), "n");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Sample { number: 1 }, acts)), "S");
         assert_eq!(action_letters(|acts| agent.poll(SECOND / 10, acts)), "");
         assert_eq!(action_letters(|acts| agent.poll(SECOND / 5, acts)), "b");
     }
@@ -145,10 +157,11 @@ mod tests {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();
-        let load = PartTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
-        assert_eq!(action_letters(|acts| agent.take(SECOND, ToAgent::Prepare(Box::new(load)), acts)), "n");
+        let load =
+            AgentLoadTask { epoch: 1, index: 0, of: 1, weights, workers, spin, preflight, plan, signature: None };
+        assert_eq!(action_letters(|acts| agent.handle_message(SECOND, ToAgent::Prepare(Box::new(load)), acts)), "n");
         assert_eq!(action_letters(|acts| agent.poll(10 * SECOND, acts)), "hb");
         assert_eq!(action_letters(|acts| agent.poll(11 * SECOND, acts)), "Lhb");
-        assert_eq!(action_letters(|acts| agent.take(0, ToAgent::Leave, acts)), "L");
+        assert_eq!(action_letters(|acts| agent.handle_message(0, ToAgent::Leave, acts)), "L");
     }
 }

@@ -6,7 +6,7 @@
 //! (`ssh_login`).
 
 use crate::bus::{Bus, BusEvent};
-use crate::coordinator::{Coordinator, PINGS_FIRST};
+use crate::coordinator::{Coordinator, PINGS_BEFORE_FIRST_LOAD};
 use crate::message::{Hello, ToAgent, ToCoordinator, WatchTask};
 use plimsoll_model::Probes;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const AGENT_NUMBER: usize = 0;
 /// The longest wait for the agent's hello message, ns (60 s).
 const HELLO_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait until the agent has found the server, ns (20 s).
-const WATCHING_NS_MAX: u64 = 20_000_000_000;
+const SERVER_SEARCH_TIMEOUT_NS: u64 = 20_000_000_000;
 /// The time after which the request to measure is sent again, ns (2 s).
 const WATCH_REPEAT_NS: u64 = 2_000_000_000;
 /// The longest wait for a message before due messages are sent.
@@ -52,12 +52,12 @@ impl<B: Bus> WatchLink<B> {
     pub fn wait_for_agent(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
-        coordinator.add(name, begun_ns);
+        coordinator.add_agent(name, begun_ns);
         let mut link = WatchLink { bus, coordinator };
         while link.coordinator.hello_message(AGENT_NUMBER).is_none()
-            || link.coordinator.clock_offset(AGENT_NUMBER).sample_count() < PINGS_FIRST
+            || link.coordinator.clock_offset(AGENT_NUMBER).sample_count() < PINGS_BEFORE_FIRST_LOAD
         {
-            link.wait_until(begun_ns + HELLO_NS_MAX, RESPONSE_TIMEOUT_TEXT)?;
+            link.receive_before_deadline(begun_ns + HELLO_NS_MAX, RESPONSE_TIMEOUT_TEXT)?;
             link.refuse_other_version()?;
         }
         Ok(link)
@@ -73,7 +73,7 @@ impl<B: Bus> WatchLink<B> {
                 asked_ns = Some(now_ns);
                 self.bus.send(AGENT_NUMBER, &ToAgent::Watch(task.clone()));
             }
-            for message in self.wait_until(begun_ns + WATCHING_NS_MAX, SEARCH_TIMEOUT_TEXT)? {
+            for message in self.receive_before_deadline(begun_ns + SERVER_SEARCH_TIMEOUT_NS, SEARCH_TIMEOUT_TEXT)? {
                 match message {
                     ToCoordinator::Watching(result) => return result,
                     ToCoordinator::Refused { reason, .. } => return Err(reason),
@@ -107,7 +107,7 @@ impl<B: Bus> WatchLink<B> {
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
                 let live_cores = live_milli.map(|milli| f64::from(milli) / 1e3);
-                Some(ReadingBatch { sample, live_cores, probes: probes.shifted(-offset_ns) })
+                Some(ReadingBatch { sample, live_cores, probes: probes.shift_times(-offset_ns) })
             }
             _ => None,
         });
@@ -128,7 +128,7 @@ impl<B: Bus> WatchLink<B> {
 
     /// Receives messages once and returns the messages about the measurement. Returns an error if
     /// the time `until_ns` has passed. `timeout_text` is the text of this error.
-    fn wait_until(&mut self, until_ns: u64, timeout_text: &str) -> Result<Vec<ToCoordinator>, String> {
+    fn receive_before_deadline(&mut self, until_ns: u64, timeout_text: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.exchange_messages(MESSAGE_WAIT_MAX);
         if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER) {
             return Err(why.to_owned());
@@ -153,7 +153,9 @@ impl<B: Bus> WatchLink<B> {
                     | ToCoordinator::Readings { .. }
                     | ToCoordinator::Refused { .. }),
                 ) => said.push(message),
-                BusEvent::Message(message) => self.coordinator.take(AGENT_NUMBER, came_ns, message, &mut events),
+                BusEvent::Message(message) => {
+                    self.coordinator.handle_message(AGENT_NUMBER, came_ns, message, &mut events)
+                }
                 // The coordinator's events are dropped: they are about loads, and this agent runs
                 // no load.
                 BusEvent::Gone(why) => drop(self.coordinator.mark_lost(AGENT_NUMBER, why)),
@@ -184,12 +186,12 @@ mod tests {
     use plimsoll_model::{Series, SeriesKind, SeriesSample};
     use std::collections::VecDeque;
 
-    const MS: u64 = 1_000_000;
+    const MILLISECOND_NS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
     /// A simulated agent whose clock is one day ahead. A message to or from the agent takes the
     /// time `way_ns`.
-    struct WatchedBus {
+    struct SimulatedWatchBus {
         now_ns: u64,
         way_ns: u64,
         agent: WatchAgent,
@@ -205,12 +207,12 @@ mod tests {
         last_words: bool,
     }
 
-    fn simulated_bus(plimsoll: &str) -> WatchedBus {
+    fn simulated_watch_bus(plimsoll: &str) -> SimulatedWatchBus {
         let hello =
             Hello { plimsoll: plimsoll.to_owned(), cores: 2, pid: 7, system: "there".to_owned(), ..Hello::default() };
-        WatchedBus {
+        SimulatedWatchBus {
             now_ns: 0,
-            way_ns: 3 * MS,
+            way_ns: 3 * MILLISECOND_NS,
             agent: WatchAgent::new(hello, DAY_NS),
             answer: Ok(()),
             to_agent: VecDeque::new(),
@@ -221,22 +223,22 @@ mod tests {
         }
     }
 
-    impl WatchedBus {
+    impl SimulatedWatchBus {
         fn advance_one_ms(&mut self) {
-            self.now_ns += MS;
+            self.now_ns += MILLISECOND_NS;
             if self.now_ns >= self.dies_ns {
                 return;
             }
             let (there_ns, mut acts) = (self.now_ns + DAY_NS, Vec::new());
             while self.to_agent.front().is_some_and(|(at_ns, _)| *at_ns <= self.now_ns) {
                 let (_, message) = self.to_agent.pop_front().expect("there");
-                self.agent.take(there_ns, message, &mut acts);
+                self.agent.handle_message(there_ns, message, &mut acts);
             }
             self.agent.poll(there_ns, &mut acts);
             for act in acts {
                 let message = match act {
                     WatchAgentAction::Send(message) => message,
-                    WatchAgentAction::Begin(_) => self.agent.take_watch_result(self.answer.clone()),
+                    WatchAgentAction::Begin(_) => self.agent.handle_watch_result(self.answer.clone()),
                     WatchAgentAction::Sample(sample) => {
                         let mut series = Series::new(SeriesKind::Counter, "ns");
                         series.push(SeriesSample { at_ns: there_ns as i64, value: 1.0 });
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    impl Bus for WatchedBus {
+    impl Bus for SimulatedWatchBus {
         fn now_ns(&self) -> u64 {
             self.now_ns
         }
@@ -289,13 +291,13 @@ mod tests {
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
-    fn coordinator_bus() -> WatchedBus {
-        simulated_bus(env!("CARGO_PKG_VERSION"))
+    fn same_version_watch_bus() -> SimulatedWatchBus {
+        simulated_watch_bus(env!("CARGO_PKG_VERSION"))
     }
 
     #[test]
     fn readings_are_converted_to_the_local_clock() {
-        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(same_version_watch_bus(), "server1").expect("met");
         link.start_watching(&watch_task()).expect("watched");
         let asked_ns = link.bus.now_ns();
         link.request_sample(1);
@@ -304,26 +306,29 @@ mod tests {
         let at_ns = probes.series["server.cpu"].samples[0].at_ns as u64;
         // The sample was taken when the request arrived at the agent. The message latencies in both
         // directions are equal, so the measured clock offset is exact.
-        assert!((asked_ns + 3 * MS..=asked_ns + 4 * MS).contains(&at_ns), "{at_ns}, asked at {asked_ns}");
+        assert!(
+            (asked_ns + 3 * MILLISECOND_NS..=asked_ns + 4 * MILLISECOND_NS).contains(&at_ns),
+            "{at_ns}, asked at {asked_ns}"
+        );
     }
 
     #[test]
     fn a_silent_watch_agent_is_lost() {
-        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(same_version_watch_bus(), "server1").expect("met");
         link.start_watching(&watch_task()).expect("watched");
-        link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
+        link.bus.dies_ns = link.bus.now_ns + 1_000 * MILLISECOND_NS;
         let why = loop {
             if let Err(why) = link.receive(MESSAGE_WAIT_MAX) {
                 break why;
             }
-            assert!(link.bus.now_ns < 10_000 * MS, "it is noticed");
+            assert!(link.bus.now_ns < 10_000 * MILLISECOND_NS, "it is noticed");
         };
         assert!(why.contains("sent nothing for 4 s"), "{why}");
     }
 
     #[test]
     fn readings_of_a_dead_agent_precede_its_loss() {
-        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(same_version_watch_bus(), "server1").expect("met");
         link.start_watching(&watch_task()).expect("watched");
         link.request_sample(7);
         // The agent sent its replies before it died, so all replies arrive together, and the report
@@ -332,7 +337,7 @@ mod tests {
             link.bus.advance_one_ms();
         }
         (link.bus.dies_ns, link.bus.tells) = (link.bus.now_ns, true);
-        link.bus.now_ns += 10 * MS;
+        link.bus.now_ns += 10 * MILLISECOND_NS;
         let came = link.receive(MESSAGE_WAIT_MAX).expect("its last readings");
         assert!(came.iter().any(|batch| batch.sample == 7 && !batch.probes.is_empty()), "{came:?}");
         assert_eq!(link.receive(MESSAGE_WAIT_MAX).err().as_deref(), Some("its ssh ended"));
@@ -340,11 +345,11 @@ mod tests {
 
     #[test]
     fn a_watch_agent_reports_why_watching_fails() {
-        let older = WatchLink::wait_for_agent(simulated_bus("0.0.1"), "server1").err().expect("refused");
+        let older = WatchLink::wait_for_agent(simulated_watch_bus("0.0.1"), "server1").err().expect("refused");
         assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
-        let dead = WatchedBus { dies_ns: 0, ..coordinator_bus() };
+        let dead = SimulatedWatchBus { dies_ns: 0, ..same_version_watch_bus() };
         assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not respond in time")));
-        let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
+        let blind = SimulatedWatchBus { answer: Err("no process listens".to_owned()), ..same_version_watch_bus() };
         let mut link = WatchLink::wait_for_agent(blind, "server1").expect("met");
         assert_eq!(link.start_watching(&watch_task()), Err("no process listens".to_owned()));
     }

@@ -6,25 +6,25 @@
 
 use crate::message::WatchTask;
 use crate::pipe_bus::PipeBus;
-use crate::place::{Place, SshHost};
+use crate::place::{FleetLocation, SshHost};
 use crate::remote_readings::RemoteReadings;
 use crate::service::system_identifier;
-use crate::ssh_login::{own_program, pipe_command};
+use crate::ssh_login::{read_own_executable, remote_agent_command};
 use crate::watch_link::WatchLink;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_model::{Terms, WatchTerms};
-use plimsoll_probe::{Effort, ReadingSource, WatchTarget, Watcher};
-use plimsoll_study::base::Base;
+use plimsoll_model::{RemoteWatchTerms, Terms};
+use plimsoll_probe::{ProbeEffort, ReadingSource, WatchTarget, Watcher};
+use plimsoll_study::base::ResolvedTarget;
 
 /// The option that copies this program to the server's machine.
 const COPY_FLAG: &str = "--watch-copy";
 
 /// Parses the location of a server that `--watch` names. The text must name exactly one machine.
-pub fn watched_host(text: &str) -> Result<SshHost, String> {
-    let Place::Ssh(hosts) = Place::parse(text)? else {
+pub fn parse_watch_host(text: &str) -> Result<SshHost, String> {
+    let FleetLocation::Ssh(hosts) = FleetLocation::parse(text)? else {
         return Err(format!(
-            "'{text}' is the address of a message bus, not of a machine: name the machine of the server, such as \
+            "--watch: '{text}' is the address of a message bus, not of a machine: name the server's machine, such as \
              ssh://server1"
         ));
     };
@@ -39,9 +39,9 @@ pub fn watched_host(text: &str) -> Result<SshHost, String> {
 
 /// Returns the source of a target's readings; `None` if the target is not measured.
 pub fn reading_source(
-    base: &Base,
+    base: &ResolvedTarget,
     terms: &Terms<String>,
-    effort: Effort,
+    effort: ProbeEffort,
 ) -> Result<Option<Box<dyn ReadingSource>>, Failure> {
     let resolve = base.url_resolver();
     let watched = base.watch_target(&resolve);
@@ -56,41 +56,41 @@ pub fn reading_source(
 
 /// Returns a remote source of readings for each of several targets if `--watch` is set, and
 /// otherwise an empty list.
-pub fn remote_sources<'a>(
-    bases: impl Iterator<Item = &'a Base>,
+pub fn remote_reading_sources<'a>(
+    bases: impl Iterator<Item = &'a ResolvedTarget>,
     terms: &Terms<String>,
 ) -> Result<Vec<Box<dyn ReadingSource>>, Failure> {
     if terms.probes.watch.is_none() {
         return Ok(Vec::new());
     }
     let sources: Vec<_> =
-        bases.map(|base| reading_source(base, terms, Effort::Little)).collect::<Result<_, Failure>>()?;
+        bases.map(|base| reading_source(base, terms, ProbeEffort::Little)).collect::<Result<_, Failure>>()?;
     Ok(sources.into_iter().flatten().collect())
 }
 
 /// Logs in to the server's machine and starts the measurement there.
 fn start_remote_measurement(
-    watch: &WatchTerms,
+    watch: &RemoteWatchTerms,
     terms: &ProbesTerms<String>,
     watched: &WatchTarget,
-    effort: Effort,
+    effort: ProbeEffort,
 ) -> Result<RemoteReadings, Failure> {
     if watched.plan.carriage.unix.is_some() {
         return Err(Failure::usage(
             "--watch: the server of a unix socket is on this machine: leave --watch out, or name a host and port",
         ));
     }
-    let host = watched_host(&watch.place).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
-    let failed = |why: String| Failure::start(format!("--watch: {}: {why}", host.name));
-    let program = if watch.copied { Some(own_program(COPY_FLAG)?) } else { None };
-    let bus = PipeBus::start(vec![pipe_command(&host, "--watch-only", program, COPY_FLAG)])?;
+    let host = parse_watch_host(&watch.place).map_err(|why| Failure::usage(format!("--watch: {why}")))?;
+    let failed = |why: String| Failure::cannot_start(format!("--watch: {}: {why}", host.name));
+    let program = if watch.copied { Some(read_own_executable(COPY_FLAG)?) } else { None };
+    let bus = PipeBus::start(vec![remote_agent_command(&host, "--watch-only", program, COPY_FLAG)])?;
     let mut link = WatchLink::wait_for_agent(bus, &host.name).map_err(failed)?;
     let task = WatchTask {
         addresses: watched.plan.carriage.addresses.clone(),
         pid: terms.pid,
         process: terms.process.clone(),
         cgroup: terms.cgroup.clone(),
-        thorough: effort == Effort::Thorough,
+        thorough: effort == ProbeEffort::Thorough,
     };
     link.start_watching(&task).map_err(failed)?;
     let is_here = link.hello_message().is_some_and(|hello| is_this_machine(&hello.system));
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn exactly_one_machine_is_watched() {
-        assert_eq!(watched_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
+        assert_eq!(parse_watch_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
         for (text, part) in
             [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "address of a message bus")]
         {
-            assert!(watched_host(text).is_err_and(|why| why.contains(part)), "{text}");
+            assert!(parse_watch_host(text).is_err_and(|why| why.contains(part)), "{text}");
         }
     }
 

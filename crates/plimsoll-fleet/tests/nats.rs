@@ -11,8 +11,10 @@ use plimsoll_fleet::fleet_load::FleetOptions;
 use plimsoll_fleet::nats_bus::NatsBus;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::roster::AgentChoice;
-use plimsoll_fleet::{AllowList, BusAccess, FetchedRun, FleetLoad, JoinTerms, fetch_run_file, join};
-use plimsoll_model::{AgentLossPolicy, Arrivals, Curve, LoadEnd, LoadShape, Plan, Run, Spin, Stop, codec};
+use plimsoll_fleet::{AllowList, BusAccess, BusJoinOptions, FetchedRun, FleetLoad, fetch_run_file, join_bus};
+use plimsoll_model::{
+    AgentLossPolicy, ArrivalSpacing, EarlyStopReason, LoadCurve, LoadEnd, LoadShape, Plan, Run, Spin, codec,
+};
 use plimsoll_study::runner::RemoteLoad;
 use plimsoll_sys::clock::monotonic_ns;
 use std::fs;
@@ -26,7 +28,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-const S: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 fn create_test_folder(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -37,24 +39,24 @@ fn create_test_folder(name: &str) -> PathBuf {
 }
 
 /// A `nats-server` process on a free port. The process is killed when the value is dropped.
-struct Nats {
+struct NatsTestServer {
     child: Child,
     folder: PathBuf,
     url: String,
 }
 
-impl Nats {
+impl NatsTestServer {
     /// Starts the server. Returns `None` and prints a message if this machine has no `nats-server`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    fn start() -> Option<Nats> {
+    fn start() -> Option<NatsTestServer> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             eprintln!("SKIPPED: no nats-server on this machine (scripts/needs nats-server)");
             return None;
         }
         let folder = create_test_folder("nats");
-        let child = Nats::spawn(&folder, "127.0.0.1:-1");
-        let mut nats = Nats { child, folder, url: String::new() };
-        nats.url = nats.wait();
+        let child = NatsTestServer::spawn(&folder, "127.0.0.1:-1");
+        let mut nats = NatsTestServer { child, folder, url: String::new() };
+        nats.url = nats.wait_for_url();
         Some(nats)
     }
 
@@ -67,7 +69,7 @@ impl Nats {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("nats-server starts")
     }
 
-    fn wait(&self) -> String {
+    fn wait_for_url(&self) -> String {
         let ports = self.folder.join(format!("nats-server_{}.ports", self.child.id()));
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -85,8 +87,8 @@ impl Nats {
         self.child.kill().expect("killed");
         self.child.wait().expect("ends");
         std::thread::sleep(away);
-        self.child = Nats::spawn(&self.folder, self.url.trim_start_matches("nats://"));
-        assert_eq!(self.wait(), self.url);
+        self.child = NatsTestServer::spawn(&self.folder, self.url.trim_start_matches("nats://"));
+        assert_eq!(self.wait_for_url(), self.url);
     }
 
     fn bus_access(&self) -> BusAccess {
@@ -98,7 +100,7 @@ impl Nats {
     fn start_agent(&self, name: &str) -> PathBuf {
         let spool = create_test_folder("spool");
         let allow = AllowList::parse("127.0.0.1").expect("a list");
-        let terms = JoinTerms {
+        let terms = BusJoinOptions {
             access: self.bus_access(),
             name: name.to_owned(),
             allow,
@@ -109,7 +111,7 @@ impl Nats {
         let (sender, joined) = channel();
         std::thread::spawn(move || {
             let failed = sender.clone();
-            if let Err(failure) = join(terms, &mut || _ = sender.send(Ok(()))) {
+            if let Err(failure) = join_bus(terms, &mut || _ = sender.send(Ok(()))) {
                 let _ = failed.send(Err(failure.to_string()));
             }
         });
@@ -127,7 +129,7 @@ impl Nats {
             spin: Spin::Off,
             preflight: true,
             on_loss: AgentLossPolicy::Go,
-            skew_ns_max: S,
+            skew_ns_max: SECOND_NS,
             system: String::new(),
             key: None,
         };
@@ -135,7 +137,7 @@ impl Nats {
     }
 }
 
-impl Drop for Nats {
+impl Drop for NatsTestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -171,14 +173,14 @@ fn start_counting_server() -> (SocketAddr, Arc<AtomicU64>) {
 }
 
 fn constant_rate_plan(address: SocketAddr, rate: f64, seconds: u64) -> Plan {
-    let rate = Curve::constant(rate);
-    let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
-    let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
-    (plan.load.duration_ns, plan.load.warmup_ns) = (Some(seconds * S), 0);
+    let rate = LoadCurve::constant(rate);
+    let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
+    let mut plan = Plan::for_get_request("127.0.0.1", address.port(), vec![address], shape);
+    (plan.load.duration_ns, plan.load.warmup_ns) = (Some(seconds * SECOND_NS), 0);
     plan
 }
 
-fn on_tick(_: &Tick) -> ControlFlow<Stop> {
+fn on_tick(_: &Tick) -> ControlFlow<EarlyStopReason> {
     ControlFlow::Continue(())
 }
 
@@ -194,7 +196,7 @@ fn spool_files(spool: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
 }
 
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+fn wait_until_true(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(40);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
@@ -204,7 +206,7 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn three_agents_of_a_bus_make_one_load() {
-    let Some(nats) = Nats::start() else { return };
+    let Some(nats) = NatsTestServer::start() else { return };
     let (address, responses) = start_counting_server();
     let spools = ["a1", "a2", "a3"].map(|name| nats.start_agent(name));
     let mut fleet = nats.claim_agents("3").unwrap_or_else(|why| panic!("{why}"));
@@ -217,7 +219,7 @@ fn three_agents_of_a_bus_make_one_load() {
         let ledger = run.totals().routes_sum.ledger;
         // On a busy machine, an agent may send fewer requests than scheduled. Requests that an
         // agent did not send count as unsent.
-        assert!(ledger.closes() && ledger.scheduled == 600, "{ledger:?}");
+        assert!(ledger.counts_add_up() && ledger.scheduled == 600, "{ledger:?}");
         assert_eq!(ledger.succeeded + ledger.unsent, 600, "{ledger:?}");
         assert_eq!(run.ending, Some(LoadEnd::Finished));
         let names: Vec<&str> = run.agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -227,11 +229,11 @@ fn three_agents_of_a_bus_make_one_load() {
         assert_eq!(responses.load(Ordering::Relaxed), count);
     }
     drop(fleet);
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
+    wait_until_true("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
     // After their coordinator has ended, the agents are free again. A second agent is refused if
     // another agent already uses its name.
     drop(nats.claim_agents("a1,a2,a3").unwrap_or_else(|why| panic!("{why}")));
-    let second = JoinTerms {
+    let second = BusJoinOptions {
         access: nats.bus_access(),
         name: "a1".to_owned(),
         allow: AllowList::default(),
@@ -239,13 +241,13 @@ fn three_agents_of_a_bus_make_one_load() {
         spool: create_test_folder("spool"),
         wait: Duration::ZERO,
     };
-    let refused = join(second, &mut || {}).expect_err("two of one name").to_string();
+    let refused = join_bus(second, &mut || {}).expect_err("two of one name").to_string();
     assert!(refused.contains("another agent with the name a1 is already on the bus"), "{refused}");
 }
 
 #[test]
 fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
-    let Some(mut nats) = Nats::start() else { return };
+    let Some(mut nats) = NatsTestServer::start() else { return };
     let (address, responses) = start_counting_server();
     let spools = ["b1", "b2"].map(|name| nats.start_agent(name));
     let mut fleet = nats.claim_agents("2").unwrap_or_else(|why| panic!("{why}"));
@@ -259,16 +261,16 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
         run.join().expect("a run")
     });
     let ledger = run.totals().routes_sum.ledger;
-    assert!(ledger.closes() && ledger.scheduled == 1_600 && ledger.unsent == 0, "{ledger:?}");
+    assert!(ledger.counts_add_up() && ledger.scheduled == 1_600 && ledger.unsent == 0, "{ledger:?}");
     assert!(run.agents.iter().all(|agent| agent.loss_reason.is_none()), "{:?}", run.agents);
     assert_eq!(responses.load(Ordering::Relaxed), ledger.succeeded);
     drop(fleet);
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
+    wait_until_true("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
 }
 
 #[test]
-fn finished_work_survives_a_lost_coordinator() {
-    let Some(nats) = Nats::start() else { return };
+fn completed_intervals_survive_a_lost_coordinator() {
+    let Some(nats) = NatsTestServer::start() else { return };
     let (address, responses) = start_counting_server();
     let spools = ["c1", "c2"].map(|name| nats.start_agent(name));
     let mut fleet = nats.claim_agents("2").unwrap_or_else(|why| panic!("{why}"));
@@ -278,7 +280,7 @@ fn finished_work_survives_a_lost_coordinator() {
         fleet.connect(&plan, true, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
         let origin_ns = monotonic_ns() + fleet.start_ahead_ns();
         let _ = fleet.run(&plan, origin_ns, &mut |tick| {
-            if tick.end_ns > S {
+            if tick.end_ns > SECOND_NS {
                 loop {
                     std::thread::park();
                 }
@@ -286,7 +288,7 @@ fn finished_work_survives_a_lost_coordinator() {
             ControlFlow::Continue(())
         });
     });
-    wait_for("no load begins", || spools.iter().all(|spool| spool_files(spool).len() == 1));
+    wait_until_true("no load begins", || spools.iter().all(|spool| spool_files(spool).len() == 1));
     let name = spool_files(&spools[0])[0].file_stem().expect("a name").to_string_lossy().into_owned();
     std::thread::sleep(Duration::from_secs(7));
     let path = create_test_folder("fetched").join("run.plimsoll");
@@ -296,8 +298,8 @@ fn finished_work_survives_a_lost_coordinator() {
     let file = codec::decode(&fs::read(&path).expect("written")).expect("a run file");
     let run = &file.experiment.trials[0].run;
     let ledger = run.totals().routes_sum.ledger;
-    assert!(ledger.closes() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
+    assert!(ledger.counts_add_up() && ledger.scheduled == 800 && ledger.succeeded == 800, "{ledger:?}");
     assert_eq!(responses.load(Ordering::Relaxed), 800);
     // Intervals that are recorded in a run file are removed from the spools.
-    wait_for("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
+    wait_until_true("intervals stay in a spool", || spools.iter().all(|spool| spool_files(spool).is_empty()));
 }

@@ -107,9 +107,10 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     // power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if rows::is_foreign(&connection)? {
+    if rows::belongs_to_other_program(&connection)? {
         let denied = rusqlite::ffi::Error { code: ErrorCode::PermissionDenied, extended_code: 3 };
-        return Err(Error::SqliteFailure(denied, Some("the index file is a database of another program".to_owned())));
+        let reason = "the file index.sqlite was made by another program, not by plimsoll".to_owned();
+        return Err(Error::SqliteFailure(denied, Some(reason)));
     }
     match schema {
         rows::SCHEMA => Ok(connection),

@@ -32,14 +32,14 @@ pub struct RunMarks {
 
 impl RunMarks {
     /// Returns the path of the marks file of a run file.
-    fn path(run_file: &Path) -> PathBuf {
+    fn marks_file_path(run_file: &Path) -> PathBuf {
         run_file.with_extension(MARKS_SUFFIX.trim_start_matches('.'))
     }
 
     /// Reads the marks (tags and pin) of a run file. If the marks file is missing or unreadable,
     /// the run has no marks.
     pub fn read(run_file: &Path) -> RunMarks {
-        let path = RunMarks::path(run_file);
+        let path = RunMarks::marks_file_path(run_file);
         let is_small = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
         let read = || serde_json::from_slice(&fs::read(&path).ok()?).ok();
         is_small.then(read).flatten().unwrap_or_default()
@@ -71,17 +71,19 @@ impl RunMarks {
     /// Writes the marks (tags and pin) to the marks file next to a run file. If the marks are
     /// empty, the marks file is removed.
     pub fn write(&self, run_file: &Path) -> Result<(), Failure> {
-        let path = RunMarks::path(run_file);
+        let path = RunMarks::marks_file_path(run_file);
         let done = match *self == RunMarks::default() {
-            true => remove_if_there(&path),
+            true => remove_if_exists(&path),
             // The marks are plain values, which always serialise.
             false => output_file::write(&path, &serde_json::to_vec(self).unwrap_or_default()),
         };
-        done.map_err(|error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&error))))
+        done.map_err(|error| {
+            Failure::cannot_start(format!("'{}' cannot be written: {}", path.display(), system_text(&error)))
+        })
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
@@ -107,12 +109,12 @@ pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
             let entry = entry?;
             let is_file = entry.metadata().is_ok_and(|metadata| metadata.is_file());
             if is_file && entry.file_name().to_str().is_some_and(is_beside) {
-                remove_if_there(&entry.path())?;
+                remove_if_exists(&entry.path())?;
             }
         }
-        remove_if_there(&run_file)
+        remove_if_exists(&run_file)
     };
-    remove().map_err(|error| Failure::start(format!("{name} cannot be removed: {}", system_text(&error))))
+    remove().map_err(|error| Failure::cannot_start(format!("{name} cannot be removed: {}", system_text(&error))))
 }
 
 #[cfg(test)]

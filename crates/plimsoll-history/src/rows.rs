@@ -39,7 +39,7 @@ pub fn create_tables(connection: &Connection) -> Result<(), Error> {
 
 /// Returns whether a database has tables that no version of the index ever had. A database with
 /// other tables was created by another program.
-pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
+pub fn belongs_to_other_program(connection: &Connection) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE tbl_name NOT IN ('runs', 'unreadable'))";
     connection.query_row(sql, [], |row| row.get(0))
 }
@@ -67,7 +67,7 @@ pub fn write_run(
     stamp: FileStamp,
     read: &Result<HistoryRun, String>,
 ) -> Result<(), Error> {
-    remove(transaction, file)?;
+    remove_file_rows(transaction, file)?;
     let FileStamp { bytes, inode, .. } = stamp;
     // A run in progress may end without a change of its run file. The row of a run in progress gets
     // the modification time 0, so that every refresh reads the run file again.
@@ -104,7 +104,7 @@ pub fn write_summary(connection: &Connection, run: &HistoryRun) -> Result<(), Er
 }
 
 /// Removes the rows of a file from the index.
-pub fn remove(transaction: &Transaction, file: &str) -> Result<(), Error> {
+pub fn remove_file_rows(transaction: &Transaction, file: &str) -> Result<(), Error> {
     transaction.prepare_cached("DELETE FROM runs WHERE file = ?1")?.execute([file])?;
     transaction.prepare_cached("DELETE FROM unreadable WHERE file = ?1")?.execute([file])?;
     Ok(())

@@ -4,10 +4,10 @@
 //! Not here: the content between head and end (`plimsoll_model::codec::decode`).
 
 use crate::marks::RunMarks;
-use plimsoll_analysis::conclude;
+use plimsoll_analysis::compute_finding;
 use plimsoll_analysis::history::{HistoryRun, RunState, study_summary};
 use plimsoll_model::codec::{self, FileError};
-use plimsoll_sys::files::{self, Use, first_bytes, last_bytes};
+use plimsoll_sys::files::{self, FilePurpose, first_bytes, last_bytes};
 use plimsoll_sys::system_text;
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");
     let mut first = first_bytes(path, FIRST_READ_BYTES).map_err(cannot)?;
-    let needed = codec::head_bytes(&first).map_err(damaged)?;
+    let needed = codec::head_length(&first).map_err(damaged)?;
     if needed > first.len() {
         first = first_bytes(path, needed).map_err(cannot)?;
     }
@@ -35,16 +35,16 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
         None => RunState::BrokenOff,
     };
     let RunMarks { is_pinned, tags } = RunMarks::read(path);
-    Ok(HistoryRun::new(name, &head, end, state).with_marks(is_pinned, tags))
+    Ok(HistoryRun::new(name, &head, end, state).with_pin_and_tags(is_pinned, tags))
 }
 
 /// Returns the run with a summary computed from the whole run file, for run files that contain no
 /// summary. Computing the summary takes as long as showing the run.
 pub(crate) fn compute_summary(path: &Path, run: HistoryRun) -> HistoryRun {
     let computed = || {
-        let bytes = files::read(path, Use::RunFile).ok()?;
+        let bytes = files::read(path, FilePurpose::RunFile).ok()?;
         let experiment = codec::decode(&bytes).ok()?.experiment;
-        let finding = conclude(&experiment).ok()?;
+        let finding = compute_finding(&experiment).ok()?;
         Some(study_summary(&finding))
     };
     HistoryRun { summary: computed(), ..run }

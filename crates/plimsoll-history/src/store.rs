@@ -68,7 +68,7 @@ impl Store {
     pub fn refresh_index(&mut self) -> Result<(), Failure> {
         let folder = self.folder.clone();
         let files = run_files(&folder).map_err(|error| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "the store '{folder}' cannot be read: {reason}",
                 folder = folder.display(),
                 reason = system_text(&error)
@@ -87,7 +87,7 @@ impl Store {
                 changed.into_iter().map(|(name, stamp)| (name, *stamp, read_run(&folder.join(name), name))).collect();
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for name in gone {
-                rows::remove(&transaction, name)?;
+                rows::remove_file_rows(&transaction, name)?;
             }
             for (name, stamp, run) in &read {
                 rows::write_run(&transaction, name, *stamp, run)?;
@@ -139,7 +139,7 @@ impl Store {
 }
 
 fn index_failure(folder: &Path, error: &rusqlite::Error) -> Failure {
-    Failure::start(format!(
+    Failure::cannot_start(format!(
         "the index of the store '{folder}' cannot be used: {error}. Remove the file index.sqlite in this folder",
         folder = folder.display()
     ))

@@ -7,12 +7,13 @@
 use plimsoll_model::codec::{self, RunFileContents};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Experiment, ExperimentSpec};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
 /// Reads the run file at `path`. Calls `warn` with a sentence for each missing part.
 pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
-    let bytes = files::read(path, Use::RunFile).map_err(|why| Failure::start(format!("'{}' {why}", path.display())))?;
+    let bytes = files::read(path, FilePurpose::RunFile)
+        .map_err(|why| Failure::cannot_start(format!("'{}' {why}", path.display())))?;
     decode_experiment(path, &bytes, warn)
 }
 
@@ -21,9 +22,9 @@ pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Expe
 pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
     let file = path.display();
     let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
-        codec::decode(bytes).map_err(|e| Failure::start(format!("'{file}': {e}")))?;
+        codec::decode(bytes).map_err(|e| Failure::cannot_start(format!("'{file}': {e}")))?;
     if experiment.trials.is_empty() && matches!(experiment.spec, ExperimentSpec::Run(_)) {
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "the recording in the run file '{file}' was cut off before the first load: the file contains no results"
         )));
     }
@@ -35,7 +36,7 @@ pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)
             lost_bytes = damage.lost_bytes
         ));
     } else if experiment.elapsed_ns.is_none() {
-        match experiment.broken() {
+        match experiment.abort_reason() {
             Some(reason) => warn(format!("the run ended early: {reason}; the results cover only the recorded part")),
             None => warn("the recording was cut off; the results cover only the recorded part".into()),
         }

@@ -1,12 +1,12 @@
 //! Tests of a store of run files through its public interface. The tests write run files in the
 //! format of a recording, and check what the list of runs shows.
 
-use plimsoll_analysis::history::{LaneOrder, RunState, lanes};
+use plimsoll_analysis::history::{RunState, SeriesOrder, group_comparable_runs};
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
-use plimsoll_model::codec::{Frame, Header, MAGIC};
+use plimsoll_model::codec::{Frame, MAGIC, RunFileHeader};
 use plimsoll_model::{
-    Arrivals, Curve, Environment, ExperimentSpec, FindSpec, LineSummary, LoadShape, Plan, SourceRevision, StartNotes,
-    StudySummary, Terms,
+    ArrivalSpacing, Environment, ExperimentSpec, FindSpec, LineSummary, LoadCurve, LoadShape, Plan, SourceRevision,
+    StartNotes, StudySummary, Terms,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ fn create_test_folder(name: &str) -> PathBuf {
 
 /// Returns the bytes of the run file of a `find` run. `number` sets the run's start time, commit
 /// and tag. `filler` is the number of bytes between head and end, where a real run has its trials.
-fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
-    let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+fn find_run_file_bytes(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
+    let plan = Plan::for_get_request("127.0.0.1", 8080, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let asked = ExperimentSpec::Find(FindSpec {
         base: plan.record(),
         slo: "p99<=500ms".to_owned(),
         budget_ns: 60_000_000_000,
         max_rate: None,
-        arrivals: Arrivals::Poisson,
+        arrivals: ArrivalSpacing::Poisson,
         first_answer_ns: 0,
         profiles: None,
         planning: Default::default(),
@@ -42,7 +42,7 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
         dirty: Some(false),
         committed_unix_s: Some(1_700_000_000 + number),
     };
-    let header = Header {
+    let header = RunFileHeader {
         spec: asked,
         started_unix_ms: 1_700_000_000_000 + number * 60_000,
         terms: Some(Box::new(terms.record())),
@@ -64,9 +64,9 @@ fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>)
     bytes
 }
 
-fn write(folder: &Path, number: u64, rps: f64) -> String {
+fn write_find_run_file(folder: &Path, number: u64, rps: f64) -> String {
     let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);
-    fs::write(folder.join(&name), run_file(number, rps, 2_000, None)).expect("written");
+    fs::write(folder.join(&name), find_run_file_bytes(number, rps, 2_000, None)).expect("written");
     name
 }
 
@@ -83,7 +83,7 @@ fn stored_run_count(store: &mut Store) -> usize {
 #[test]
 fn the_index_matches_the_run_files() {
     let folder = create_test_folder("follows");
-    let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
+    let names: Vec<String> = (0..5).map(|number| write_find_run_file(&folder, number, 2000.0)).collect();
     fs::write(folder.join("other.plimsoll"), "no run file").expect("written");
     std::os::unix::fs::symlink(&names[0], folder.join("link.plimsoll")).expect("a link");
     let mut store = refreshed_store(&folder);
@@ -92,20 +92,20 @@ fn the_index_matches_the_run_files() {
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
     // One file is removed, another file is changed, and a third file is new.
     fs::remove_file(folder.join(&names[0])).expect("removed");
-    fs::write(folder.join(&names[1]), run_file(1, 1500.0, 10, None)).expect("written");
-    write(&folder, 9, 2000.0);
+    fs::write(folder.join(&names[1]), find_run_file_bytes(1, 1500.0, 10, None)).expect("written");
+    write_find_run_file(&folder, 9, 2000.0);
     store.refresh_index().expect("refreshed");
     let runs = store.matching_runs(&RunFilter::default()).expect("runs");
     let lines: Vec<f64> = runs.iter().filter_map(|run| run.series_value_rps()).collect();
     assert_eq!(lines, [1500.0, 2000.0, 2000.0, 2000.0, 2000.0]);
-    assert_eq!(lanes(&runs, LaneOrder::Commit)[0].points.len(), 5);
+    assert_eq!(group_comparable_runs(&runs, SeriesOrder::Commit)[0].points.len(), 5);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
 fn a_damaged_index_is_rebuilt() {
     let folder = create_test_folder("damaged");
-    (0..20).for_each(|number| _ = write(&folder, number, 2000.0));
+    (0..20).for_each(|number| _ = write_find_run_file(&folder, number, 2000.0));
     assert_eq!(stored_run_count(&mut refreshed_store(&folder)), 20);
     let index = folder.join("index.sqlite");
     let whole = fs::read(&index).expect("an index");
@@ -124,7 +124,7 @@ fn a_damaged_index_is_rebuilt() {
     // A store also recovers if its index is damaged while the store is open.
     let mut store = refreshed_store(&folder);
     fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
-    write(&folder, 30, 2000.0);
+    write_find_run_file(&folder, 30, 2000.0);
     store.refresh_index().expect("refreshed");
     assert_eq!(stored_run_count(&mut store), 21);
     fs::remove_dir_all(&folder).expect("removed");
@@ -133,7 +133,7 @@ fn a_damaged_index_is_rebuilt() {
 #[test]
 fn a_read_only_store_is_read() {
     let folder = create_test_folder("read-only");
-    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    (0..3).for_each(|number| _ = write_find_run_file(&folder, number, 2000.0));
     // The test creates a folder at the path of the index, so that even root, who ignores file
     // permissions, cannot write the index.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
@@ -148,7 +148,7 @@ fn a_read_only_store_is_read() {
 #[test]
 fn foreign_databases_are_not_changed() {
     let folder = create_test_folder("foreign");
-    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    (0..3).for_each(|number| _ = write_find_run_file(&folder, number, 2000.0));
     let index = folder.join("index.sqlite");
     for version in [0, 1, 7] {
         let database = rusqlite::Connection::open(&index).expect("a database");
@@ -168,7 +168,7 @@ fn foreign_databases_are_not_changed() {
 #[test]
 fn linked_index_files_are_not_overwritten() {
     let folder = create_test_folder("linked");
-    (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
+    (0..3).for_each(|number| _ = write_find_run_file(&folder, number, 2000.0));
     for name in ["index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"] {
         let other = folder.join("precious");
         for is_symbolic in [false, true] {
@@ -190,14 +190,14 @@ fn linked_index_files_are_not_overwritten() {
 #[test]
 fn several_writers_write_one_index() {
     let folder = create_test_folder("writers");
-    (0..40).for_each(|number| _ = write(&folder, number, 2000.0));
+    (0..40).for_each(|number| _ = write_find_run_file(&folder, number, 2000.0));
     std::thread::scope(|scope| {
         for writer in 0..4u64 {
             let folder = &folder;
             scope.spawn(move || {
                 let mut store = Store::open(folder).expect("a store");
                 for round in 0..10 {
-                    write(folder, 100 + writer * 10 + round, 2000.0);
+                    write_find_run_file(folder, 100 + writer * 10 + round, 2000.0);
                     store.refresh_index().expect("refreshed");
                 }
             });
@@ -210,7 +210,7 @@ fn several_writers_write_one_index() {
 #[test]
 fn unfinished_runs_have_their_own_state() {
     let folder = create_test_folder("state");
-    let whole = run_file(1, 2000.0, 500, None);
+    let whole = find_run_file_bytes(1, 2000.0, 500, None);
     let cut = folder.join("find-1-1.plimsoll");
     fs::write(&cut, &whole[..whole.len() - 7]).expect("written");
     assert_eq!(read_run(&cut, "x").expect("read").state, RunState::BrokenOff);
@@ -237,7 +237,7 @@ fn unfinished_runs_have_their_own_state() {
 #[test]
 fn run_names_resolve_to_runs() {
     let folder = create_test_folder("names");
-    let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
+    let names: Vec<String> = (0..5).map(|number| write_find_run_file(&folder, number, 2000.0)).collect();
     let runs = refreshed_store(&folder).matching_runs(&RunFilter::default()).expect("runs");
     for (word, expect) in [
         ("@latest", Ok(4)),
@@ -272,7 +272,7 @@ fn run_names_resolve_to_runs() {
 fn listing_reads_only_start_and_end_of_files() {
     let folder = create_test_folder("ends");
     let path = folder.join("find-1-1.plimsoll");
-    fs::write(&path, run_file(1, 2000.0, 8 << 20, None)).expect("written");
+    fs::write(&path, find_run_file_bytes(1, 2000.0, 8 << 20, None)).expect("written");
     let rounds = 50;
     let started = Instant::now();
     for _ in 0..rounds {
@@ -293,7 +293,8 @@ fn ten_thousand_runs_are_listed_quickly() {
     let folder = create_test_folder("many");
     for number in 0..10_000 {
         let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);
-        fs::write(folder.join(name), run_file(number, 2000.0 + number as f64 % 7.0, 20_000, None)).expect("written");
+        fs::write(folder.join(name), find_run_file_bytes(number, 2000.0 + number as f64 % 7.0, 20_000, None))
+            .expect("written");
     }
     let timed = |what: &str, started: Instant| println!("{what}: {} ms", started.elapsed().as_millis());
     let started = Instant::now();
@@ -304,7 +305,7 @@ fn ten_thousand_runs_are_listed_quickly() {
     let runs = store.matching_runs(&RunFilter::default()).expect("runs");
     timed("refresh and list", started);
     let started = Instant::now();
-    let lane = &lanes(&runs, LaneOrder::Time)[0];
+    let lane = &group_comparable_runs(&runs, SeriesOrder::Time)[0];
     timed("one lane with its change points", started);
     println!("{} runs, {} changes", lane.runs.len(), lane.changes.len());
     let started = Instant::now();

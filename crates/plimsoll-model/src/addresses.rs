@@ -61,10 +61,10 @@ impl AddressRange {
             last -= u128::from(base.is_ipv4());
         }
         let range = AddressRange { first: base, last: base };
-        Ok(AddressRange { first: range.for_number(first), last: range.for_number(last) })
+        Ok(AddressRange { first: range.address_from_number(first), last: range.address_from_number(last) })
     }
 
-    fn for_number(&self, number: u128) -> IpAddr {
+    fn address_from_number(&self, number: u128) -> IpAddr {
         match self.first {
             IpAddr::V4(_) => Ipv4Addr::from(number as u32).into(),
             IpAddr::V6(_) => Ipv6Addr::from(number).into(),
@@ -92,7 +92,7 @@ impl AddressRange {
 
     /// Returns address number `index` of `0..count()`; larger numbers wrap around.
     pub fn nth(&self, index: u64) -> IpAddr {
-        self.for_number(address_as_number(self.first) + u128::from(index % self.count()))
+        self.address_from_number(address_as_number(self.first) + u128::from(index % self.count()))
     }
 
     /// Returns address number `index` of several ranges in sequence; larger numbers wrap around.
@@ -121,7 +121,7 @@ impl std::fmt::Display for AddressRange {
 
 /// IPv6 addresses of cloud metadata services. The IPv4 addresses of cloud metadata services are
 /// link-local.
-const METADATA_V6: [Ipv6Addr; 6] = [
+const METADATA_SERVICE_IPV6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x253),
@@ -134,10 +134,10 @@ const METADATA_V6: [Ipv6Addr; 6] = [
 /// the machine. The address of a metadata service is link-local over IPv4, or one of a few known
 /// addresses over IPv6. A load must never target a metadata service, although its address is
 /// private.
-pub fn is_metadata(address: &IpAddr) -> bool {
+pub fn is_metadata_service(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => METADATA_V6.contains(&v6),
+        IpAddr::V6(v6) => METADATA_SERVICE_IPV6.contains(&v6),
     }
 }
 
@@ -145,7 +145,7 @@ pub fn is_metadata(address: &IpAddr) -> bool {
 /// loopback, private and unspecified addresses and for link-local IPv6 addresses, except cloud
 /// metadata services.
 pub fn is_private(address: &IpAddr) -> bool {
-    if is_metadata(address) {
+    if is_metadata_service(address) {
         return false;
     }
     match address.to_canonical() {
@@ -156,7 +156,7 @@ pub fn is_private(address: &IpAddr) -> bool {
 
 /// Returns the address that a connection to `address` reaches: 0.0.0.0 and [::] become loopback
 /// addresses.
-pub fn reached(address: IpAddr) -> IpAddr {
+pub fn connection_destination(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -249,7 +249,7 @@ mod tests {
         for (text, expect) in
             [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("::ffff:0.0.0.0", "127.0.0.1"), ("10.0.0.1", "10.0.0.1")]
         {
-            assert_eq!(reached(text.parse().expect(text)).to_string(), expect);
+            assert_eq!(connection_destination(text.parse().expect(text)).to_string(), expect);
         }
     }
 

@@ -4,8 +4,8 @@
 //!
 //! Not here: the source of the start times, and the request at each time ([`crate::request_list`]).
 
-use crate::curve::Curve;
-use crate::rng::mix;
+use crate::curve::LoadCurve;
+use crate::rng::mix_bits;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct ArrivalTimes {
     /// A digest of all intended starts.
     digest: String,
     /// Mean request rate over the measured part, 1/s.
-    rate: Curve,
+    rate: LoadCurve,
     /// Intended starts in schedule time, ns; empty in a record.
     #[serde(skip)]
     starts_ns: Arc<[u64]>,
@@ -37,7 +37,7 @@ impl ArrivalTimes {
         Some(ArrivalTimes {
             count: starts_ns.len() as u64,
             digest: starts_digest(&starts_ns),
-            rate: Curve::constant_for_duration(measured as f64 * 1e9 / span_ns as f64, span_ns),
+            rate: LoadCurve::constant_for_duration(measured as f64 * 1e9 / span_ns as f64, span_ns),
             starts_ns: starts_ns.into(),
         })
     }
@@ -48,13 +48,13 @@ impl ArrivalTimes {
     }
 
     /// Returns whether the list of starts is present, as the execution of a load needs.
-    pub fn is_whole(&self) -> bool {
+    pub fn has_starts(&self) -> bool {
         self.starts_ns.len() as u64 == self.count
     }
 
     /// Returns whether both lists have the same starts. Either value may lack its list of starts (a
     /// record), because only digests are compared.
-    pub fn is_of(&self, other: &ArrivalTimes) -> bool {
+    pub fn has_same_starts(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }
 
@@ -64,7 +64,7 @@ impl ArrivalTimes {
     }
 
     /// Mean request rate over the measured part, 1/s.
-    pub fn rate(&self) -> &Curve {
+    pub fn rate(&self) -> &LoadCurve {
         &self.rate
     }
 
@@ -75,7 +75,7 @@ impl ArrivalTimes {
 }
 
 fn starts_digest(starts_ns: &[u64]) -> String {
-    format!("{:016x}", starts_ns.iter().fold(starts_ns.len() as u64, |digest, start| mix(digest ^ start)))
+    format!("{:016x}", starts_ns.iter().fold(starts_ns.len() as u64, |digest, start| mix_bits(digest ^ start)))
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrival_times_are_ordered_and_partly_measured() {
+    fn arrival_times_reject_unordered_or_unmeasured_starts() {
         for (starts, from, end, rate) in [
             (vec![0, 1, 1, 4], 0, 5, Some(0.8e9)),
             (vec![0, 1, 1, 4], 1, 4, Some(2e9 / 3.0)),
@@ -111,8 +111,8 @@ mod tests {
         let json = serde_json::to_string(&given).expect("serialises");
         let record: ArrivalTimes = serde_json::from_str(&json).expect("reads back");
         assert_eq!(record, given.record());
-        assert!(given.is_whole() && !record.is_whole() && record.starts_ns().is_empty());
-        assert!(given.is_of(&record) && !other.is_of(&record));
+        assert!(given.has_starts() && !record.has_starts() && record.starts_ns().is_empty());
+        assert!(given.has_same_starts(&record) && !other.has_same_starts(&record));
         assert_eq!(record.count(), 3);
     }
 }

@@ -5,35 +5,35 @@
 //!
 //! Not here: whether the numbers agree with each other.
 
-use crate::curve::Curve;
+use crate::curve::LoadCurve;
 use crate::histogram::{HIGHEST_NS, SparseHistogram};
 use crate::injector::Injector;
 use crate::interval::Interval;
-use crate::intervention::{Intervention, VARIED_MAX};
-use crate::load::{Arrivals, Load, LoadShape};
-use crate::measures::{Figure, FigureRef, Unit};
+use crate::intervention::{Intervention, SETTING_VALUES_MAX};
+use crate::load::{ArrivalSpacing, Load, LoadShape};
+use crate::measures::{Figure, FigureRef, FigureUnit};
 use crate::plan::Plan;
 use crate::probes::{Probes, SeriesSample};
 use crate::record::PlanRecord;
 use crate::retry::RETRIES_MAX;
 use crate::run::Run;
-use crate::session::TIMES_MAX;
-use crate::spec::{BlocksSpec, ExperimentSpec, FindSpec, Lengths};
+use crate::session::REPETITIONS_MAX;
+use crate::spec::{BlocksSpec, ExperimentSpec, FindSpec, LevelDurations};
 use crate::terms::{RedactedText, Terms};
-use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
+use crate::traffic::{OneOffRoute, RouteChoice, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
 /// The maximum number of intervals of one load. The limit corresponds to 11 days of 100 ms
 /// intervals, or 115 days of 1 s intervals.
 pub const INTERVALS_MAX: u64 = 10_000_000;
 /// Shortest and longest interval of a recorded load, ns.
-const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
+const INTERVAL_NS_RANGE: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 /// The maximum number of routes of one plan: a route number has 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
 /// The maximum number of machines that may generate one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
 /// Longest text that names other machines (such as the URL of a fleet), in bytes.
-const PLACE_BYTES_MAX: usize = 1 << 16;
+const MACHINE_TEXT_BYTES_MAX: usize = 1 << 16;
 /// The maximum number of workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
 /// The maximum number of workers that a user may request for one machine.
@@ -48,16 +48,16 @@ const AMOUNT_MAX: u64 = 1 << 60;
 /// Largest absolute value of a reading (a measurement of the server or host).
 const READING_MAX: f64 = 1e21;
 
-fn is_time(ns: u64) -> bool {
+fn is_valid_time_ns(ns: u64) -> bool {
     ns <= TIME_NS_MAX
 }
 
 /// Returns whether a time in ns can be a schedule time of a load.
-pub(crate) fn is_moment(ns: i64) -> bool {
-    is_time(ns.unsigned_abs())
+pub(crate) fn is_valid_schedule_time(ns: i64) -> bool {
+    is_valid_time_ns(ns.unsigned_abs())
 }
 
-impl Curve {
+impl LoadCurve {
     fn is_bounded(&self) -> bool {
         let level = |level: f64| (0.0..=LEVEL_MAX).contains(&level);
         let mut length_ns = 0u64;
@@ -65,7 +65,7 @@ impl Curve {
             length_ns = length_ns.saturating_add(stage.duration_ns.unwrap_or(0));
             level(stage.from) && level(stage.to)
         });
-        stages && !self.stages.is_empty() && is_time(length_ns)
+        stages && !self.stages.is_empty() && is_valid_time_ns(length_ns)
     }
 }
 
@@ -74,15 +74,15 @@ impl Load {
     pub fn is_bounded(&self) -> bool {
         let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.grace_ns];
         self.shape.curve().is_bounded()
-            && times.into_iter().all(is_time)
-            && INTERVAL_NS.contains(&self.interval_ns)
+            && times.into_iter().all(is_valid_time_ns)
+            && INTERVAL_NS_RANGE.contains(&self.interval_ns)
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
     /// Returns whether the interval at this schedule time has a number of at most
     /// [`INTERVALS_MAX`].
     fn has_interval_number(&self, at_ns: u64) -> bool {
-        is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
+        is_valid_time_ns(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
 }
 
@@ -99,7 +99,7 @@ impl BlocksSpec {
         let times = [self.budget_ns, self.load_ns.unwrap_or(0), self.warmup_ns.unwrap_or(0)];
         ARM_COUNT_RANGE.contains(&self.arms.len())
             && self.arms.iter().all(|arm| arm.plan.is_bounded())
-            && times.into_iter().all(is_time)
+            && times.into_iter().all(is_valid_time_ns)
             && self.users.is_none_or(|users| users as f64 <= LEVEL_MAX)
             && self.rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
     }
@@ -108,10 +108,10 @@ impl BlocksSpec {
 impl FindSpec {
     fn is_bounded(&self) -> bool {
         self.base.is_bounded()
-            && is_time(self.budget_ns.max(self.first_answer_ns))
+            && is_valid_time_ns(self.budget_ns.max(self.first_answer_ns))
             && self.max_rate.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
             && self.planning.headroom.is_none_or(|share| (0.0..1.0).contains(&share))
-            && self.planning.soak_ns.is_none_or(is_time)
+            && self.planning.soak_ns.is_none_or(is_valid_time_ns)
             && self.planning.need_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
     }
 }
@@ -122,23 +122,23 @@ impl ExperimentSpec {
         let study = match self {
             ExperimentSpec::Run(run) => run.plan.is_bounded(),
             ExperimentSpec::Sweep(sweep) => {
-                let (Lengths::Fixed(length_ns) | Lengths::Budget(length_ns)) = sweep.lengths;
+                let (LevelDurations::Fixed(length_ns) | LevelDurations::Budget(length_ns)) = sweep.lengths;
                 sweep.base.is_bounded()
-                    && is_time(length_ns.max(sweep.warmup_ns))
+                    && is_valid_time_ns(length_ns.max(sweep.warmup_ns))
                     && sweep.levels.len() <= LEVELS_MAX
                     && sweep.levels.iter().all(|users| *users as f64 <= LEVEL_MAX)
             }
             ExperimentSpec::Find(find) => find.is_bounded(),
             ExperimentSpec::Explain(explain) => {
                 explain.search.is_bounded()
-                    && is_time(explain.budget_ns)
+                    && is_valid_time_ns(explain.budget_ns)
                     && explain.interventions.len().max(explain.requested_interventions.len()) <= Intervention::ALL.len()
-                    && explain.setting_values.len() <= VARIED_MAX
+                    && explain.setting_values.len() <= SETTING_VALUES_MAX
                     && explain.setting_values.iter().all(|value| *value > 0.0 && *value <= LEVEL_MAX)
             }
             ExperimentSpec::Overload(overload) => {
                 overload.search.is_bounded()
-                    && is_time(overload.budget_ns)
+                    && is_valid_time_ns(overload.budget_ns)
                     && overload.retries <= RETRIES_MAX
                     && overload.second_target.as_ref().is_none_or(PlanRecord::is_bounded)
                     && overload.line_rps.is_none_or(|rate| (0.0..=LEVEL_MAX).contains(&rate))
@@ -149,7 +149,7 @@ impl ExperimentSpec {
             }
             ExperimentSpec::Ladder(ladder) => ladder.blocks.is_bounded(),
         };
-        study && self.profiles().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
+        study && self.profiles_spec().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
     }
 }
 
@@ -160,23 +160,23 @@ impl Terms<RedactedText> {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
             && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
-            && is_time(self.builds.start_ns_max)
+            && is_valid_time_ns(self.builds.start_ns_max)
             && self.fleet.as_ref().is_none_or(|fleet| {
-                let is_text = |text: &str| text.len() <= PLACE_BYTES_MAX;
-                is_time(fleet.skew_ns_max)
-                    && fleet.wait_ns.is_none_or(is_time)
+                let is_text = |text: &str| text.len() <= MACHINE_TEXT_BYTES_MAX;
+                is_valid_time_ns(fleet.skew_ns_max)
+                    && fleet.wait_ns.is_none_or(is_valid_time_ns)
                     && is_text(&fleet.place)
                     && fleet.agents.as_deref().is_none_or(is_text)
             })
-            && self.probes.watch.as_ref().is_none_or(|watch| watch.place.len() <= PLACE_BYTES_MAX)
+            && self.probes.watch.as_ref().is_none_or(|watch| watch.place.len() <= MACHINE_TEXT_BYTES_MAX)
     }
 }
 
 /// Returns whether routes with these weights and timeouts are valid: at least one route has a
 /// weight above 0, and every timeout is in its range.
-fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
+fn are_valid_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
-        && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
+        && routes.clone().all(|(_, timeout_ns)| is_valid_time_ns(timeout_ns))
         && routes.clone().any(|(weight, _)| weight > 0)
 }
 
@@ -186,20 +186,20 @@ impl Plan {
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded()
-            && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
-            && are_sessions(&self.traffic)
-            && is_list(self)
+            && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+            && has_valid_scenarios(&self.traffic)
+            && has_valid_request_list(self)
             && is_setup_teardown_bounded(&self.traffic.setup_teardown)
     }
 }
 
 /// Returns whether the plan has a request list if its rule for choosing requests needs a list, and
 /// otherwise has none. The list must have one entry for each given arrival time.
-fn is_list(plan: &Plan) -> bool {
+fn has_valid_request_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
-        LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
+        LoadShape::Given { arrivals } if !arrivals.has_starts() => return false,
         LoadShape::Given { arrivals } => Some(arrivals.count()),
-        LoadShape::Open { arrivals: Arrivals::Replayed, .. }
+        LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. }
             if plan.traffic.request_list.as_ref().is_none_or(|listed| listed.sessions.is_none()) =>
         {
             return false;
@@ -207,21 +207,23 @@ fn is_list(plan: &Plan) -> bool {
         LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
     };
     match (&plan.traffic.request_list, plan.traffic.choice) {
-        (Some(listed), Choice::Listed) => {
+        (Some(listed), RouteChoice::Listed) => {
             let count = listed.entries.len() as u64;
-            count > 0 && moments.is_none_or(|moments| moments == count) && listed.is_whole(plan.traffic.routes.len())
+            count > 0
+                && moments.is_none_or(|moments| moments == count)
+                && listed.is_consistent(plan.traffic.routes.len())
         }
-        (listed, choice) => listed.is_none() && choice != Choice::Listed,
+        (listed, choice) => listed.is_none() && choice != RouteChoice::Listed,
     }
 }
 
 /// Returns whether the traffic has valid scenarios if its rule for choosing requests needs
 /// scenarios, and otherwise has none.
-fn are_sessions(traffic: &Traffic) -> bool {
+fn has_valid_scenarios(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
-        Choice::Weighted | Choice::Listed => scenarios.is_empty(),
-        Choice::Scenarios => {
+        RouteChoice::Weighted | RouteChoice::Listed => scenarios.is_empty(),
+        RouteChoice::Scenarios => {
             (1..=ROUTES_MAX).contains(&scenarios.len())
                 && scenarios.iter().all(|scenario| scenario.is_sound(traffic.routes.len()))
                 && scenarios.iter().any(|scenario| scenario.weight > 0)
@@ -232,7 +234,8 @@ fn are_sessions(traffic: &Traffic) -> bool {
 /// Returns whether the numbers and the timeouts of setup and teardown requests are in their valid
 /// ranges.
 fn is_setup_teardown_bounded(around: &SetupTeardown) -> bool {
-    let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
+    let can_be =
+        |asked: &OneOffRoute| (1..=REPETITIONS_MAX).contains(&asked.times) && is_valid_time_ns(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
 
@@ -240,7 +243,7 @@ impl PlanRecord {
     /// Returns whether every number of the record is in its valid range, as for a [`Plan`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
-        self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
+        self.load.is_bounded() && are_valid_routes(routes.map(|route| (route.weight, route.timeout_ns)))
     }
 }
 
@@ -253,72 +256,72 @@ impl Injector {
 }
 
 impl Run {
-    pub(crate) fn takes_interval(&self, index: u32) -> bool {
+    pub(crate) fn accepts_interval(&self, index: u32) -> bool {
         (u64::from(index) + 1)
             .checked_mul(self.plan.load.interval_ns)
             .is_some_and(|end_ns| self.plan.load.has_interval_number(end_ns))
     }
 
-    pub(crate) fn takes_window(&self, window_ns: (u64, u64)) -> bool {
+    pub(crate) fn accepts_window(&self, window_ns: (u64, u64)) -> bool {
         self.plan.load.has_interval_number(window_ns.0) && self.plan.load.has_interval_number(window_ns.1)
     }
 }
 
-fn is_bounded(histogram: &SparseHistogram) -> bool {
+fn is_histogram_bounded(histogram: &SparseHistogram) -> bool {
     histogram.count() <= COUNT_MAX
-        && (histogram.count() == 0 || is_time(histogram.max_ns()))
+        && (histogram.count() == 0 || is_valid_time_ns(histogram.max_ns()))
         && histogram.sum_ns() <= u128::from(TIME_NS_MAX) * u128::from(COUNT_MAX)
 }
 
-impl Unit {
+impl FigureUnit {
     /// Returns the upper bound for a value of this unit in one interval.
     fn upper_bound(self) -> u64 {
         match self {
-            Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
-            Unit::Bytes | Unit::Messages | Unit::RequestNs => AMOUNT_MAX,
-            Unit::Ns => TIME_NS_MAX,
+            FigureUnit::Requests | FigureUnit::Sessions | FigureUnit::Connections | FigureUnit::Handshakes => COUNT_MAX,
+            FigureUnit::Bytes | FigureUnit::Messages | FigureUnit::RequestNs => AMOUNT_MAX,
+            FigureUnit::Ns => TIME_NS_MAX,
         }
     }
 }
 
-fn is_held(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
+fn is_figure_bounded(figure: &Figure, held: FigureRef<SparseHistogram>) -> bool {
     match held {
         FigureRef::Count(count) => count <= figure.unit.upper_bound(),
-        FigureRef::Times(times) => is_bounded(times),
+        FigureRef::Times(times) => is_histogram_bounded(times),
         FigureRef::Tally(tally) => tally.iter().all(|(_, count)| count <= COUNT_MAX),
         FigureRef::Ledger(ledger) => {
             let counts = [ledger.scheduled, ledger.succeeded, ledger.unsent, ledger.in_flight];
             counts.into_iter().chain(ledger.failed).all(|count| count <= COUNT_MAX)
         }
-        FigureRef::Workers(workers) => {
-            workers.iter().all(|time| is_time(time.work_ns) && is_time(time.cpu_ns) && is_time(time.wall_ns))
-        }
+        FigureRef::Workers(workers) => workers.iter().all(|time| {
+            is_valid_time_ns(time.work_ns) && is_valid_time_ns(time.cpu_ns) && is_valid_time_ns(time.wall_ns)
+        }),
     }
 }
 
 impl Interval {
     pub(crate) fn is_bounded(&self) -> bool {
-        self.load.figure_values().all(|(figure, held)| is_held(figure, held))
+        self.load.figure_values().all(|(figure, held)| is_figure_bounded(figure, held))
             && self
                 .routes
                 .iter()
                 .flat_map(|(_, route)| route.figure_values())
-                .all(|(figure, held)| is_held(figure, held))
+                .all(|(figure, held)| is_figure_bounded(figure, held))
     }
 }
 
 /// Returns whether a chart can show this sample of a measurement. Samples that a chart cannot show
 /// are dropped.
-pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
-    is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
+pub(crate) fn is_chartable_sample(sample: &SeriesSample) -> bool {
+    is_valid_time_ns(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }
 
 impl Probes {
     pub(crate) fn is_bounded(&self) -> bool {
         let gaps = self.series.values().flat_map(|series| &series.gaps);
-        is_time(self.cpu_ns)
-            && is_time(self.wall_ns)
-            && self.servers.iter().all(|seen| is_moment(seen.from_ns))
-            && gaps.into_iter().all(|gap| is_moment(gap.from_ns) && is_moment(gap.to_ns))
+        is_valid_time_ns(self.cpu_ns)
+            && is_valid_time_ns(self.wall_ns)
+            && self.servers.iter().all(|seen| is_valid_schedule_time(seen.from_ns))
+            && gaps.into_iter().all(|gap| is_valid_schedule_time(gap.from_ns) && is_valid_schedule_time(gap.to_ns))
     }
 }

@@ -48,7 +48,7 @@ impl Budget {
 
     /// Takes `bytes` from the budget. After the first call that exceeds the budget, every later
     /// call fails, too.
-    pub fn take(&mut self, bytes: usize) -> Result<(), BudgetError> {
+    pub fn spend_bytes(&mut self, bytes: usize) -> Result<(), BudgetError> {
         match self.left.checked_sub(bytes) {
             Some(left) if !self.is_over => {
                 self.left = left;
@@ -80,10 +80,10 @@ mod tests {
     fn a_budget_is_proportional_to_the_input_and_bounded() {
         for (bytes, whole) in [(0, 4 << 20), (310, 4 << 20), (1 << 20, 16 << 20), (usize::MAX, 256 << 20)] {
             let mut budget = Budget::proportional_to_input(bytes);
-            assert_eq!(budget.take(whole - 1), Ok(()), "{bytes}");
+            assert_eq!(budget.spend_bytes(whole - 1), Ok(()), "{bytes}");
             assert_eq!(budget.check(), Ok(()));
-            assert_eq!(budget.take(2), Err(BudgetError(whole >> 20)), "{bytes}");
-            assert!(budget.check().is_err() && budget.take(1).is_err());
+            assert_eq!(budget.spend_bytes(2), Err(BudgetError(whole >> 20)), "{bytes}");
+            assert!(budget.check().is_err() && budget.spend_bytes(1).is_err());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Not here: parsers of dates (in logs, in cookies), and the current time.
 
 /// Formats a time in ms since 1970 as `2026-11-21 13:05:09 UTC`.
-pub fn date(unix_ms: u64) -> String {
+pub fn format_utc_date(unix_ms: u64) -> String {
     let (days, seconds) = ((unix_ms / 86_400_000) as i64, unix_ms / 1000 % 86_400);
     // The computation counts years from March on, so that the leap day is the last day of a year
     // (Hinnant, "chrono-compatible low-level date algorithms").
@@ -31,7 +31,7 @@ mod tests {
             (1_709_251_199_999, "2024-02-29 23:59:59 UTC"),
             (1_795_266_309_000, "2026-11-21 13:05:09 UTC"),
         ] {
-            assert_eq!(date(ms), expect);
+            assert_eq!(format_utc_date(ms), expect);
         }
     }
 }

@@ -12,21 +12,21 @@
 //! callers read and write the files.
 
 use crate::agent_account::AgentAccount;
-use crate::bounds::{INJECTORS_MAX, is_moment};
-use crate::failed_answer::{FailedAnswer, KINDS_MAX};
+use crate::bounds::{INJECTORS_MAX, is_valid_schedule_time};
+use crate::failed_answer::{FailedResponse, KINDS_MAX};
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
 use crate::interval_codec::{read_interval, write_interval};
 use crate::ledger::Ledger;
-use crate::plan::Tag;
+use crate::plan::LoadTag;
 use crate::probes::Probes;
 use crate::probes_codec::{read_probes, write_probes};
 use crate::record::PlanRecord;
-use crate::run::{Environment, Experiment, LoadEnd, Remark, Run, StartNotes, Trial};
+use crate::run::{Environment, Experiment, ExperimentEvent, LoadEnd, Run, StartNotes, Trial};
 use crate::sampled::SampledFunctions;
 use crate::spec::ExperimentSpec;
 use crate::study_summary::StudySummary;
-use crate::tagged_fields::Reader;
+use crate::tagged_fields::FieldReader;
 use crate::terms::{RedactedText, Terms};
 use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};
@@ -49,11 +49,11 @@ const FRAME_TAIL_BYTES: usize = 4;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
     /// The description of the experiment, which is always the first frame.
-    Experiment(Box<Header>),
+    Experiment(Box<RunFileHeader>),
     /// A load begins; loads are numbered from 0 in the order of their `TrialStart` frames.
     TrialStart {
         /// The purpose of the load, and its position in the experiment.
-        tag: Tag,
+        tag: LoadTag,
         /// Start of the load since the beginning of the experiment, ns.
         start_ns: u64,
         /// The plan of the load, without its secrets.
@@ -87,10 +87,10 @@ pub enum Frame {
         /// The addresses of the target host, including addresses that were found during the load.
         addresses: Vec<SocketAddr>,
         /// The first failed response of each kind; see [`Run::failed_answers`].
-        failed_answers: Vec<FailedAnswer>,
+        failed_answers: Vec<FailedResponse>,
     },
     /// An event of the experiment that belongs to no load.
-    Remark(Remark),
+    Remark(ExperimentEvent),
     /// The experiment has ended; this frame is the last frame of the file.
     ExperimentEnd {
         /// Length of the experiment, ns.
@@ -103,7 +103,7 @@ pub enum Frame {
 /// The content of a run file's first frame; see [`Experiment`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Experiment")]
-pub struct Header {
+pub struct RunFileHeader {
     #[serde(rename = "asked")]
     pub spec: ExperimentSpec,
     pub started_unix_ms: u64,
@@ -117,7 +117,7 @@ pub struct Header {
 
 #[derive(Serialize, Deserialize)]
 struct TrialStart {
-    tag: Tag,
+    tag: LoadTag,
     start_ns: u64,
     plan: PlanRecord,
     injectors: Vec<Injector>,
@@ -130,7 +130,7 @@ struct TrialEnd {
     start_ns: u64,
     addresses: Vec<SocketAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    failed_answers: Vec<FailedAnswer>,
+    failed_answers: Vec<FailedResponse>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -218,7 +218,7 @@ impl Frame {
     /// Decodes a frame, and counts its figures that this version of plimsoll does not know.
     fn decode(kind: u8, payload: &[u8]) -> Option<(Frame, usize)> {
         if kind == KIND_INTERVAL {
-            let (index, interval, unknown) = read_interval(Reader::new(payload))?;
+            let (index, interval, unknown) = read_interval(FieldReader::new(payload))?;
             return Some((Frame::Interval { index, interval: Box::new(interval) }, unknown));
         }
         let frame = match kind {
@@ -228,7 +228,7 @@ impl Frame {
                 Some(Frame::TrialStart { tag, start_ns, plan: Box::new(plan), injectors })
             }
             KIND_PROBES => {
-                let mut reader = Reader::new(payload);
+                let mut reader = FieldReader::new(payload);
                 let probes = read_probes(&mut reader)?;
                 reader.bytes.is_empty().then(|| Frame::Probes(Box::new(probes)))
             }
@@ -262,21 +262,32 @@ pub enum FileError {
     #[error("this is not a plimsoll run file")]
     NotARunFile,
     /// The file has an unsupported version of the format.
-    #[error("this run file has format version {0}, which {reader} reads; this plimsoll reads versions 2 and 3", reader = compatible_plimsoll_versions(*.0))]
+    #[error("{text}", text = other_version_text(*.0))]
     OtherVersion(u8),
     /// The file is cut off or damaged within its first frame.
     #[error("this run file is cut off or damaged at its beginning: plimsoll cannot read any data from the file")]
     Nothing,
 }
 
-/// Returns the versions of plimsoll that read a file of this format version.
-fn compatible_plimsoll_versions(version: u8) -> &'static str {
-    if version < MAGIC[7] { "a plimsoll 0.1 that is older than 2026-11-22" } else { "a newer plimsoll" }
+/// Formats the error for a file of an unsupported format version. The error says which versions of
+/// plimsoll read the file.
+fn other_version_text(version: u8) -> String {
+    if version < MAGIC[7] {
+        format!(
+            "this run file has format version {version}, which only a plimsoll 0.1 from before 2026-11-22 reads; this \
+             plimsoll reads versions 2 and 3"
+        )
+    } else {
+        format!(
+            "this run file has format version {version}, which only a newer plimsoll reads; this plimsoll reads \
+             versions 2 and 3"
+        )
+    }
 }
 
 /// The unreadable tail of a run file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct DamagedTail {
     /// Length of the readable part, in bytes.
     pub good_bytes: usize,
     /// Length of the unreadable tail, in bytes.
@@ -289,7 +300,7 @@ pub struct RunFileContents {
     /// The experiment, up to the first damaged frame.
     pub experiment: Experiment,
     /// The unreadable tail; `None` means that the file is intact.
-    pub damage: Option<Damage>,
+    pub damage: Option<DamagedTail>,
     /// Number of frames whose kind this version of plimsoll does not know.
     pub frames_unknown: usize,
     /// Number of values of figures (measures) that this version of plimsoll does not know.
@@ -316,10 +327,10 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
     while let Some((kind, payload, next)) = next_frame(bytes, at) {
         match (Frame::decode(kind, payload), &mut experiment) {
             (Some((Frame::Experiment(header), _)), None) if header.is_bounded() => {
-                experiment = Some(begin(*header));
+                experiment = Some(experiment_from_header(*header));
             }
             (Some((frame, unknown)), Some(experiment)) if !matches!(frame, Frame::Experiment(_)) => {
-                if !take(experiment, frame) {
+                if !add_frame(experiment, frame) {
                     break;
                 }
                 figures_unknown += unknown;
@@ -333,12 +344,12 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
         at = next;
     }
     let mut experiment = experiment.ok_or(FileError::Nothing)?;
-    experiment.trials.iter_mut().for_each(|trial| close_ledger(&mut trial.run));
-    let damage = (at < bytes.len()).then(|| Damage { good_bytes: at, lost_bytes: bytes.len() - at });
+    experiment.trials.iter_mut().for_each(|trial| complete_ledger(&mut trial.run));
+    let damage = (at < bytes.len()).then(|| DamagedTail { good_bytes: at, lost_bytes: bytes.len() - at });
     Ok(RunFileContents { experiment, damage, frames_unknown, figures_unknown })
 }
 
-impl Header {
+impl RunFileHeader {
     /// Returns whether every number of the header is in its valid range.
     fn is_bounded(&self) -> bool {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
@@ -353,7 +364,7 @@ impl Header {
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + FRAME_HEAD_BYTES;
 
 /// Returns the length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
-pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
+pub fn head_length(first: &[u8]) -> Result<usize, FileError> {
     if !is_run_file(first) {
         return Err(FileError::NotARunFile);
     }
@@ -366,8 +377,8 @@ pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
 }
 
 /// Reads the head of a run file, which describes the experiment.
-pub fn read_head(bytes: &[u8]) -> Result<Header, FileError> {
-    head_bytes(bytes)?;
+pub fn read_head(bytes: &[u8]) -> Result<RunFileHeader, FileError> {
+    head_length(bytes)?;
     match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
         Some((Frame::Experiment(header), _)) if header.is_bounded() => Ok(*header),
         _ => Err(FileError::Nothing),
@@ -379,7 +390,7 @@ pub const END_BYTES_MAX: usize = 64 << 10;
 
 /// The end of a run file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FileEnd {
+pub struct RunFileEnd {
     /// Length of the experiment, ns.
     pub elapsed_ns: u64,
     /// The summary of the finding; `None` in older files.
@@ -389,7 +400,7 @@ pub struct FileEnd {
 /// Reads the end of a run file from its last bytes. `None` means that the experiment still runs or
 /// was aborted, or that the file was cut. The last frame is recognised by its length, which leads
 /// exactly to the end of the file, and by its valid checksum.
-pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
+pub fn read_end(tail: &[u8]) -> Option<RunFileEnd> {
     let last = tail.len().checked_sub(FRAME_HEAD_BYTES + FRAME_TAIL_BYTES)?;
     let ends_there = |at: &usize| {
         let length = u32::from_le_bytes([tail[*at], tail[at + 1], tail[at + 2], tail[at + 3]]) as usize;
@@ -399,7 +410,7 @@ pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     let (kind, payload, _) = next_frame(tail, at)?;
     match Frame::decode(kind, payload)? {
         (Frame::ExperimentEnd { elapsed_ns, summary }, _) if elapsed_ns <= TIME_NS_MAX => {
-            Some(FileEnd { elapsed_ns, summary: summary.filter(|summary| summary.is_bounded()) })
+            Some(RunFileEnd { elapsed_ns, summary: summary.filter(|summary| summary.is_bounded()) })
         }
         _ => None,
     }
@@ -426,7 +437,7 @@ pub struct InvalidFrame;
 
 /// Reads the first frame of a stream of bytes, and its length; `None` means that the frame is not
 /// complete yet. The numbers of the frame are checked against [`crate::bounds`].
-pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
+pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
     let Some(head) = bytes.get(..FRAME_HEAD_BYTES) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
     if length > PAYLOAD_MAX {
@@ -440,8 +451,8 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame>
     let is_bounded = match &frame {
         Frame::Interval { interval, .. } => interval.is_bounded(),
         Frame::Probes(probes) => probes.is_bounded(),
-        Frame::Sampled(sampled) => sampled.is_bounded(is_moment),
-        Frame::Agents(agents) => are_bounded(agents),
+        Frame::Sampled(sampled) => sampled.is_bounded(is_valid_schedule_time),
+        Frame::Agents(agents) => are_accounts_bounded(agents),
         Frame::TrialStart { plan, injectors, start_ns, .. } => {
             plan.is_bounded() && Injector::are_bounded(injectors) && *start_ns <= TIME_NS_MAX
         }
@@ -455,11 +466,11 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame>
     if is_bounded { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
 }
 
-fn are_bounded(agents: &[AgentAccount]) -> bool {
+fn are_accounts_bounded(agents: &[AgentAccount]) -> bool {
     agents.len() <= INJECTORS_MAX && agents.iter().all(AgentAccount::is_bounded)
 }
 
-fn begin(header: Header) -> Experiment {
+fn experiment_from_header(header: RunFileHeader) -> Experiment {
     Experiment {
         spec: header.spec,
         started_unix_ms: header.started_unix_ms,
@@ -475,7 +486,7 @@ fn begin(header: Header) -> Experiment {
 
 /// Adds a frame to the experiment. Returns false if plimsoll never writes the frame at this
 /// position, or if a number in the frame is out of range ([`crate::bounds`]).
-fn take(experiment: &mut Experiment, frame: Frame) -> bool {
+fn add_frame(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
     {
@@ -492,7 +503,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.window_ns = (run.plan.load.warmup_ns, run.plan.load.warmup_ns);
             experiment.trials.push(Trial { tag, start_ns, run });
         }
-        (Frame::Interval { index, interval }, Some(run)) if run.takes_interval(index) && interval.is_bounded() => {
+        (Frame::Interval { index, interval }, Some(run)) if run.accepts_interval(index) && interval.is_bounded() => {
             let end_ns = (u64::from(index) + 1).saturating_mul(run.plan.load.interval_ns);
             let measured_end_ns =
                 run.plan.load.duration_ns.map_or(u64::MAX, |ns| ns.saturating_add(run.plan.load.warmup_ns));
@@ -500,10 +511,12 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
             run.intervals.entry(index).and_modify(|mine| mine.merge_after(&interval)).or_insert(*interval);
         }
         (Frame::Probes(probes), Some(run)) if probes.is_bounded() => run.probes.merge(&probes),
-        (Frame::Sampled(sampled), Some(run)) if sampled.is_bounded(is_moment) => run.probes.sampled.merge(&sampled),
-        (Frame::Agents(agents), Some(run)) if are_bounded(&agents) => run.agents = agents,
+        (Frame::Sampled(sampled), Some(run)) if sampled.is_bounded(is_valid_schedule_time) => {
+            run.probes.sampled.merge(&sampled)
+        }
+        (Frame::Agents(agents), Some(run)) if are_accounts_bounded(&agents) => run.agents = agents,
         (Frame::TrialEnd { ending, window_ns, start_ns: _, addresses, failed_answers }, Some(run))
-            if run.takes_window(window_ns)
+            if run.accepts_window(window_ns)
                 && failed_answers.len() <= KINDS_MAX
                 && failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX) =>
         {
@@ -523,7 +536,7 @@ fn take(experiment: &mut Experiment, frame: Frame) -> bool {
 
 /// Completes the ledger (request outcomes) of a recording that was cut off: requests without an
 /// outcome count as in flight.
-fn close_ledger(run: &mut Run) {
+fn complete_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
@@ -535,15 +548,15 @@ fn close_ledger(run: &mut Run) {
     }
     let Some(mut last) = run.intervals.last_entry() else { return };
     for (route, sum) in sums {
-        let in_flight = &mut last.get_mut().routes.of_mut(route).ledger.in_flight;
-        *in_flight = in_flight.saturating_add(sum.without_outcome());
+        let in_flight = &mut last.get_mut().routes.figures_mut(route).ledger.in_flight;
+        *in_flight = in_flight.saturating_add(sum.requests_without_outcome());
     }
 }
 
 /// Encodes an experiment as a whole run file.
 pub fn encode(experiment: &Experiment) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    let header = Header {
+    let header = RunFileHeader {
         spec: experiment.spec.clone(),
         started_unix_ms: experiment.started_unix_ms,
         command: experiment.command.clone(),

@@ -11,7 +11,7 @@ use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
 use crate::record::{ConnectionPlanRecord, PlanRecord, RouteRecord, TlsRecord};
-use crate::redact::{self, REDACTED, Redact};
+use crate::redact::{self, REDACTED, RedactionLevel};
 use crate::spec::ExperimentSpec;
 use crate::terms::{BodySource, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
@@ -58,7 +58,7 @@ pub struct RerunInputs {
 
 /// The reason why the plan of a record cannot be restored for a rerun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incomplete {
+pub enum RestoreError {
     /// A redacted input is missing.
     Missing,
     /// An input is given that the record does not need.
@@ -72,15 +72,19 @@ pub enum Incomplete {
 }
 
 /// Gives each item a number, so that equal items have equal numbers.
-pub fn numbers<T: PartialEq>(all: &[T]) -> Vec<u32> {
+pub fn number_equal_items<T: PartialEq>(all: &[T]) -> Vec<u32> {
     all.iter().map(|one| all.iter().position(|other| other == one).unwrap_or_default() as u32).collect()
 }
 
 /// Gives each target of these plans a number, so that equal targets have equal numbers.
-pub fn targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
+pub fn number_equal_targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
-    numbers(&asked).into_iter().zip(user_info).map(|(number, user_info)| TargetTerms { number, user_info }).collect()
+    number_equal_items(&asked)
+        .into_iter()
+        .zip(user_info)
+        .map(|(number, user_info)| TargetTerms { number, user_info })
+        .collect()
 }
 
 fn is_authorization(name: &str) -> bool {
@@ -89,18 +93,23 @@ fn is_authorization(name: &str) -> bool {
 
 impl RouteRecord {
     /// Returns the names of the header fields with a redacted value.
-    fn headers_missing(&self) -> impl Iterator<Item = &str> {
+    fn redacted_header_names(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().filter(|(_, value)| value == REDACTED).map(|(name, _)| name.as_str())
     }
 
     /// Returns the text that replaces a redacted body: its length and digest.
-    pub fn body_text(&self) -> String {
+    pub fn redacted_body_text(&self) -> String {
         let digest = self.body_digest.as_deref().map(|digest| format!(", sha256 {digest}"));
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
     /// Restores the redacted inputs of the route. `url` is the path and query, without redaction.
-    fn restore_route(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
+    fn restore_route(
+        &self,
+        how: RedactionLevel,
+        url: Option<String>,
+        secrets: &mut PlanSecrets,
+    ) -> Result<Route, RestoreError> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
             if value != REDACTED {
@@ -108,24 +117,28 @@ impl RouteRecord {
                 continue;
             }
             let fits = |(given, text): &(String, String)| {
-                redact::word(given).eq_ignore_ascii_case(name) && redact::header_value(given, text, how) == REDACTED
+                redact::redact_word(given).eq_ignore_ascii_case(name)
+                    && redact::redact_header_value(given, text, how) == REDACTED
             };
-            let at = secrets.headers.iter().position(fits).ok_or(Incomplete::Missing)?;
+            let at = secrets.headers.iter().position(fits).ok_or(RestoreError::Missing)?;
             headers.push(secrets.headers.remove(at));
         }
         let body = match self.body_bytes {
             0 => Vec::new(),
-            _ => secrets.body.clone().ok_or(Incomplete::Missing)?,
+            _ => secrets.body.clone().ok_or(RestoreError::Missing)?,
         };
         if body.len() as u64 != self.body_bytes
-            || self.body_digest.as_ref().is_some_and(|it| *it != redact::digest(&body))
+            || self.body_digest.as_ref().is_some_and(|it| *it != redact::short_digest(&body))
         {
-            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Body, record_text: self.body_text() }));
+            return Err(RestoreError::Differs(MissingInput {
+                kind: TextKind::Body,
+                record_text: self.redacted_body_text(),
+            }));
         }
         let target = match (self.target_withheld, url) {
             (false, _) => self.target.clone(),
             (true, Some(target)) => target,
-            (true, None) => return Err(Incomplete::Missing),
+            (true, None) => return Err(RestoreError::Missing),
         };
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
@@ -139,7 +152,7 @@ impl RouteRecord {
 
 /// The inputs that restore the redacted parts of one plan.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets {
+pub struct PlanSecrets {
     /// The URL for each route with a redacted target, in order.
     pub urls: VecDeque<RerunUrl>,
     /// Header fields with their values.
@@ -163,11 +176,11 @@ impl PlanRecord {
             }
             missing.extend(
                 route
-                    .headers_missing()
+                    .redacted_header_names()
                     .map(|name| MissingInput { kind: TextKind::Header, record_text: name.to_owned() }),
             );
             if route.body_bytes > 0 {
-                missing.push(MissingInput { kind: TextKind::Body, record_text: route.body_text() });
+                missing.push(MissingInput { kind: TextKind::Body, record_text: route.redacted_body_text() });
             }
         }
         if let (Some(path), true) = (&self.carriage.unix, self.carriage.unix_withheld) {
@@ -178,19 +191,19 @@ impl PlanRecord {
 
     /// Restores the redacted inputs of the plan. The result has no addresses or certificates, since
     /// the caller resolves the addresses and reads the certificates again.
-    pub fn complete(&self, how: Redact, mut secrets: Secrets) -> Result<Plan, Incomplete> {
+    pub fn restore_plan(&self, how: RedactionLevel, mut secrets: PlanSecrets) -> Result<Plan, RestoreError> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
         for route in &self.traffic.routes {
             let url = match route.target_withheld {
-                true => Some(secrets.urls.pop_front().ok_or(Incomplete::Missing)?),
+                true => Some(secrets.urls.pop_front().ok_or(RestoreError::Missing)?),
                 false => None,
             };
             if let Some(given) = &url
-                && (given.origin != *origin || redact::target(&given.target, how) != route.target)
+                && (given.origin != *origin || redact::redact_target(&given.target, how) != route.target)
             {
                 let was = format!("{origin}{}", route.target);
-                return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
+                return Err(RestoreError::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
             }
             routes.push(route.restore_route(how, url.map(|url| url.target), &mut secrets)?);
         }
@@ -214,20 +227,20 @@ impl PlanRecord {
         };
         let unix = secrets.unix;
         match (secrets.headers.is_empty(), secrets.urls.is_empty()) {
-            (false, _) => Err(Incomplete::Superfluous(TextKind::Header)),
-            (_, false) => Err(Incomplete::Superfluous(TextKind::Url)),
-            (true, true) => self.complete_with(traffic, unix),
+            (false, _) => Err(RestoreError::Superfluous(TextKind::Header)),
+            (_, false) => Err(RestoreError::Superfluous(TextKind::Url)),
+            (true, true) => self.plan_with_traffic(traffic, unix),
         }
     }
 
     /// Creates the plan from the record, with the given traffic and unix socket.
-    fn complete_with(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, Incomplete> {
+    fn plan_with_traffic(&self, traffic: Traffic, unix: Option<String>) -> Result<Plan, RestoreError> {
         Ok(Plan { traffic, load: self.load.clone(), carriage: self.carriage.restore_connection_plan(unix)? })
     }
 }
 
 impl ConnectionPlanRecord {
-    fn restore_connection_plan(&self, given: Option<String>) -> Result<ConnectionPlan, Incomplete> {
+    fn restore_connection_plan(&self, given: Option<String>) -> Result<ConnectionPlan, RestoreError> {
         let ConnectionPlanRecord {
             addresses: _,
             unix,
@@ -241,9 +254,12 @@ impl ConnectionPlanRecord {
             connections_max,
         } = self;
         let unix = match (unix, unix_withheld) {
-            (Some(was), true) => {
-                Some(check_given_text(TextKind::Unix, was, given.ok_or(Incomplete::Missing)?, Redact::Secrets)?)
-            }
+            (Some(was), true) => Some(check_given_text(
+                TextKind::Unix,
+                was,
+                given.ok_or(RestoreError::Missing)?,
+                RedactionLevel::Secrets,
+            )?),
             (whole, _) => whole.clone(),
         };
         Ok(ConnectionPlan {
@@ -269,10 +285,10 @@ impl TlsRecord {
 }
 
 /// Returns the given text if its redacted form equals the recorded text `was`.
-fn check_given_text(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String, Incomplete> {
+fn check_given_text(kind: TextKind, was: &str, given: String, how: RedactionLevel) -> Result<String, RestoreError> {
     match kind.redact_text(&given, how) == was {
         true => Ok(given),
-        false => Err(Incomplete::Differs(MissingInput { kind, record_text: was.to_owned() })),
+        false => Err(RestoreError::Differs(MissingInput { kind, record_text: was.to_owned() })),
     }
 }
 
@@ -308,7 +324,7 @@ pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Ve
             // The URL contains user and password, so the `Authorization` header field is not a
             // separate input.
             here.retain(|it| it.kind != TextKind::Header || !is_authorization(&it.record_text));
-            if !plan.traffic.first().target_withheld {
+            if !plan.traffic.first_route().target_withheld {
                 here.insert(0, MissingInput { kind: TextKind::Url, record_text: plan.traffic.url() });
             }
         }
@@ -354,7 +370,7 @@ pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
 }
 
 /// Returns the paths of the replayed logs if the record contains all these paths.
-pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
+pub fn recorded_log_paths(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     let logs = terms.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
@@ -362,7 +378,7 @@ pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
 /// Returns whether all targets have the same URL, as with builds of a server that plimsoll starts
 /// one after the other.
 pub fn has_one_url(asked: &ExperimentSpec) -> bool {
-    asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
+    asked.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
 
 fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
@@ -372,7 +388,7 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
 /// Returns the recorded texts that a rerun may need again, by kind and in order.
 fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
-    let listed = terms.map(|kind, text| {
+    let listed = terms.map_texts(|kind, text| {
         // The request body and output paths are skipped: the body is an input of the plan, and the
         // user chooses output paths anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
@@ -386,7 +402,7 @@ fn rerun_texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedTe
 
 /// The part of a plan that a traffic file or log provides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FromFile {
+pub struct TrafficFromFile {
     /// The traffic that the file describes.
     pub traffic: Traffic,
     /// The arrival times, if the file has them.
@@ -395,31 +411,31 @@ pub struct FromFile {
 
 /// Restores the experiment and its terms in executable form. `of_file` reads the traffic of each
 /// target from a file or logs.
-pub fn complete(
+pub fn restore_experiment(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
     mut given: RerunInputs,
-    of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<FromFile>>,
-) -> Result<(ExperimentSpec<Plan>, Terms<String>), Incomplete> {
+    of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<TrafficFromFile>>,
+) -> Result<(ExperimentSpec<Plan>, Terms<String>), RestoreError> {
     let missing = missing_inputs(asked, terms);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
     let unasked =
         |(kind, texts): (&TextKind, &VecDeque<String>)| (!texts.is_empty() && !is_missing(*kind)).then_some(*kind);
     if let Some(kind) = given.texts.iter().find_map(unasked) {
-        return Err(Incomplete::Superfluous(kind));
+        return Err(RestoreError::Superfluous(kind));
     }
     if let Some((from, _)) = &given.body {
         let recorded = matches!((from, body_file(terms)), (BodySource::File(path), Some(file)) if path == file);
         if !is_missing(TextKind::Body) && !recorded {
-            return Err(Incomplete::Superfluous(TextKind::Body));
+            return Err(RestoreError::Superfluous(TextKind::Body));
         }
     }
     let unix = given.texts.get_mut(&TextKind::Unix).and_then(VecDeque::pop_front);
-    let complete = terms.map(|kind, text| match kind {
+    let complete = terms.map_texts(|kind, text| match kind {
         TextKind::Body | TextKind::Place => Ok(text.text.clone()),
         TextKind::Url | TextKind::Header if !text.withheld => Ok(text.text.clone()),
         TextKind::Url => {
-            let again = given.urls.pop_front().ok_or(Incomplete::Missing)?;
+            let again = given.urls.pop_front().ok_or(RestoreError::Missing)?;
             check_given_text(kind, &text.text, again.text, terms.redact)
         }
         TextKind::Header => {
@@ -427,38 +443,39 @@ pub fn complete(
             let fits = |(name, value): &(String, String)| {
                 kind.redact_text(&format!("{name}: {value}"), terms.redact).eq_ignore_ascii_case(&text.text)
             };
-            let at = given.iter().position(fits).ok_or(Incomplete::Missing)?;
+            let at = given.iter().position(fits).ok_or(RestoreError::Missing)?;
             let (name, value) = given.remove(at);
             Ok(format!("{name}: {value}"))
         }
         kind if is_missing(kind) => {
-            let again = given.texts.get_mut(&kind).and_then(VecDeque::pop_front).ok_or(Incomplete::Missing)?;
+            let again = given.texts.get_mut(&kind).and_then(VecDeque::pop_front).ok_or(RestoreError::Missing)?;
             check_given_text(kind, &text.text, again, terms.redact)
         }
         _ => Ok(text.text.clone()),
     })?;
     let complete = Terms { body: given.body.as_ref().map(|(from, _)| from.clone()).or(complete.body), ..complete };
     if let Some((kind, _)) = given.texts.iter().find(|(_, texts)| !texts.is_empty()) {
-        return Err(Incomplete::Superfluous(*kind));
+        return Err(RestoreError::Superfluous(*kind));
     }
     let from_file = match complete.mix.is_some() || complete.replay.is_some() {
         false => None,
-        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(Incomplete::Unread)?),
-        true => return Err(Incomplete::Superfluous(TextKind::Header)),
+        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(RestoreError::Unread)?),
+        true => return Err(RestoreError::Superfluous(TextKind::Header)),
     };
     let body = given.body.map(|(_, bytes)| bytes);
     let (mut index, one_url) = (0, has_one_url(asked).then(|| given.urls.clone()));
-    let asked = asked.clone().with_plans(|record| {
+    let asked = asked.clone().map_plans(|record| {
         if let (Some(one), true) = (&one_url, index > 0) {
             given.urls.clone_from(one);
         }
         let mut plan = match &from_file {
             Some(from_file) => {
                 let number = if one_url.is_some() { 0 } else { index };
-                let FromFile { traffic, arrivals } = from_file.get(number).cloned().ok_or(Incomplete::Unread)?;
+                let TrafficFromFile { traffic, arrivals } =
+                    from_file.get(number).cloned().ok_or(RestoreError::Unread)?;
                 let same_moments = match (&record.load.shape, &arrivals) {
-                    (LoadShape::Given { arrivals: then }, Some(now)) => now.is_of(then),
-                    (shape, now) => now.is_none() && shape.is_whole(),
+                    (LoadShape::Given { arrivals: then }, Some(now)) => now.has_same_starts(then),
+                    (shape, now) => now.is_none() && shape.is_executable(),
                 };
                 if traffic.record() != record.traffic || !same_moments {
                     let named = |log: &RedactedText| log.text.clone();
@@ -469,23 +486,23 @@ pub fn complete(
                             (TextKind::Log, logs.collect::<Vec<_>>().join(","))
                         }
                     };
-                    return Err(Incomplete::Differs(MissingInput { kind, record_text: was }));
+                    return Err(RestoreError::Differs(MissingInput { kind, record_text: was }));
                 }
-                let mut plan = record.complete_with(traffic, unix.clone())?;
+                let mut plan = record.plan_with_traffic(traffic, unix.clone())?;
                 if let Some(arrivals) = arrivals {
                     plan.load.shape = LoadShape::Given { arrivals };
                 }
                 plan
             }
             None => {
-                let shared = Secrets {
+                let shared = PlanSecrets {
                     headers: given.headers.clone(),
                     body: body.clone(),
                     unix: unix.clone(),
-                    ..Secrets::default()
+                    ..PlanSecrets::default()
                 };
-                let secrets = secrets_of(&record, has_user_info(terms, index), &mut given.urls, shared)?;
-                record.complete(terms.redact, secrets)?
+                let secrets = take_plan_secrets(&record, has_user_info(terms, index), &mut given.urls, shared)?;
+                record.restore_plan(terms.redact, secrets)?
             }
         };
         index += 1;
@@ -502,38 +519,38 @@ pub fn complete(
         Ok(plan)
     })?;
     if !given.urls.is_empty() {
-        return Err(Incomplete::Superfluous(TextKind::Url));
+        return Err(RestoreError::Superfluous(TextKind::Url));
     }
     let user_info: Vec<bool> = terms.targets.iter().map(|target| target.user_info).collect();
     // Targets that differ in the record must stay different, and equal targets must stay equal. If
     // different targets became equal, a comparison would compare A with A.
-    if !terms.demo && targets(asked.plans(), &user_info) != terms.targets {
-        return Err(Incomplete::Alike);
+    if !terms.demo && number_equal_targets(asked.plans(), &user_info) != terms.targets {
+        return Err(RestoreError::Alike);
     }
     Ok((asked, complete))
 }
 
 /// Collects the inputs that were redacted in one plan: URLs from the front of `urls`, and all other
 /// inputs from `shared`.
-fn secrets_of(
+fn take_plan_secrets(
     record: &PlanRecord,
     user_info: bool,
     urls: &mut VecDeque<RerunUrl>,
-    shared: Secrets,
-) -> Result<Secrets, Incomplete> {
+    shared: PlanSecrets,
+) -> Result<PlanSecrets, RestoreError> {
     let mut secrets = shared;
     for (number, route) in record.traffic.routes.iter().enumerate() {
         let user_info = user_info && number == 0;
         if !route.target_withheld && !user_info {
             continue;
         }
-        let given = urls.pop_front().ok_or(Incomplete::Missing)?;
+        let given = urls.pop_front().ok_or(RestoreError::Missing)?;
         let differs = given.origin != record.traffic.origin
             || given.authorization.is_some() != user_info
             || (!route.target_withheld && given.target != route.target);
         if differs {
             let was = format!("{}{}", record.traffic.origin, route.target);
-            return Err(Incomplete::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
+            return Err(RestoreError::Differs(MissingInput { kind: TextKind::Url, record_text: was }));
         }
         secrets.headers.extend(given.authorization.iter().map(|value| ("Authorization".to_owned(), value.clone())));
         if route.target_withheld {

@@ -19,12 +19,12 @@ pub fn is_control_character(c: char) -> bool {
 }
 
 /// Returns `text` on one line, with control characters made visible.
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub fn escape_to_one_line(text: &str) -> Cow<'_, str> {
     escape_controls(text, |_| false)
 }
 
 /// Returns `text` with its lines kept, and other control characters made visible.
-pub fn lines(text: &str) -> Cow<'_, str> {
+pub fn escape_keeping_lines(text: &str) -> Cow<'_, str> {
     // CR LF also ends a line, because lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
     escape_controls(text, ends)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One stage of a curve: a linear change from one level to another. The level is users, or requests
 /// a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Stage {
+pub struct LoadStage {
     /// Level at the start (users, or requests a second).
     pub from: f64,
     /// Level at the end of the stage (users, or requests a second).
@@ -21,9 +21,9 @@ pub struct Stage {
 
 /// A level over time: stages in sequence. A constant level is one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Curve {
+pub struct LoadCurve {
     /// The stages in sequence; never empty.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<LoadStage>,
 }
 
 /// The maximum number of users of a closed loop.
@@ -31,15 +31,15 @@ pub const USERS_MAX: f64 = 1e6;
 /// The highest rate of an open loop, 1/s.
 pub const RATE_MAX: f64 = 1e8;
 
-impl Curve {
+impl LoadCurve {
     /// Parses a curve of users: whole numbers up to [`USERS_MAX`].
     ///
     /// # Errors
     /// The error is a sentence with the reason.
-    pub fn of_users(text: &str) -> Result<Curve, String> {
-        let curve = Curve::parse(text).map_err(|error| error.to_string())?;
+    pub fn parse_user_curve(text: &str) -> Result<LoadCurve, String> {
+        let curve = LoadCurve::parse(text).map_err(|error| error.to_string())?;
         if let Some(level) = curve.stages.iter().flat_map(|s| [s.from, s.to]).find(|level| level.fract() != 0.0) {
-            return Err(format!("{level} is not a whole number of users"));
+            return Err(format!("the number of users must be a whole number, not {level}"));
         }
         if curve.max() > USERS_MAX { Err("a load can have at most 1M users".into()) } else { Ok(curve) }
     }
@@ -48,8 +48,8 @@ impl Curve {
     ///
     /// # Errors
     /// The error is a sentence with the reason.
-    pub fn parse_rate_curve(text: &str) -> Result<Curve, String> {
-        let curve = Curve::parse(text).map_err(|error| error.to_string())?;
+    pub fn parse_rate_curve(text: &str) -> Result<LoadCurve, String> {
+        let curve = LoadCurve::parse(text).map_err(|error| error.to_string())?;
         if curve.max() > RATE_MAX { Err("a rate can be at most 100M requests a second".into()) } else { Ok(curve) }
     }
 }
@@ -77,19 +77,19 @@ pub enum CurveError {
     ZeroLength(String),
 }
 
-impl Curve {
+impl LoadCurve {
     /// Creates a curve with a constant level until the run ends.
-    pub fn constant(level: f64) -> Curve {
-        Curve { stages: vec![Stage { from: level, to: level, duration_ns: None }] }
+    pub fn constant(level: f64) -> LoadCurve {
+        LoadCurve { stages: vec![LoadStage { from: level, to: level, duration_ns: None }] }
     }
 
     /// Creates a curve with a constant level for a fixed time.
-    pub fn constant_for_duration(level: f64, duration_ns: u64) -> Curve {
-        Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
+    pub fn constant_for_duration(level: f64, duration_ns: u64) -> LoadCurve {
+        LoadCurve { stages: vec![LoadStage { from: level, to: level, duration_ns: Some(duration_ns) }] }
     }
 
     /// Parses a curve such as `100`, `10@10s,100@30s` or `0..5000@30s,5000@60s`.
-    pub fn parse(text: &str) -> Result<Curve, CurveError> {
+    pub fn parse(text: &str) -> Result<LoadCurve, CurveError> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let mut stages = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -111,38 +111,38 @@ impl Curve {
                 None if parts.len() > 1 => return Err(CurveError::NoLength((*part).to_owned())),
                 None if from != to => return Err(CurveError::RampNoLength((*part).to_owned())),
                 Some(0) => return Err(CurveError::ZeroLength((*part).to_owned())),
-                _ => stages.push(Stage { from, to, duration_ns: length }),
+                _ => stages.push(LoadStage { from, to, duration_ns: length }),
             }
         }
         if stages.iter().all(|s| s.from == 0.0 && s.to == 0.0) {
             return Err(CurveError::Zero(text.to_owned()));
         }
-        Ok(Curve { stages })
+        Ok(LoadCurve { stages })
     }
 
     /// Returns the part of the curve before `end_ns`.
-    pub fn until(&self, end_ns: u64) -> Curve {
+    pub fn part_before(&self, end_ns: u64) -> LoadCurve {
         let (mut stages, mut at_ns) = (Vec::new(), 0u64);
         for stage in &self.stages {
             let left_ns = end_ns.saturating_sub(at_ns);
             match stage.duration_ns {
                 _ if left_ns == 0 => break,
-                None => stages.push(Stage { duration_ns: Some(left_ns), ..*stage }),
+                None => stages.push(LoadStage { duration_ns: Some(left_ns), ..*stage }),
                 Some(ns) if ns <= left_ns => stages.push(*stage),
                 Some(ns) => {
                     let to = stage.from + (stage.to - stage.from) * (left_ns as f64 / ns as f64);
-                    stages.push(Stage { to, duration_ns: Some(left_ns), ..*stage });
+                    stages.push(LoadStage { to, duration_ns: Some(left_ns), ..*stage });
                 }
             }
             at_ns = at_ns.saturating_add(stage.duration_ns.unwrap_or(u64::MAX));
         }
-        Curve { stages }
+        LoadCurve { stages }
     }
 
     /// Returns the curve with every level multiplied by `factor`.
-    pub fn times(&self, factor: f64) -> Curve {
-        let stage = |stage: &Stage| Stage { from: stage.from * factor, to: stage.to * factor, ..*stage };
-        Curve { stages: self.stages.iter().map(stage).collect() }
+    pub fn scale_levels(&self, factor: f64) -> LoadCurve {
+        let stage = |stage: &LoadStage| LoadStage { from: stage.from * factor, to: stage.to * factor, ..*stage };
+        LoadCurve { stages: self.stages.iter().map(stage).collect() }
     }
 
     /// Total length of the curve in ns; `None` means that the curve is open-ended.
@@ -156,17 +156,17 @@ impl Curve {
     }
 }
 
-impl std::fmt::Display for Curve {
+impl std::fmt::Display for LoadCurve {
     /// Writes the curve in the syntax that [`Curve::parse`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (number, Stage { from, to, duration_ns }) in self.stages.iter().enumerate() {
+        for (number, LoadStage { from, to, duration_ns }) in self.stages.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "," })?;
             write!(f, "{from}")?;
             if from != to {
                 write!(f, "..{to}")?;
             }
             if let Some(ns) = duration_ns {
-                write!(f, "@{}", units::exact_duration(*ns))?;
+                write!(f, "@{}", units::format_exact_duration(*ns))?;
             }
         }
         Ok(())
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn curves_parse_or_explain_the_error() {
-        let stage = |from, to, s: Option<u64>| Stage { from, to, duration_ns: s.map(|s| s * SECOND) };
+        let stage = |from, to, s: Option<u64>| LoadStage { from, to, duration_ns: s.map(|s| s * SECOND) };
         for (text, expect) in [
             ("100", Ok(vec![stage(100.0, 100.0, None)])),
             ("1k@5s", Ok(vec![stage(1000.0, 1000.0, Some(5))])),
@@ -196,7 +196,7 @@ mod tests {
             ("5@", Err("not a time")),
             ("5@x", Err("not a time")),
         ] {
-            match (Curve::parse(text), expect) {
+            match (LoadCurve::parse(text), expect) {
                 (Ok(curve), Ok(stages)) => assert_eq!(curve.stages, stages, "{text}"),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
@@ -212,9 +212,9 @@ mod tests {
             ("1k@1500ms,2k@20us", "1000@1500ms,2000@20000ns"),
             ("0..5k@30s,5k@1m", "0..5000@30s,5000@60s"),
         ] {
-            let curve = Curve::parse(text).expect(text);
+            let curve = LoadCurve::parse(text).expect(text);
             assert_eq!(curve.to_string(), expect);
-            assert_eq!(Curve::parse(&curve.to_string()).expect(expect), curve);
+            assert_eq!(LoadCurve::parse(&curve.to_string()).expect(expect), curve);
         }
     }
 
@@ -227,8 +227,12 @@ mod tests {
             ("100@3s,200@4s", 3, "100@3s"),
             ("0..100@10s", 5, "0..50@5s"),
         ] {
-            assert_eq!(Curve::parse(text).expect(text).until(end_s * SECOND).to_string(), expect, "{text} {end_s}");
+            assert_eq!(
+                LoadCurve::parse(text).expect(text).part_before(end_s * SECOND).to_string(),
+                expect,
+                "{text} {end_s}"
+            );
         }
-        assert_eq!(Curve::parse("1..2@3s,4@5s").expect("reads").times(2.5).to_string(), "2.5..5@3s,10@5s");
+        assert_eq!(LoadCurve::parse("1..2@3s,4@5s").expect("reads").scale_levels(2.5).to_string(), "2.5..5@3s,10@5s");
     }
 }

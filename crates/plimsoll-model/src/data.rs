@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 /// Longest text of all cells of a table together, in bytes. With this limit, the offsets of the
 /// cells fit 32 bits.
-pub const DATA_BYTES_MAX: usize = 1 << 30;
+pub const TABLE_TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// The rule by which a session gets its row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pick {
+pub enum RowChoice {
     /// Sessions get the rows in order, then again from the first row.
     Sequential,
     /// Each session gets a random row.
@@ -29,13 +29,13 @@ pub enum Pick {
 
 /// A table of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Data {
+pub struct ValueTable {
     /// The name of the table in templates.
     pub name: String,
     /// Names of the columns.
     pub columns: Vec<String>,
     /// How a session chooses its row.
-    pub pick: Pick,
+    pub pick: RowChoice,
     /// Whether every use of the table takes another row. If not, a session uses one row for all its
     /// requests.
     pub each_use: bool,
@@ -47,10 +47,10 @@ pub struct Data {
     crc: u32,
 }
 
-impl Data {
+impl ValueTable {
     /// Creates a table without rows.
-    pub fn new(name: String, columns: Vec<String>, pick: Pick, each_use: bool) -> Data {
-        Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
+    pub fn new(name: String, columns: Vec<String>, pick: RowChoice, each_use: bool) -> ValueTable {
+        ValueTable { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
 
     /// Adds a row. `None` means that the number of cells differs from the number of columns, or
@@ -62,7 +62,7 @@ impl Data {
         }
         for cell in cells {
             self.text.push_str(cell);
-            if self.text.len() > DATA_BYTES_MAX {
+            if self.text.len() > TABLE_TEXT_BYTES_MAX {
                 return None;
             }
             self.ends.push(self.text.len() as u32);
@@ -82,7 +82,7 @@ impl Data {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         (self.ends.len() / self.columns.len().max(1)) as u64
     }
 
@@ -102,25 +102,25 @@ impl Data {
     /// Returns the cumulated weights of the rows for a Zipf choice, and an empty list for any other
     /// choice.
     pub fn cumulated_zipf_weights(&self) -> Vec<f64> {
-        let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
+        let RowChoice::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
         let mut sum = 0.0;
         let mut up_to = |row: u64| {
             sum += ((row + 1) as f64).powf(-exponent);
             sum
         };
-        (0..self.rows()).map(&mut up_to).collect()
+        (0..self.row_count()).map(&mut up_to).collect()
     }
 
     /// Returns the row index of session `number`. `ranks` is the result of
     /// [`Data::cumulated_zipf_weights`].
     #[inline]
-    pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
-        let rows = self.rows().max(1);
+    pub fn choose_row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
+        let rows = self.row_count().max(1);
         match self.pick {
-            Pick::Sequential | Pick::Unique => number % rows,
-            Pick::Random => rng.below(rows),
-            Pick::Zipf { .. } => {
+            RowChoice::Sequential | RowChoice::Unique => number % rows,
+            RowChoice::Random => rng.uniform_below(rows),
+            RowChoice::Zipf { .. } => {
                 let at = rng.next_f64() * ranks.last().copied().unwrap_or(0.0);
                 (ranks.partition_point(|up_to| *up_to <= at) as u64).min(rows - 1)
             }
@@ -132,8 +132,8 @@ impl Data {
 mod tests {
     use super::*;
 
-    fn table_with_rows(rows: usize, pick: Pick) -> Data {
-        let mut data = Data::new("user".into(), vec!["name".into(), "id".into()], pick, false);
+    fn table_with_rows(rows: usize, pick: RowChoice) -> ValueTable {
+        let mut data = ValueTable::new("user".into(), vec!["name".into(), "id".into()], pick, false);
         for row in 0..rows {
             data.push([format!("u{row}").as_str(), ""].into_iter()).expect("room");
         }
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn data_cells_are_found() {
-        let mut data = table_with_rows(3, Pick::Sequential);
-        assert_eq!((data.rows(), data.cell(2, 0), data.cell(1, 1), data.cell(9, 0)), (3, "u2", "", ""));
+        let mut data = table_with_rows(3, RowChoice::Sequential);
+        assert_eq!((data.row_count(), data.cell(2, 0), data.cell(1, 1), data.cell(9, 0)), (3, "u2", "", ""));
         assert_eq!(data.cells().collect::<Vec<_>>(), ["u0", "", "u1", "", "u2", ""]);
         assert!(data.push(["one"].into_iter()).is_none());
     }
@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn rows_are_picked_as_requested() {
         let rng = &mut Rng::new(1);
-        let data = table_with_rows(3, Pick::Sequential);
-        assert_eq!((0..5).map(|n| data.row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
-        let data = table_with_rows(100, Pick::Zipf { exponent_milli: 1_000 });
+        let data = table_with_rows(3, RowChoice::Sequential);
+        assert_eq!((0..5).map(|n| data.choose_row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
+        let data = table_with_rows(100, RowChoice::Zipf { exponent_milli: 1_000 });
         let ranks = data.cumulated_zipf_weights();
         let mut counts = [0u32; 100];
-        (0..100_000).for_each(|n| counts[data.row(n, rng, &ranks) as usize] += 1);
+        (0..100_000).for_each(|n| counts[data.choose_row(n, rng, &ranks) as usize] += 1);
         // The weights 1 / n of the 100 rows add up to the harmonic number of 100, which is 5.187.
         let expect = |row: usize| 1e5 / 5.187 / (row + 1) as f64;
         for row in [0, 1, 9, 50] {

@@ -51,7 +51,7 @@ pub enum JsonExpectation {
 
 /// A value captured from a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerCapture {
+pub struct ResponseCapture {
     /// The name of the capture in templates.
     pub name: String,
     /// Where the value is found in the response.
@@ -115,7 +115,7 @@ impl CaptureSource {
             return JsonPath::parse(text).map(CaptureSource::Json).map_err(|error| error.to_string());
         }
         let named = |name: &str, from: fn(String) -> CaptureSource| match name.trim() {
-            "" => Err(format!("'{text}' has no name: write for example header:Location or cookie:sid")),
+            "" => Err(format!("'{text}' names no header or cookie: write for example header:Location or cookie:sid")),
             name => Ok(from(name.to_owned())),
         };
         match text.split_once(':') {
@@ -152,9 +152,9 @@ impl CaptureSource {
     }
 
     /// Returns the source of the captured value, in the syntax that [`CaptureSource::parse`] reads.
-    pub fn text(&self) -> String {
+    pub fn source_text(&self) -> String {
         match self {
-            CaptureSource::Json(path) => path.text().to_owned(),
+            CaptureSource::Json(path) => path.source_text().to_owned(),
             CaptureSource::Regex(pattern) => format!("regex:{pattern}"),
             CaptureSource::Header(name) => format!("header:{name}"),
             CaptureSource::HeaderRegex(name, pattern) => format!("header:{name} regex:{pattern}"),
@@ -178,7 +178,7 @@ mod tests {
             "header:Location regex:id=(\\d+)",
             "cookie:sid",
         ] {
-            assert_eq!(CaptureSource::parse(text).expect(text).text(), text);
+            assert_eq!(CaptureSource::parse(text).expect(text).source_text(), text);
         }
         for (text, part) in [
             ("token", "JSONPath"),

@@ -11,21 +11,21 @@
 use crate::RouteNumber;
 use crate::grpc::{CallFault, GrpcStatus};
 use crate::ledger::RequestFailure;
-use crate::redact::{self, Redact};
+use crate::redact::{self, RedactionLevel};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of kinds of failed responses that a load records: one response for each kind.
 pub const KINDS_MAX: usize = 16;
 /// Number of first bytes of a failed response that plimsoll keeps. The number exceeds the length of
 /// most response headers.
-pub const KEPT_BYTES: usize = 4 << 10;
+pub const KEPT_RESPONSE_BYTES: usize = 4 << 10;
 /// The maximum number of characters of a response's content that are shown.
-const SHOWN_CHARS: usize = 200;
+const SHOWN_CONTENT_CHARS_MAX: usize = 200;
 
 /// The first failed response of a kind. The kind is the HTTP status or the failed check; for gRPC,
 /// the gRPC status and the fault of the call are part of the kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct FailedAnswer {
+pub struct FailedResponse {
     /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status 0
     /// means that the received bytes were no HTTP response.
     pub status: u16,
@@ -71,7 +71,7 @@ pub struct MissedExpectation {
     pub failure: RequestFailure,
 }
 
-impl FailedAnswer {
+impl FailedResponse {
     /// The reason text for a gRPC call without a gRPC status: a proxy responded, or a server
     /// without gRPC. The status of such a call was derived from the HTTP status.
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
@@ -85,23 +85,26 @@ impl FailedAnswer {
 
     /// Creates the entry for a response with a successful status that fails an expectation or
     /// capture.
-    pub fn missing(
+    pub fn from_failed_check(
         status: u16,
         missed: MissedExpectation,
         at_ns: u64,
         answer: (&[u8], &[u8]),
         reason: &str,
-        how: Redact,
-    ) -> FailedAnswer {
+        how: RedactionLevel,
+    ) -> FailedResponse {
         let (line, content) = answer;
-        let status_line = shorten_text(&redact::line(String::from_utf8_lossy(line).trim()));
-        let (body, reason) = (text_of(&content[..content.len().min(KEPT_BYTES)], how), redact::line(reason));
-        FailedAnswer { miss: Some(missed), reason, ..FailedAnswer::new(status, at_ns, status_line, body) }
+        let status_line = shorten_text(&redact::redact_line(String::from_utf8_lossy(line).trim()));
+        let (body, reason) = (
+            redacted_one_line_text(&content[..content.len().min(KEPT_RESPONSE_BYTES)], how),
+            redact::redact_line(reason),
+        );
+        FailedResponse { miss: Some(missed), reason, ..FailedResponse::new(status, at_ns, status_line, body) }
     }
 
     /// Creates an entry with the given fields; all other fields are empty.
-    fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedAnswer {
-        FailedAnswer {
+    fn new(status: u16, at_ns: u64, status_line: String, body: String) -> FailedResponse {
+        FailedResponse {
             status,
             miss: None,
             grpc_status: None,
@@ -118,14 +121,14 @@ impl FailedAnswer {
 
     /// Creates the entry for a response with this status. `bytes` are the first bytes of the
     /// response, including interim (1xx) responses.
-    pub fn answer(status: u16, at_ns: u64, bytes: &[u8], how: Redact) -> FailedAnswer {
+    pub fn from_response(status: u16, at_ns: u64, bytes: &[u8], how: RedactionLevel) -> FailedResponse {
         let (mut head, mut content) = head_and_content(bytes);
         // Skip interim (1xx) responses: each interim response has a header, but no content.
         while is_interim(head) && !content.is_empty() {
             (head, content) = head_and_content(content);
         }
         let head = String::from_utf8_lossy(head);
-        let status_line = redact::line(head.trim_start().lines().next().unwrap_or_default().trim());
+        let status_line = redact::redact_line(head.trim_start().lines().next().unwrap_or_default().trim());
         let lower = head.to_ascii_lowercase();
         let field =
             |name: &str| lower.lines().find_map(|field| Some(field.strip_prefix(name)?.strip_prefix(':')?.trim()));
@@ -133,36 +136,40 @@ impl FailedAnswer {
         // For HTTP/2 no header fields are kept, only a status line that plimsoll writes, so
         // `Retry-After` is unknown.
         let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
-        let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
+        let body = if chunked {
+            redacted_one_line_text(&decode_chunked_content(content), how)
+        } else {
+            redacted_one_line_text(content, how)
+        };
         let content_type = field("content-type").map_or_else(String::new, media_type);
         let content_bytes = field("content-length").and_then(|length| length.parse().ok());
-        let answer = FailedAnswer::new(status, at_ns, shorten_text(&status_line), body);
-        FailedAnswer { retry_after, content_type, content_bytes, ..answer }
+        let answer = FailedResponse::new(status, at_ns, shorten_text(&status_line), body);
+        FailedResponse { retry_after, content_type, content_bytes, ..answer }
     }
 
     /// Marks the entry as the response to a gRPC call with status `ended`, and adds the fault of
     /// the call's messages, if any. `is_stated` is true if the response has a `grpc-status`. If
     /// `is_stated` is false, the gRPC status was derived from the HTTP status.
-    pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedAnswer {
+    pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedResponse {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
         if let Some(fault) = fault {
-            self.reason = fault.text().to_owned();
+            self.reason = fault.description().to_owned();
         } else if !is_stated {
-            self.reason = FailedAnswer::NO_GRPC_STATUS.to_owned();
+            self.reason = FailedResponse::NO_GRPC_STATUS.to_owned();
         }
         self
     }
 
     /// Creates the entry for bytes that are no HTTP response, with the reason.
-    pub fn no_http(at_ns: u64, bytes: &[u8], reason: &str, how: Redact) -> FailedAnswer {
-        let answer = FailedAnswer::new(0, at_ns, String::new(), text_of(bytes, how));
-        FailedAnswer { reason: reason.to_owned(), ..answer }
+    pub fn from_non_http_bytes(at_ns: u64, bytes: &[u8], reason: &str, how: RedactionLevel) -> FailedResponse {
+        let answer = FailedResponse::new(0, at_ns, String::new(), redacted_one_line_text(bytes, how));
+        FailedResponse { reason: reason.to_owned(), ..answer }
     }
 
     /// Describes the response in words: `HTTP/1.1 503 Busy, "try later"`. If a part of the content
     /// is redacted, the text includes the type and length of the content.
-    pub fn text(&self) -> String {
+    pub fn description(&self) -> String {
         let shape = || {
             let bytes = self.content_bytes.map(|bytes| format!("{bytes} bytes"));
             let parts = [(!self.content_type.is_empty()).then(|| self.content_type.clone()), bytes];
@@ -182,7 +189,7 @@ impl FailedAnswer {
 
 /// Merges two lists of first failed responses, ascending by kind. For each kind, the merged list
 /// contains the earlier response.
-pub fn keep_first_failures(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
+pub fn keep_first_failures(mine: &mut Vec<FailedResponse>, theirs: &[FailedResponse]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
     mine.dedup_by_key(|answer| answer.kind());
@@ -207,7 +214,7 @@ fn is_interim(head: &[u8]) -> bool {
 }
 
 /// Returns the content of a chunked body, up to the last chunk whose size was received completely.
-fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
+fn decode_chunked_content(mut bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         let size = String::from_utf8_lossy(&bytes[..end]);
@@ -226,11 +233,11 @@ fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
 fn media_type(value: &str) -> String {
     let name = value.split(';').next().unwrap_or_default().trim();
     let is_one = name.len() <= 60 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/+-.".contains(&byte));
-    if is_one { redact::path(name) } else { String::new() }
+    if is_one { redact::redact_path(name) } else { String::new() }
 }
 
 /// Converts untrusted bytes to text that fits one line, redacted as `how` says.
-fn text_of(bytes: &[u8], how: Redact) -> String {
+fn redacted_one_line_text(bytes: &[u8], how: RedactionLevel) -> String {
     if bytes.is_empty() {
         return String::new();
     }
@@ -244,15 +251,15 @@ fn text_of(bytes: &[u8], how: Redact) -> String {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     match how {
-        Redact::SecretsButBodies => one_line(&text),
+        RedactionLevel::SecretsButBodies => one_line(&text),
         // A word that is cut off could be half of a secret, so such a word is dropped.
-        Redact::Secrets | Redact::All => shorten_text(&one_line(&redact::excerpt(&text))),
+        RedactionLevel::Secrets | RedactionLevel::All => shorten_text(&one_line(&redact::redact_excerpt(&text))),
     }
 }
 
 fn shorten_text(text: &str) -> String {
-    let more = if text.chars().count() > SHOWN_CHARS { " ..." } else { "" };
-    text.chars().take(SHOWN_CHARS).chain(more.chars()).collect()
+    let more = if text.chars().count() > SHOWN_CONTENT_CHARS_MAX { " ..." } else { "" };
+    text.chars().take(SHOWN_CONTENT_CHARS_MAX).chain(more.chars()).collect()
 }
 
 #[cfg(test)]
@@ -285,19 +292,20 @@ mod tests {
             (b"HTTP/1.1 500", "HTTP/1.1 500"),
             (b"HTTP/1.1 401 token=abc\r\n\r\n", "HTTP/1.1 401 token=[redacted]"),
         ] {
-            assert_eq!(FailedAnswer::answer(500, 0, bytes, Redact::Secrets).text(), expect);
+            assert_eq!(FailedResponse::from_response(500, 0, bytes, RedactionLevel::Secrets).description(), expect);
         }
         let long = [&b"HTTP/1.1 500 Oops\r\n\r\n"[..], "word ".repeat(500).as_bytes()].concat();
-        let shown = FailedAnswer::answer(500, 0, &long, Redact::Secrets).text();
+        let shown = FailedResponse::from_response(500, 0, &long, RedactionLevel::Secrets).description();
         assert!(shown.ends_with(" ...\"") && shown.chars().count() < 240, "{shown}");
-        let no_http = FailedAnswer::no_http(0, b"SSH server\r\n", "no status line", Redact::Secrets);
-        assert_eq!(no_http.text(), "\"SSH server\", no status line");
+        let no_http =
+            FailedResponse::from_non_http_bytes(0, b"SSH server\r\n", "no status line", RedactionLevel::Secrets);
+        assert_eq!(no_http.description(), "\"SSH server\", no status line");
         for (bytes, expect) in [
             (&b"HTTP/1.1 503 Busy\r\nRetry-after: 3\r\n\r\n"[..], Some(true)),
             (b"HTTP/1.1 503 Busy\r\n\r\nRetry-After: 3", Some(false)),
             (b"HTTP/2 503\r\n\r\n", None),
         ] {
-            assert_eq!(FailedAnswer::answer(503, 0, bytes, Redact::Secrets).retry_after, expect);
+            assert_eq!(FailedResponse::from_response(503, 0, bytes, RedactionLevel::Secrets).retry_after, expect);
         }
     }
 
@@ -324,16 +332,16 @@ mod tests {
             ),
         ] {
             let bytes = [head, body].concat();
-            let shown = FailedAnswer::answer(401, 0, bytes.as_bytes(), Redact::Secrets);
-            assert_eq!(shown.text(), expect, "{body}");
-            let whole = FailedAnswer::answer(401, 0, bytes.as_bytes(), Redact::SecretsButBodies);
+            let shown = FailedResponse::from_response(401, 0, bytes.as_bytes(), RedactionLevel::Secrets);
+            assert_eq!(shown.description(), expect, "{body}");
+            let whole = FailedResponse::from_response(401, 0, bytes.as_bytes(), RedactionLevel::SecretsButBodies);
             assert_eq!(whole.body, body);
         }
     }
 
     #[test]
     fn merging_keeps_the_earliest_failure_of_each_kind() {
-        let one = |status, at_ns, body: &str| FailedAnswer::new(status, at_ns, String::new(), body.into());
+        let one = |status, at_ns, body: &str| FailedResponse::new(status, at_ns, String::new(), body.into());
         let parts = [
             vec![one(503, 5, "b"), one(500, 9, "late")],
             vec![one(500, 2, "early")],
@@ -344,7 +352,7 @@ mod tests {
             order.iter().for_each(|part| keep_first_failures(&mut sum, &parts[*part as usize]));
             assert_eq!(sum, [one(0, 1, ""), one(500, 2, "early"), one(503, 5, "a")]);
         }
-        let many: Vec<FailedAnswer> = (400..440).map(|status| one(status, 0, "")).collect();
+        let many: Vec<FailedResponse> = (400..440).map(|status| one(status, 0, "")).collect();
         let mut sum = Vec::new();
         keep_first_failures(&mut sum, &many);
         assert_eq!(sum.len(), KINDS_MAX);

@@ -39,7 +39,7 @@ impl Failure {
     }
 
     /// Creates a failure for a command that cannot start, or cannot write its result (exit code 2).
-    pub fn start(text: impl Into<String>) -> Failure {
+    pub fn cannot_start(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }
 }

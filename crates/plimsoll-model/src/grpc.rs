@@ -143,7 +143,7 @@ impl CallFault {
 
     /// Returns the fault with this number; `None` means that only a later version of plimsoll knows
     /// the number.
-    pub fn for_number(number: u16) -> Option<CallFault> {
+    pub fn from_number(number: u16) -> Option<CallFault> {
         CallFault::ALL.get(usize::from(number)).copied()
     }
 
@@ -161,7 +161,7 @@ impl CallFault {
     }
 
     /// Returns the fault in words, shown after the server's own message.
-    pub fn text(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             CallFault::NoMessage => "the gRPC status is OK, but the response has no message",
             CallFault::SeveralMessages => "the gRPC status is OK, but the response has several messages instead of one",
@@ -258,7 +258,7 @@ impl From<GrpcStatusSet> for String {
 }
 
 /// Decodes the percent-encoded `grpc-message` of a response; invalid escapes stay as they are.
-pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
+pub fn decode_percent_encoded_message(encoded: &[u8]) -> Vec<u8> {
     let digit = |byte: &u8| (*byte as char).to_digit(16).map(|digit| digit as u8);
     let mut bytes = Vec::with_capacity(encoded.len());
     let mut left = encoded;
@@ -283,7 +283,7 @@ pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
 
 /// Returns the `grpc-timeout` value for a deadline of `ns`: at most eight digits and a unit, never
 /// longer than the deadline.
-pub fn timeout_text(ns: u64) -> String {
+pub fn grpc_timeout_text(ns: u64) -> String {
     const EIGHT_DIGITS_MAX: u64 = 99_999_999;
     let units = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];
     let fits = units.into_iter().find(|(unit_ns, _)| ns / unit_ns <= EIGHT_DIGITS_MAX);
@@ -307,10 +307,10 @@ mod tests {
     #[test]
     fn call_fault_numbers_match_their_order() {
         for (number, fault) in CallFault::ALL.into_iter().enumerate() {
-            assert_eq!((fault as usize, CallFault::for_number(number as u16)), (number, Some(fault)));
+            assert_eq!((fault as usize, CallFault::from_number(number as u16)), (number, Some(fault)));
             assert_eq!(serde_json::to_value(fault).expect("a name"), fault.name());
         }
-        assert_eq!(CallFault::for_number(CallFault::ALL.len() as u16), None);
+        assert_eq!(CallFault::from_number(CallFault::ALL.len() as u16), None);
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
             ("%4", "%4"),
             ("%zz%41", "%zzA"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&message_bytes(encoded.as_bytes())), text);
+            assert_eq!(String::from_utf8_lossy(&decode_percent_encoded_message(encoded.as_bytes())), text);
         }
     }
 
@@ -358,7 +358,7 @@ mod tests {
             (3_600_000_000_000, "3600000m"),
             (u64::MAX, "99999999M"),
         ] {
-            let shown = timeout_text(ns);
+            let shown = grpc_timeout_text(ns);
             assert!(shown.len() <= 9, "{shown}");
             if ns < u64::MAX {
                 assert_eq!(shown, text);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 const PREFIX_BYTES: usize = 5;
 
 /// Longest message that gRPC clients accept by default, in bytes.
-pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
+pub const DEFAULT_MESSAGE_BYTES_MAX: u32 = 4 << 20;
 
 /// Appends a message with its prefix of 5 bytes (compression flag and length).
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
@@ -18,7 +18,7 @@ pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
 }
 
 /// Converts the messages of one method from and to JSON.
-pub trait MessageText: Send + Sync + std::fmt::Debug {
+pub trait GrpcMessageConverter: Send + Sync + std::fmt::Debug {
     /// Appends the content of a response to `json`: an object, or a list if the method returns a
     /// stream. Returns false if the content does not decode.
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool;
@@ -30,11 +30,11 @@ pub trait MessageText: Send + Sync + std::fmt::Debug {
 
 /// The message converter of each route, by route number. The converter is `None` if plimsoll
 /// neither checks the route's responses nor fills in its request messages.
-pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
+pub type MessageTexts = Vec<Option<Arc<dyn GrpcMessageConverter>>>;
 
 /// The reason why the content of a response cannot be split into gRPC messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum MessageError {
+pub enum GrpcFramingError {
     /// The content ends within a message.
     #[error("the response ends in the middle of a message")]
     Cut,
@@ -45,16 +45,16 @@ pub enum MessageError {
 
 /// The messages in the whole content of a response, in order.
 #[derive(Debug, Clone)]
-pub struct Messages<'a>(&'a [u8]);
+pub struct GrpcMessages<'a>(&'a [u8]);
 
-impl<'a> Messages<'a> {
+impl<'a> GrpcMessages<'a> {
     /// Creates an iterator over the messages in `content`.
-    pub fn new(content: &'a [u8]) -> Messages<'a> {
-        Messages(content)
+    pub fn new(content: &'a [u8]) -> GrpcMessages<'a> {
+        GrpcMessages(content)
     }
 
     /// Returns the next message, and whether it is compressed.
-    pub fn next_packed(&mut self) -> Option<Result<(bool, &'a [u8]), MessageError>> {
+    pub fn next_with_compression_flag(&mut self) -> Option<Result<(bool, &'a [u8]), GrpcFramingError>> {
         if self.0.is_empty() {
             return None;
         }
@@ -66,18 +66,18 @@ impl<'a> Messages<'a> {
         };
         // After a framing error, the remaining bytes cannot be split into messages.
         self.0 = taken.map_or(&[], |(_, after)| after);
-        Some(taken.map(|(message, _)| message).ok_or(MessageError::Cut))
+        Some(taken.map(|(message, _)| message).ok_or(GrpcFramingError::Cut))
     }
 }
 
-impl<'a> Iterator for Messages<'a> {
-    type Item = Result<&'a [u8], MessageError>;
+impl<'a> Iterator for GrpcMessages<'a> {
+    type Item = Result<&'a [u8], GrpcFramingError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_packed()?;
+        let next = self.next_with_compression_flag()?;
         if matches!(next, Ok((true, _))) {
             self.0 = &[];
-            return Some(Err(MessageError::Compressed));
+            return Some(Err(GrpcFramingError::Compressed));
         }
         Some(next.map(|(_, message)| message))
     }
@@ -85,7 +85,7 @@ impl<'a> Iterator for Messages<'a> {
 
 /// Counts messages in content that arrives in pieces, without decoding the messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MessageCount {
+pub struct GrpcMessageCounter {
     whole: u32,
     /// Number of bytes of the current message that have not arrived yet.
     left: u32,
@@ -100,10 +100,10 @@ pub struct MessageCount {
     large: bool,
 }
 
-impl MessageCount {
+impl GrpcMessageCounter {
     /// Reads the next piece of the content. Returns the number of messages that this piece
     /// completes.
-    pub fn take(&mut self, mut piece: &[u8]) -> u32 {
+    pub fn count_piece(&mut self, mut piece: &[u8]) -> u32 {
         let before = self.whole;
         while let [first, after @ ..] = piece {
             if self.left > 0 {
@@ -124,7 +124,7 @@ impl MessageCount {
                     continue;
                 }
                 (self.prefix, self.left) = (0, self.length);
-                self.large |= self.length > MESSAGE_BYTES_USUAL;
+                self.large |= self.length > DEFAULT_MESSAGE_BYTES_MAX;
             }
             // The count of messages wraps around, because a stream can be endless.
             self.whole = self.whole.wrapping_add(u32::from(self.left == 0));
@@ -133,7 +133,7 @@ impl MessageCount {
     }
 
     /// Returns the number of complete messages.
-    pub fn whole(&self) -> u32 {
+    pub fn complete_messages(&self) -> u32 {
         self.whole
     }
 
@@ -149,12 +149,12 @@ impl MessageCount {
     }
 
     /// Returns whether any message is longer than [`MESSAGE_BYTES_USUAL`].
-    pub fn has_large(&self) -> bool {
+    pub fn has_large_message(&self) -> bool {
         self.large
     }
 
     /// Returns whether the content ends within a message.
-    pub fn is_cut(&self) -> bool {
+    pub fn ends_within_message(&self) -> bool {
         self.left > 0 || self.prefix > 0
     }
 }
@@ -168,21 +168,21 @@ mod tests {
         let texts: [&[u8]; 5] = [b"", b"a", &[7; 300], b"", b"end"];
         let mut content = Vec::new();
         texts.iter().for_each(|text| write_message(text, false, &mut content));
-        assert_eq!(Messages::new(&content).collect::<Result<Vec<_>, _>>(), Ok(texts.to_vec()));
+        assert_eq!(GrpcMessages::new(&content).collect::<Result<Vec<_>, _>>(), Ok(texts.to_vec()));
         for cut in 0..content.len() {
-            let read: Vec<_> = Messages::new(&content[..cut]).collect();
-            let mut count = MessageCount::default();
-            let first = count.take(&content[..cut]);
-            assert_eq!(count.is_cut(), read.last() == Some(&Err(MessageError::Cut)), "{cut}");
+            let read: Vec<_> = GrpcMessages::new(&content[..cut]).collect();
+            let mut count = GrpcMessageCounter::default();
+            let first = count.count_piece(&content[..cut]);
+            assert_eq!(count.ends_within_message(), read.last() == Some(&Err(GrpcFramingError::Cut)), "{cut}");
             assert_eq!(first as usize, read.iter().filter(|one| one.is_ok()).count(), "{cut}");
-            assert_eq!((first + count.take(&content[cut..]), count.is_cut()), (5, false), "{cut}");
+            assert_eq!((first + count.count_piece(&content[cut..]), count.ends_within_message()), (5, false), "{cut}");
         }
-        let mut count = MessageCount::default();
-        let told: u32 = content.iter().map(|byte| count.take(&[*byte])).sum();
-        assert_eq!((told, count.is_cut()), (5, false));
-        let read: Vec<_> = Messages::new(&[1, 0, 0, 0, 0]).collect();
-        assert_eq!(read, [Err(MessageError::Compressed)]);
-        assert_eq!(Messages::new(b"").next(), None);
+        let mut count = GrpcMessageCounter::default();
+        let told: u32 = content.iter().map(|byte| count.count_piece(&[*byte])).sum();
+        assert_eq!((told, count.ends_within_message()), (5, false));
+        let read: Vec<_> = GrpcMessages::new(&[1, 0, 0, 0, 0]).collect();
+        assert_eq!(read, [Err(GrpcFramingError::Compressed)]);
+        assert_eq!(GrpcMessages::new(b"").next(), None);
     }
 
     #[test]
@@ -191,20 +191,25 @@ mod tests {
         write_message(b"xyz", true, &mut content);
         assert_eq!(content, [1, 0, 0, 0, 3, b'x', b'y', b'z']);
         for cut in 0..=content.len() {
-            let mut count = MessageCount::default();
-            assert_eq!(count.take(&content[..cut]) + count.take(&content[cut..]), 1);
+            let mut count = GrpcMessageCounter::default();
+            assert_eq!(count.count_piece(&content[..cut]) + count.count_piece(&content[cut..]), 1);
             assert_eq!(
-                (count.whole(), count.is_cut(), count.is_compressed(), count.has_invalid_prefix()),
+                (
+                    count.complete_messages(),
+                    count.ends_within_message(),
+                    count.is_compressed(),
+                    count.has_invalid_prefix()
+                ),
                 (1, false, true, false)
             );
         }
-        for (length, is_large) in [(MESSAGE_BYTES_USUAL, false), (MESSAGE_BYTES_USUAL + 1, true)] {
-            let mut count = MessageCount::default();
-            count.take(&[&[0][..], &length.to_be_bytes()].concat());
-            assert_eq!((count.has_large(), count.is_cut()), (is_large, true));
+        for (length, is_large) in [(DEFAULT_MESSAGE_BYTES_MAX, false), (DEFAULT_MESSAGE_BYTES_MAX + 1, true)] {
+            let mut count = GrpcMessageCounter::default();
+            count.count_piece(&[&[0][..], &length.to_be_bytes()].concat());
+            assert_eq!((count.has_large_message(), count.ends_within_message()), (is_large, true));
         }
-        let mut count = MessageCount::default();
-        count.take(b"<html>");
+        let mut count = GrpcMessageCounter::default();
+        count.count_piece(b"<html>");
         assert!(count.has_invalid_prefix() && !count.is_compressed());
     }
 }

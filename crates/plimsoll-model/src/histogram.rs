@@ -17,23 +17,23 @@ mod geometry;
 mod pages;
 mod sparse;
 
-pub use geometry::{BUCKET_COUNT, HIGHEST_NS, highest_of, index_of, lowest_of};
+pub use geometry::{BUCKET_COUNT, HIGHEST_NS, bucket_highest_value, bucket_index, bucket_lowest_value};
 pub use sparse::SparseHistogram;
 
 use geometry::ExactFigures;
-use pages::Pages;
+use pages::CountPages;
 
 /// A histogram for recording times in ns. Counts of 32 bits suffice, because a recording histogram
 /// is drained (read and emptied) long before a count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
-    pages: Pages<u32>,
+    pages: CountPages<u32>,
     exact: ExactFigures,
 }
 
 impl Default for CountingHistogram {
     fn default() -> Self {
-        CountingHistogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
+        CountingHistogram { pages: CountPages::new(), exact: ExactFigures::EMPTY }
     }
 }
 
@@ -41,27 +41,27 @@ impl CountingHistogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
-        *self.pages.count_mut(index_of(value_ns)) += 1;
+        *self.pages.count_mut(bucket_index(value_ns)) += 1;
         self.exact.add(value_ns, 1);
     }
 
     /// Returns the content as a [`SparseHistogram`], and empties this histogram. The function reads
     /// only the occupied range of buckets, and keeps the allocated memory.
     pub fn drain(&mut self) -> SparseHistogram {
-        let buckets = self.pages.take(self.exact.bucket_range());
+        let buckets = self.pages.take_buckets(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 
     /// Returns the memory of the histogram in bytes.
-    pub fn bytes(&self) -> usize {
-        size_of::<CountingHistogram>() + self.pages.bytes()
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<CountingHistogram>() + self.pages.memory_bytes()
     }
 }
 
 /// A histogram of times in ns.
 #[derive(Clone)]
 pub struct Histogram {
-    pages: Pages<u64>,
+    pages: CountPages<u64>,
     exact: ExactFigures,
 }
 
@@ -93,20 +93,20 @@ impl Histogram {
     /// Creates an empty histogram of about 2 KiB. Each quarter of an octave (a doubling of the
     /// value) in which values occur takes 2 KiB more.
     pub fn new() -> Self {
-        Histogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
+        Histogram { pages: CountPages::new(), exact: ExactFigures::EMPTY }
     }
 
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
-        *self.pages.count_mut(index_of(value_ns)) += 1;
+        *self.pages.count_mut(bucket_index(value_ns)) += 1;
         self.exact.add(value_ns, 1);
     }
 
     /// Counts `count` equal values.
     pub fn record_n(&mut self, value_ns: u64, count: u64) {
         if count > 0 {
-            *self.pages.count_mut(index_of(value_ns)) += count;
+            *self.pages.count_mut(bucket_index(value_ns)) += count;
             self.exact.add(value_ns, count);
         }
     }
@@ -118,7 +118,7 @@ impl Histogram {
 
     /// Returns the exact smallest value, ns; 0 when empty.
     pub fn min_ns(&self) -> u64 {
-        self.exact.least_ns()
+        self.exact.min_ns_or_zero()
     }
 
     /// Returns the exact largest value, ns; 0 when empty.
@@ -141,7 +141,7 @@ impl Histogram {
         let squares: f64 = self
             .buckets()
             .map(|(index, count)| {
-                let middle = (lowest_of(index) as f64 + highest_of(index) as f64) / 2.0;
+                let middle = (bucket_lowest_value(index) as f64 + bucket_highest_value(index) as f64) / 2.0;
                 (middle - mean).powi(2) * count as f64
             })
             .sum();
@@ -172,7 +172,7 @@ impl Histogram {
                 let Some((index, count)) = buckets.next() else { return self.exact.max_ns };
                 (seen, last) = (seen + count, index);
             }
-            highest_of(last).clamp(self.exact.min_ns, self.exact.max_ns)
+            bucket_highest_value(last).clamp(self.exact.min_ns, self.exact.max_ns)
         })
     }
 
@@ -182,7 +182,10 @@ impl Histogram {
         if bound_ns >= self.exact.max_ns {
             return 0;
         }
-        self.pages.occupied_buckets(index_of(bound_ns) + 1..self.exact.bucket_range().end).map(|(_, count)| count).sum()
+        self.pages
+            .occupied_buckets(bucket_index(bound_ns) + 1..self.exact.bucket_range().end)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Returns the occupied buckets: (index, count), ascending.
@@ -209,7 +212,7 @@ impl Histogram {
     /// Returns the content as a [`SparseHistogram`], and empties this histogram. The function reads
     /// only the occupied range of buckets.
     pub fn drain(&mut self) -> SparseHistogram {
-        let buckets = self.pages.take(self.exact.bucket_range());
+        let buckets = self.pages.take_buckets(self.exact.bucket_range());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 }
@@ -231,15 +234,19 @@ mod tests {
     #[test]
     fn buckets_cover_the_range_without_a_gap() {
         for index in 0..BUCKET_COUNT {
-            assert_eq!(index_of(lowest_of(index)), index);
-            assert_eq!(index_of(highest_of(index).min(HIGHEST_NS)), index);
+            assert_eq!(bucket_index(bucket_lowest_value(index)), index);
+            assert_eq!(bucket_index(bucket_highest_value(index).min(HIGHEST_NS)), index);
             if index + 1 < BUCKET_COUNT {
-                assert_eq!(highest_of(index) + 1, lowest_of(index + 1));
+                assert_eq!(bucket_highest_value(index) + 1, bucket_lowest_value(index + 1));
             }
-            let width = (highest_of(index) - lowest_of(index)) as f64;
-            assert!(width <= lowest_of(index) as f64 / 1000.0, "three digits at {}", lowest_of(index));
+            let width = (bucket_highest_value(index) - bucket_lowest_value(index)) as f64;
+            assert!(
+                width <= bucket_lowest_value(index) as f64 / 1000.0,
+                "three digits at {}",
+                bucket_lowest_value(index)
+            );
         }
-        assert_eq!(index_of(u64::MAX), BUCKET_COUNT - 1);
+        assert_eq!(bucket_index(u64::MAX), BUCKET_COUNT - 1);
     }
 
     #[test]
@@ -260,17 +267,17 @@ mod tests {
     #[test]
     fn buckets_are_allocated_only_when_used() {
         let mut recording = CountingHistogram::default();
-        let empty = recording.bytes();
+        let empty = recording.memory_bytes();
         assert!(empty < 2_200, "{empty}");
         // The recorded values fill one octave (1 ms to 2 ms), and a timeout of 30 s lies far above
         // this octave.
         (1_000_000..2_000_000).step_by(500).for_each(|ns| recording.record(ns));
         recording.record(30_000_000_000);
-        let held = recording.bytes() - empty;
+        let held = recording.memory_bytes() - empty;
         assert!((5 * 1_024..=7 * 1_024).contains(&held), "{held}");
         recording.drain();
         recording.record(1_500_000);
-        assert_eq!(recording.bytes() - empty, held, "pages are used again");
+        assert_eq!(recording.memory_bytes() - empty, held, "pages are used again");
     }
 
     fn from_values(values: &[u64]) -> Histogram {

@@ -37,13 +37,13 @@ pub struct Injector {
 impl Injector {
     /// Returns the number of distinct local addresses that this load and all earlier loads used
     /// together; `None` if unknown.
-    pub fn sources_so_far(&self) -> Option<u64> {
+    pub fn local_addresses_so_far(&self) -> Option<u64> {
         // If the operating system chooses the local address, the machine uses one address.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))
     }
 
     /// Returns a copy of the injector with at most `workers` workers, and at least one worker.
-    pub fn at_most(&self, workers: u64) -> Injector {
+    pub fn with_workers_at_most(&self, workers: u64) -> Injector {
         let workers = self.workers.min(u32::try_from(workers).unwrap_or(u32::MAX)).max(1);
         Injector { workers, ..self.clone() }
     }

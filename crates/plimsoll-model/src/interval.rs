@@ -15,7 +15,7 @@ pub struct Interval {
     /// Figures of the load that belong to no route.
     pub load: LoadFigures,
     /// Figures of each route.
-    pub routes: Routes,
+    pub routes: FiguresByRoute,
 }
 
 impl Interval {
@@ -28,7 +28,7 @@ impl Interval {
     /// (values at the end of an interval) add up, too.
     pub fn merge_parallel(&mut self, other: &Interval) {
         self.load.merge_parallel(&other.load);
-        other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_parallel(theirs));
+        other.routes.iter().for_each(|(number, theirs)| self.routes.figures_mut(number).merge_parallel(theirs));
     }
 
     /// Adds the figures of the next interval. Gauges (values at the end of an interval) take the
@@ -41,19 +41,19 @@ impl Interval {
 
 /// The figures of the routes with activity, ascending by route.
 #[derive(Debug, Clone, Default)]
-pub struct Routes {
+pub struct FiguresByRoute {
     by_number: Vec<(RouteNumber, RouteFigures)>,
     /// The sum of the figures of several routes, computed at first use.
     whole: OnceLock<Box<RouteFigures>>,
 }
 
-impl PartialEq for Routes {
-    fn eq(&self, other: &Routes) -> bool {
+impl PartialEq for FiguresByRoute {
+    fn eq(&self, other: &FiguresByRoute) -> bool {
         self.by_number == other.by_number
     }
 }
 
-impl Routes {
+impl FiguresByRoute {
     /// Returns the figures of each route, ascending by route number.
     pub fn iter(&self) -> impl Iterator<Item = (RouteNumber, &RouteFigures)> {
         self.by_number.iter().map(|(number, figures)| (*number, figures))
@@ -67,7 +67,7 @@ impl Routes {
 
     /// Returns the mutable figures of one route; inserts empty figures if the route has no figures
     /// yet.
-    pub fn of_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
+    pub fn figures_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
         self.whole.take();
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
             self.by_number.insert(at, (number, RouteFigures::default()));
@@ -87,7 +87,7 @@ impl Routes {
 
     /// Adds the figures of the next interval. If the next interval has no figures of a route, the
     /// route has no requests in flight, so its gauges become 0.
-    fn merge_after(&mut self, later: &Routes) {
+    fn merge_after(&mut self, later: &FiguresByRoute) {
         self.whole.take();
         let nothing = RouteFigures::default();
         for (number, mine) in &mut self.by_number {
@@ -118,16 +118,16 @@ impl Routes {
 }
 
 /// Converts the figures of one route to the figures of a load with only this route.
-impl From<RouteFigures> for Routes {
-    fn from(figures: RouteFigures) -> Routes {
-        Routes { by_number: vec![(0, figures)], whole: OnceLock::new() }
+impl From<RouteFigures> for FiguresByRoute {
+    fn from(figures: RouteFigures) -> FiguresByRoute {
+        FiguresByRoute { by_number: vec![(0, figures)], whole: OnceLock::new() }
     }
 }
 
 /// Collects figures by route number, in any order. Figures of one route add up.
-impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
-    fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> Routes {
-        let mut routes = Routes::default();
+impl FromIterator<(RouteNumber, RouteFigures)> for FiguresByRoute {
+    fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> FiguresByRoute {
+        let mut routes = FiguresByRoute::default();
         figures.into_iter().for_each(|(number, figures)| routes.merge_route_figures(number, figures));
         routes
     }
@@ -144,7 +144,7 @@ mod tests {
         let whole = |interval: &Interval| interval.all_routes().succeeded_in_window;
         assert_eq!(whole(&interval), 0);
         for (number, expect) in [(0, 1), (3, 2), (0, 3), (7, 4)] {
-            interval.routes.of_mut(number).succeeded_in_window += 1;
+            interval.routes.figures_mut(number).succeeded_in_window += 1;
             assert_eq!(whole(&interval), expect);
         }
         let other =
@@ -155,7 +155,7 @@ mod tests {
         after.merge_after(&other);
         assert_eq!((whole(&beside), whole(&after), whole(&interval)), (24, 24, 4));
         // The cached sum of all routes does not affect equality.
-        let again: Routes = interval.routes.iter().map(|(number, figures)| (number, figures.clone())).collect();
+        let again: FiguresByRoute = interval.routes.iter().map(|(number, figures)| (number, figures.clone())).collect();
         assert_eq!(again, interval.routes);
     }
 }

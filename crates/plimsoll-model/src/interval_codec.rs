@@ -17,8 +17,8 @@ use crate::histogram::{BUCKET_COUNT, SparseHistogram};
 use crate::interval::{Interval, RouteNumber};
 use crate::ledger::Ledger;
 use crate::measures::{FigureMut, FigureRef, LoadFigures, RouteFigures, WorkerTime};
-use crate::tagged_fields::{Field, Reader, append_field, append_nonzero_number, append_varint};
-use crate::tally::Tally;
+use crate::tagged_fields::{FieldReader, TagRecognition, append_field, append_nonzero_number, append_varint};
+use crate::tally::CountsByKey;
 
 const INTERVAL_INDEX_TAG: u32 = 1;
 const LOAD_FIGURES_TAG: u32 = 2;
@@ -27,7 +27,7 @@ const ROUTE_FIGURES_TAG: u32 = 3;
 const SCHEDULED_TAG: u32 = 1;
 const SUCCEEDED_TAG: u32 = 2;
 const UNSENT_TAG: u32 = 3;
-const IN_FLIGHT: u32 = 4;
+const IN_FLIGHT_TAG: u32 = 4;
 const FAILED_TAG: u32 = 5;
 
 pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval) {
@@ -45,39 +45,39 @@ pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval)
 
 /// Decodes an interval and its number, and counts the figures that this version of plimsoll does
 /// not know.
-pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
+pub(crate) fn read_interval(reader: FieldReader) -> Option<(u32, Interval, usize)> {
     let (mut index, mut interval, mut unknown) = (0, Interval::default(), 0);
     let mut last: Option<RouteNumber> = None;
     unknown += reader.read_fields(|tag, mut value| {
         match tag {
             INTERVAL_INDEX_TAG => index = u32::try_from(value.read_number()?).ok()?,
-            LOAD_FIGURES_TAG => unknown += read_load(&mut interval.load, value)?,
+            LOAD_FIGURES_TAG => unknown += read_load_figures(&mut interval.load, value)?,
             ROUTE_FIGURES_TAG => {
                 let route = RouteNumber::try_from(value.read_varint()?).ok()?;
                 if last.is_some_and(|last| last >= route) {
                     return None;
                 }
                 last = Some(route);
-                unknown += read_route(interval.routes.of_mut(route), value)?;
+                unknown += read_route_figures(interval.routes.figures_mut(route), value)?;
             }
-            _ => return Some(Field::Unknown),
+            _ => return Some(TagRecognition::Unknown),
         }
-        Some(Field::Known)
+        Some(TagRecognition::Known)
     })?;
     Some((index, interval, unknown))
 }
 
-fn read_load(figures: &mut LoadFigures, reader: Reader) -> Option<usize> {
+fn read_load_figures(figures: &mut LoadFigures, reader: FieldReader) -> Option<usize> {
     reader.read_fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_known_figure(held, value),
-        None => Some(Field::Unknown),
+        None => Some(TagRecognition::Unknown),
     })
 }
 
-fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
+fn read_route_figures(figures: &mut RouteFigures, reader: FieldReader) -> Option<usize> {
     reader.read_fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
         Some((_, held)) => read_known_figure(held, value),
-        None => Some(Field::Unknown),
+        None => Some(TagRecognition::Unknown),
     })
 }
 
@@ -101,18 +101,18 @@ fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogr
 
 /// Reads the value of a figure that this version knows. If a tag occurs twice, the later value
 /// counts.
-fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
+fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: FieldReader) -> Option<TagRecognition> {
     match held {
         FigureMut::Count(count) => *count = reader.read_number()?,
         FigureMut::Times(times) => {
             *times = read_histogram(&mut reader)?;
-            return reader.is_empty().then_some(Field::Known);
+            return reader.is_empty().then_some(TagRecognition::Known);
         }
         FigureMut::Tally(tally) => *tally = read_tally(reader)?,
         FigureMut::Ledger(ledger) => {
             let unknown;
             (*ledger, unknown) = read_ledger(reader)?;
-            return Some(if unknown > 0 { Field::Unknown } else { Field::Known });
+            return Some(if unknown > 0 { TagRecognition::Unknown } else { TagRecognition::Known });
         }
         FigureMut::Workers(workers) => {
             workers.clear();
@@ -130,7 +130,7 @@ fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Op
             }
         }
     }
-    Some(Field::Known)
+    Some(TagRecognition::Known)
 }
 
 fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
@@ -147,7 +147,7 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
     append_varint(out, (histogram.sum_ns() >> 64) as u64);
 }
 
-fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
+fn read_histogram(reader: &mut FieldReader) -> Option<SparseHistogram> {
     // The bucket indices ascend, so the number of buckets in a valid file is at most
     // `BUCKET_COUNT`.
     let length = Some(reader.read_length()?).filter(|length| (1..=BUCKET_COUNT).contains(length))?;
@@ -163,14 +163,14 @@ fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
     SparseHistogram::from_parts(&buckets, min_ns, max_ns, sum_ns)
 }
 
-fn write_tally(out: &mut Vec<u8>, tally: &Tally) {
+fn write_tally(out: &mut Vec<u8>, tally: &CountsByKey) {
     for (key, count) in tally.iter() {
         append_varint(out, u64::from(key));
         append_varint(out, count);
     }
 }
 
-fn read_tally(mut reader: Reader) -> Option<Tally> {
+fn read_tally(mut reader: FieldReader) -> Option<CountsByKey> {
     let mut counts: Vec<(u16, u64)> = Vec::new();
     while !reader.is_empty() {
         let (key, count) = (u16::try_from(reader.read_varint()?).ok()?, reader.read_varint()?);
@@ -186,8 +186,8 @@ fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
     append_nonzero_number(out, SCHEDULED_TAG, ledger.scheduled);
     append_nonzero_number(out, SUCCEEDED_TAG, ledger.succeeded);
     append_nonzero_number(out, UNSENT_TAG, ledger.unsent);
-    append_nonzero_number(out, IN_FLIGHT, ledger.in_flight);
-    let failed: Tally = ledger.failed.iter().enumerate().map(|(kind, count)| (kind as u16, *count)).collect();
+    append_nonzero_number(out, IN_FLIGHT_TAG, ledger.in_flight);
+    let failed: CountsByKey = ledger.failed.iter().enumerate().map(|(kind, count)| (kind as u16, *count)).collect();
     if !failed.is_empty() {
         append_field(out, FAILED_TAG, |out| write_tally(out, &failed));
     }
@@ -195,14 +195,14 @@ fn write_ledger(out: &mut Vec<u8>, ledger: &Ledger) {
 
 /// Decodes a ledger (request outcomes), and counts the fields that this version of plimsoll does
 /// not know.
-fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
+fn read_ledger(reader: FieldReader) -> Option<(Ledger, usize)> {
     let (mut ledger, mut unknown) = (Ledger::default(), 0);
     unknown += reader.read_fields(|tag, value| {
         match tag {
             SCHEDULED_TAG => ledger.scheduled = value.read_number()?,
             SUCCEEDED_TAG => ledger.succeeded = value.read_number()?,
             UNSENT_TAG => ledger.unsent = value.read_number()?,
-            IN_FLIGHT => ledger.in_flight = value.read_number()?,
+            IN_FLIGHT_TAG => ledger.in_flight = value.read_number()?,
             FAILED_TAG => {
                 for (kind, count) in read_tally(value)?.iter() {
                     match ledger.failed.get_mut(usize::from(kind)) {
@@ -211,9 +211,9 @@ fn read_ledger(reader: Reader) -> Option<(Ledger, usize)> {
                     }
                 }
             }
-            _ => return Some(Field::Unknown),
+            _ => return Some(TagRecognition::Unknown),
         }
-        Some(Field::Known)
+        Some(TagRecognition::Known)
     })?;
     Some((ledger, unknown))
 }
@@ -256,7 +256,7 @@ mod tests {
         for route in [0, 7, 200] {
             interval
                 .routes
-                .of_mut(route)
+                .figures_mut(route)
                 .figure_values_mut()
                 .zip(1..)
                 .for_each(|((_, held), at)| fill_figure(held, at));
@@ -270,23 +270,23 @@ mod tests {
         // Check that no figure is empty, because empty figures are not written.
         let mut fields = 0;
         let bytes = encoded_interval(5, &interval);
-        let count = |reader: Reader, fields: &mut usize| {
+        let count = |reader: FieldReader, fields: &mut usize| {
             reader.read_fields(|_, _| {
                 *fields += 1;
-                Some(Field::Known)
+                Some(TagRecognition::Known)
             })
         };
-        Reader::new(&bytes).read_fields(|tag, mut value| {
+        FieldReader::new(&bytes).read_fields(|tag, mut value| {
             match tag {
                 ROUTE_FIGURES_TAG => value.read_varint().and_then(|_| count(value, &mut fields)),
                 LOAD_FIGURES_TAG => count(value, &mut fields),
                 _ => Some(0),
             }?;
-            Some(Field::Known)
+            Some(TagRecognition::Known)
         });
         assert_eq!(fields, LoadFigures::FIGURES.len() + 3 * RouteFigures::FIGURES.len());
-        assert_eq!(read_interval(Reader::new(&encoded_interval(5, &interval))), Some((5, interval, 0)));
-        assert_eq!(read_interval(Reader::new(&[])), Some((0, Interval::default(), 0)));
+        assert_eq!(read_interval(FieldReader::new(&encoded_interval(5, &interval))), Some((5, interval, 0)));
+        assert_eq!(read_interval(FieldReader::new(&[])), Some((0, Interval::default(), 0)));
     }
 
     #[test]
@@ -307,22 +307,22 @@ mod tests {
                 later(out);
             });
         }
-        assert_eq!(read_interval(Reader::new(&bytes)), Some((5, interval, 5)));
+        assert_eq!(read_interval(FieldReader::new(&bytes)), Some((5, interval, 5)));
     }
 
     #[test]
     fn truncated_or_unordered_data_is_refused() {
         let bytes = encoded_interval(5, &interval_with_all_figures());
         let whole: Vec<usize> =
-            (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
+            (0..bytes.len()).filter(|cut| read_interval(FieldReader::new(&bytes[..*cut])).is_some()).collect();
         // Cut bytes are valid only if the cut lies between fields of the outermost message. Five
         // cuts are valid: at 0, and after the index, the load, and each route except the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| append_field(&mut twice, ROUTE_FIGURES_TAG, |out| append_varint(out, 4)));
-        assert_eq!(read_interval(Reader::new(&twice)), None);
+        assert_eq!(read_interval(FieldReader::new(&twice)), None);
         for tally in [&[5, 1, 5, 1][..], &[5, 1, 4, 1], &[5, 0], &[5]] {
-            assert_eq!(read_tally(Reader::new(tally)), None, "{tally:?}");
+            assert_eq!(read_tally(FieldReader::new(tally)), None, "{tally:?}");
         }
     }
 }

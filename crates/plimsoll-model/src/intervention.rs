@@ -5,7 +5,7 @@
 //! Not here: which effect each cause predicts and which interventions run (`plimsoll-analysis`),
 //! and how a plan is changed (`plimsoll-study`).
 
-use crate::plan::{Purpose, Tag};
+use crate::plan::{LoadPurpose, LoadTag};
 use serde::{Deserialize, Serialize};
 
 /// A change to one load, with which plimsoll tests a possible cause of the limit.
@@ -51,14 +51,14 @@ pub enum Intervention {
 }
 
 /// Length of each pause of a downstream process, ns. A pause begins once every [`STOP_PERIOD_NS`].
-pub const STOP_NS: u64 = 60_000_000;
+pub const DEPENDENCY_PAUSE_NS: u64 = 60_000_000;
 /// Time from the beginning of one pause of a downstream process to the beginning of the next pause,
 /// ns; see [`STOP_NS`].
-pub const STOP_PERIOD_NS: u64 = 180_000_000;
+pub const DEPENDENCY_PAUSE_PERIOD_NS: u64 = 180_000_000;
 
 /// The number ([`Tag::turn`]) that marks a load with the first intervention. Steady loads with
 /// lower numbers have no intervention.
-const FIRST_TURN: u32 = 16;
+const FIRST_INTERVENTION_TURN: u32 = 16;
 
 impl Intervention {
     /// All interventions, in the order of the numbers ([`Tag::turn`]) of their loads. New
@@ -83,7 +83,7 @@ impl Intervention {
     ];
 
     /// Returns the word for the intervention in flags, records and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Intervention::Control => "control",
             Intervention::Reference => "reference",
@@ -105,7 +105,7 @@ impl Intervention {
     }
 
     /// Returns the change that the intervention makes, in a few words.
-    pub fn text(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Intervention::Control => "no change (reference)",
             Intervention::Reference => "requests to a path that does little work",
@@ -116,24 +116,24 @@ impl Intervention {
             Intervention::Identities => "several client identities",
             Intervention::Sources => "several source addresses",
             Intervention::Bursts => "requests in bursts, just below the load line",
-            Intervention::SecondGenerator => "half of the load from a second process of plimsoll",
+            Intervention::SecondGenerator => "a second process of plimsoll sends half of the load",
             Intervention::LargerBody => "a longer request body",
             Intervention::SmallerBody => "a shorter request body",
-            Intervention::SmallerAnswer => "requests for one byte of each response",
-            Intervention::Stopped => "the dependency paused for a third of the time",
+            Intervention::SmallerAnswer => "requests for only one byte of each response",
+            Intervention::Stopped => "plimsoll pauses the dependency for a third of the time",
             Intervention::Together => "twice as many requests at once as the server serves at once",
             Intervention::Abreast => "as many requests at once as the server serves at once",
         }
     }
 
     /// Returns the tag that marks a load with this intervention.
-    pub fn tag(self) -> Tag {
-        Tag { turn: FIRST_TURN + self as u32, ..Tag::for_purpose(Purpose::Hold) }
+    pub fn tag(self) -> LoadTag {
+        LoadTag { turn: FIRST_INTERVENTION_TURN + self as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
     }
 
     /// Returns the intervention of the load with this tag; `None` means that the load has no
     /// intervention.
-    pub fn from_tag(tag: &Tag) -> Option<Intervention> {
+    pub fn from_tag(tag: &LoadTag) -> Option<Intervention> {
         Intervention::ALL.into_iter().find(|intervention| intervention.tag() == *tag)
     }
 }
@@ -141,18 +141,18 @@ impl Intervention {
 /// The number ([`Tag::turn`]) that marks a load with the first value of a varied server setting.
 const FIRST_SETTING_TURN: u32 = 64;
 /// The maximum number of values that an experiment can try for a server setting.
-pub const VARIED_MAX: usize = 16;
+pub const SETTING_VALUES_MAX: usize = 16;
 
 /// Returns the tag of the load in which the varied server setting has the value with index
 /// `number`.
-pub fn varied_tag(number: usize) -> Tag {
-    Tag { turn: FIRST_SETTING_TURN + number as u32, ..Tag::for_purpose(Purpose::Hold) }
+pub fn setting_value_tag(number: usize) -> LoadTag {
+    LoadTag { turn: FIRST_SETTING_TURN + number as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
 }
 
 /// Returns the index of the server setting's value in the load with this tag; `None` means that the
 /// load varies no setting.
-pub fn varied_number(tag: &Tag) -> Option<usize> {
-    (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
+pub fn setting_value_index(tag: &LoadTag) -> Option<usize> {
+    (0..SETTING_VALUES_MAX).find(|number| setting_value_tag(*number) == *tag)
 }
 
 #[cfg(test)]
@@ -166,16 +166,22 @@ mod tests {
             assert_eq!(Intervention::from_tag(&intervention.tag()), Some(intervention));
             // JSON documents and run files use the same word for an intervention.
             let recorded = serde_json::to_value(intervention).expect("serialises");
-            assert_eq!(recorded, intervention.word());
+            assert_eq!(recorded, intervention.name());
         }
-        for turn in 0..FIRST_TURN {
-            assert_eq!(Intervention::from_tag(&Tag { turn, ..Tag::for_purpose(Purpose::Hold) }), None);
+        for turn in 0..FIRST_INTERVENTION_TURN {
+            assert_eq!(Intervention::from_tag(&LoadTag { turn, ..LoadTag::for_purpose(LoadPurpose::Hold) }), None);
         }
-        assert_eq!(Intervention::from_tag(&Tag { turn: FIRST_TURN, ..Tag::for_purpose(Purpose::Block) }), None);
-        for number in 0..VARIED_MAX {
-            let tag = varied_tag(number);
-            assert_eq!((varied_number(&tag), Intervention::from_tag(&tag)), (Some(number), None));
+        assert_eq!(
+            Intervention::from_tag(&LoadTag {
+                turn: FIRST_INTERVENTION_TURN,
+                ..LoadTag::for_purpose(LoadPurpose::Block)
+            }),
+            None
+        );
+        for number in 0..SETTING_VALUES_MAX {
+            let tag = setting_value_tag(number);
+            assert_eq!((setting_value_index(&tag), Intervention::from_tag(&tag)), (Some(number), None));
         }
-        assert_eq!(varied_number(&Intervention::Control.tag()), None);
+        assert_eq!(setting_value_index(&Intervention::Control.tag()), None);
     }
 }

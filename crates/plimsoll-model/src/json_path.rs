@@ -81,7 +81,7 @@ impl JsonPath {
     }
 
     /// Returns the text of the path.
-    pub fn text(&self) -> &str {
+    pub fn source_text(&self) -> &str {
         &self.text
     }
 

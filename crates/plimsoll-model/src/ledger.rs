@@ -101,25 +101,25 @@ impl Ledger {
     }
 
     /// Returns the number of finished requests: succeeded + failed.
-    pub fn requests(&self) -> u64 {
+    pub fn finished_requests(&self) -> u64 {
         self.succeeded + self.failed_total()
     }
 
     /// Returns the number of requests with a response, successful or not.
-    pub fn answered(&self) -> u64 {
+    pub fn response_count(&self) -> u64 {
         let failed = [RequestFailure::Status, RequestFailure::Expectation, RequestFailure::Capture];
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
     }
 
     /// Returns whether the counts agree: scheduled = succeeded + failed + unsent + in flight. The
     /// counts of every finished run agree.
-    pub fn closes(&self) -> bool {
-        self.scheduled == self.requests() + self.unsent + self.in_flight
+    pub fn counts_add_up(&self) -> bool {
+        self.scheduled == self.finished_requests() + self.unsent + self.in_flight
     }
 
     /// Returns the number of scheduled requests without a recorded outcome.
-    pub fn without_outcome(&self) -> u64 {
-        let known = self.requests().saturating_add(self.unsent).saturating_add(self.in_flight);
+    pub fn requests_without_outcome(&self) -> u64 {
+        let known = self.finished_requests().saturating_add(self.unsent).saturating_add(self.in_flight);
         self.scheduled.saturating_sub(known)
     }
 
@@ -146,16 +146,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_closes_only_if_every_request_is_counted() {
+    fn ledger_counts_add_up_only_if_every_request_is_counted() {
         let mut ledger =
             Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0], unsent: 1, in_flight: 1 };
-        assert!(ledger.closes());
-        assert_eq!((ledger.requests(), ledger.answered(), ledger.without_outcome()), (8, 6, 0));
+        assert!(ledger.counts_add_up());
+        assert_eq!((ledger.finished_requests(), ledger.response_count(), ledger.requests_without_outcome()), (8, 6, 0));
         assert_eq!(ledger.success_rate(), 0.5);
         ledger.in_flight = 0;
-        assert_eq!(ledger.without_outcome(), 1);
+        assert_eq!(ledger.requests_without_outcome(), 1);
         ledger.succeeded += 2;
-        assert_eq!(ledger.without_outcome(), 0);
-        assert!(!ledger.closes());
+        assert_eq!(ledger.requests_without_outcome(), 0);
+        assert!(!ledger.counts_add_up());
     }
 }

@@ -72,40 +72,40 @@ pub use agent_account::AgentAccount;
 pub use agent_calibration::AgentCalibration;
 pub use arrival_times::ArrivalTimes;
 pub use budget::{Budget, BudgetError};
-pub use curve::{Curve, CurveError, Stage};
-pub use failed_answer::FailedAnswer;
+pub use curve::{CurveError, LoadCurve, LoadStage};
+pub use failed_answer::FailedResponse;
 pub use failure::Failure;
 pub use grpc::{CallFault, GrpcCall, GrpcStatus, GrpcStatusSet};
 pub use h2::H2Error;
 pub use histogram::{CountingHistogram, Histogram, SparseHistogram};
 pub use injector::{Injector, Spin};
-pub use interval::{Interval, RouteNumber, Routes};
+pub use interval::{FiguresByRoute, Interval, RouteNumber};
 pub use intervention::Intervention;
 pub use ledger::{Ledger, Outcome, RequestFailure};
-pub use load::{Arrivals, Load, LoadShape};
+pub use load::{ArrivalSpacing, Load, LoadShape};
 pub use measures::{LoadFigures, RouteFigures, TimeMeasure, WorkerTime};
-pub use plan::{ArmIndex, Plan, Purpose, Tag};
+pub use plan::{ArmIndex, LoadPurpose, LoadTag, Plan};
 pub use probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
 pub use record::{ConnectionPlanRecord, DataRecord, PlanRecord, RouteRecord, TlsRecord, TrafficRecord};
-pub use redact::Redact;
-pub use request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList, RequestListRecord};
+pub use redact::RedactionLevel;
+pub use request_list::{ReplayFacts, RequestList, RequestListEntry, RequestListRecord, RequestPaths};
 pub use run::{
-    Environment, Experiment, LoadEnd, LoadSkipReason, MachineLimits, ProfileRecord, Remark, Run, SourceRevision,
-    StartNotes, Stop, Trial,
+    EarlyStopReason, Environment, Experiment, ExperimentEvent, LoadEnd, LoadSkipReason, MachineLimits, ProfileRecord,
+    Run, SourceRevision, StartNotes, Trial,
 };
 pub use sampled::{SampleInterval, SampledFunctions, SampledStack};
 pub use schedule::Schedule;
-pub use session_draws::{ListedSessions, SessionsFacts};
+pub use session_draws::{LogSessions, LogSessionsFacts};
 pub use spec::{
-    Arm, BlocksSpec, Criterion, ExperimentSpec, ExplainSpec, FindSpec, LadderSpec, Lengths, OverloadSpec, Planning,
-    ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
+    Arm, BlocksSpec, Criterion, ExperimentSpec, ExplainSpec, FindSpec, LadderSpec, LevelDurations, OverloadSpec,
+    Planning, ProfilesSpec, ProveSpec, RunSpec, SweepSpec,
 };
 pub use stripe::Stripe;
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
-pub use tally::Tally;
+pub use tally::CountsByKey;
 pub use terms::{
-    AgentLossPolicy, BodySource, ChangeTerms, EndpointChoice, FleetTerms, OnInconclusive, RedactedText, ScriptTerms,
-    Terms, TextKind, WatchTerms,
+    AgentLossPolicy, BodySource, EndpointChoice, FleetTerms, InterventionTerms, OnInconclusive, RedactedText,
+    RemoteWatchTerms, ScriptTerms, Terms, TextKind,
 };
 pub use tls::{TlsFailure, TlsSpec};
 pub use traffic::{OneOffRoute, Origin, Request, Route, SetupTeardown, StatusSet, Traffic};

@@ -16,11 +16,12 @@ const MESSAGE_CHARS_MAX: usize = 120;
 /// The error for an input on which a library panicked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "the library that reads {what} failed on this input ({message}): the input is damaged, or has an unknown format"
+    "the library that reads {input_name} failed on this input ({message}): the input is damaged, or has an unknown \
+     format"
 )]
 pub struct LibraryPanic {
     /// The input that the library reads, in words.
-    pub what: &'static str,
+    pub input_name: &'static str,
     /// The message of the panic.
     pub message: String,
 }
@@ -31,16 +32,16 @@ thread_local! {
 }
 
 /// A guard that decrements the depth of library calls when a call ends, also during a panic.
-struct CallGuard;
+struct LibraryCallGuard;
 
-impl CallGuard {
-    fn begin() -> CallGuard {
+impl LibraryCallGuard {
+    fn enter_library_call() -> LibraryCallGuard {
         LIBRARY_CALL_DEPTH.with(|calls| calls.set(calls.get() + 1));
-        CallGuard
+        LibraryCallGuard
     }
 }
 
-impl Drop for CallGuard {
+impl Drop for LibraryCallGuard {
     fn drop(&mut self) {
         LIBRARY_CALL_DEPTH.with(|calls| calls.set(calls.get() - 1));
     }
@@ -48,7 +49,7 @@ impl Drop for CallGuard {
 
 /// Installs a panic hook that prints nothing for panics inside library calls, because [`catch`]
 /// returns an error for such a panic.
-fn quiet_hook() {
+fn install_quiet_panic_hook() {
     static HOOK_INSTALL_ONCE: Once = Once::new();
     HOOK_INSTALL_ONCE.call_once(|| {
         let before = take_hook();
@@ -60,21 +61,21 @@ fn quiet_hook() {
     });
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message").split_whitespace().collect::<Vec<_>>().join(" ");
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// Calls `read` and returns its result, or an error if `read` panicked. `what` names the input, and
-/// completes the text "the library that reads". After a panic, the caller must not use state that
+/// Calls `read` and returns its result, or an error if `read` panicked. `input_name` completes the
+/// text "the library that reads". After a panic, the caller must not use state that
 /// `read` changed.
-pub fn catch<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
-    quiet_hook();
-    let inside = CallGuard::begin();
+pub fn catch_library_panic<T>(input_name: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
+    install_quiet_panic_hook();
+    let inside = LibraryCallGuard::enter_library_call();
     let result = catch_unwind(AssertUnwindSafe(read));
     drop(inside);
-    result.map_err(|panic| LibraryPanic { what, message: message_of(panic.as_ref()) })
+    result.map_err(|panic| LibraryPanic { input_name, message: panic_message(panic.as_ref()) })
 }
 
 #[cfg(test)]
@@ -83,11 +84,11 @@ mod tests {
 
     #[test]
     fn a_library_panic_becomes_an_error_message() {
-        assert_eq!(catch("numbers", || 7), Ok(7));
+        assert_eq!(catch_library_panic("numbers", || 7), Ok(7));
         let long = "x".repeat(1_000);
         for (said, message) in [("no\nsuch \u{1b} file", "no such file"), (long.as_str(), &long[..MESSAGE_CHARS_MAX])] {
             let text = said.to_owned();
-            let error = catch("descriptors", || -> () { panic!("{text}") }).expect_err("panics");
+            let error = catch_library_panic("descriptors", || -> () { panic!("{text}") }).expect_err("panics");
             assert_eq!(error.message.replace("  ", " "), message);
             assert!(error.to_string().starts_with("the library that reads descriptors failed on this input ("));
         }

@@ -6,13 +6,13 @@
 //! and the intended starts ([`crate::schedule`]).
 
 use crate::arrival_times::ArrivalTimes;
-use crate::curve::{Curve, USERS_MAX};
+use crate::curve::{LoadCurve, USERS_MAX};
 use serde::{Deserialize, Serialize};
 
 /// Spacing of the arrivals of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrivals {
+pub enum ArrivalSpacing {
     /// Even spacing: the time between two consecutive arrivals is always the same.
     #[default]
     Constant,
@@ -24,30 +24,30 @@ pub enum Arrivals {
     Replayed,
 }
 
-impl Arrivals {
+impl ArrivalSpacing {
     /// Returns the index of dispersion of the arrivals (variance over mean of the numbers of
     /// arrivals): 0 for even spacing, 1 for a Poisson process. Arrivals drawn from a log count as a
     /// Poisson process, because their sessions start independently.
     pub fn dispersion(self) -> f64 {
         match self {
-            Arrivals::Constant => 0.0,
-            Arrivals::Poisson | Arrivals::Replayed => 1.0,
+            ArrivalSpacing::Constant => 0.0,
+            ArrivalSpacing::Poisson | ArrivalSpacing::Replayed => 1.0,
         }
     }
 
     /// Returns the word for the spacing in flags and records.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Arrivals::Constant => "constant",
-            Arrivals::Poisson => "poisson",
-            Arrivals::Replayed => "replayed",
+            ArrivalSpacing::Constant => "constant",
+            ArrivalSpacing::Poisson => "poisson",
+            ArrivalSpacing::Replayed => "replayed",
         }
     }
 
     /// Returns the spacing with this word; `None` if the word names no spacing that a user can
     /// choose.
-    pub fn named(word: &str) -> Option<Arrivals> {
-        [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
+    pub fn from_name(word: &str) -> Option<ArrivalSpacing> {
+        [ArrivalSpacing::Constant, ArrivalSpacing::Poisson].into_iter().find(|arrivals| arrivals.name() == word)
     }
 }
 
@@ -59,14 +59,14 @@ pub enum LoadShape {
     /// Closed loop: each user waits for the response to a request before the next request.
     Closed {
         /// Number of users over time.
-        users: Curve,
+        users: LoadCurve,
     },
     /// Open loop: requests start on schedule, independent of earlier responses.
     Open {
         /// Request rate over time, 1/s.
-        rate: Curve,
+        rate: LoadCurve,
         /// Spacing of the arrivals.
-        arrivals: Arrivals,
+        arrivals: ArrivalSpacing,
     },
     /// Open loop with given arrival times, one for each request.
     Given {
@@ -77,7 +77,7 @@ pub enum LoadShape {
 
 impl LoadShape {
     /// Returns the level of the load (number of users or request rate) over time.
-    pub fn curve(&self) -> &Curve {
+    pub fn curve(&self) -> &LoadCurve {
         match self {
             LoadShape::Closed { users } => users,
             LoadShape::Open { rate, .. } => rate,
@@ -86,7 +86,7 @@ impl LoadShape {
     }
 
     /// Returns the request rate of an open loop over time, 1/s; `None` for a closed loop.
-    pub fn rate(&self) -> Option<&Curve> {
+    pub fn rate(&self) -> Option<&LoadCurve> {
         match self {
             LoadShape::Closed { .. } => None,
             LoadShape::Open { .. } | LoadShape::Given { .. } => Some(self.curve()),
@@ -100,17 +100,17 @@ impl LoadShape {
 
     /// Returns the spacing of arrivals for a further open loop, such as the load for a profile. If
     /// this load has no rule for the spacing of arrivals, the result is even spacing.
-    pub fn arrivals(&self) -> Arrivals {
+    pub fn arrivals(&self) -> ArrivalSpacing {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
-            LoadShape::Closed { .. } | LoadShape::Given { .. } => Arrivals::Constant,
+            LoadShape::Closed { .. } | LoadShape::Given { .. } => ArrivalSpacing::Constant,
         }
     }
 
     /// Returns whether the load can be executed. A load from a run file may lack its arrival times,
     /// which are needed for execution.
-    pub fn is_whole(&self) -> bool {
-        !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
+    pub fn is_executable(&self) -> bool {
+        !matches!(self, LoadShape::Given { arrivals } if !arrivals.has_starts())
     }
 }
 
@@ -173,10 +173,10 @@ impl Load {
 
     /// Replaces this load by the recorded load. A record lacks the list of arrival times, so this
     /// load keeps its own list if the list matches the record.
-    pub fn restore_recorded(&mut self, record: &Load) {
+    pub fn restore_from_record(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
-            && own.is_of(arrivals)
+            && own.has_same_starts(arrivals)
         {
             *arrivals = own;
         }
@@ -188,9 +188,9 @@ impl Load {
     /// allowed range, the error is the resulting number.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
-            LoadShape::Open { rate, .. } => *rate = rate.times(times),
+            LoadShape::Open { rate, .. } => *rate = rate.scale_levels(times),
             LoadShape::Closed { users } => {
-                *users = users.times(times);
+                *users = users.scale_levels(times);
                 for level in users.stages.iter_mut().flat_map(|stage| [&mut stage.from, &mut stage.to]) {
                     *level = level.round();
                 }
@@ -211,7 +211,7 @@ impl Load {
         if let LoadShape::Open { rate: curve, .. } | LoadShape::Closed { users: curve } = &mut self.shape
             && curve.duration_ns().is_some()
         {
-            *curve = curve.until(length_ns);
+            *curve = curve.part_before(length_ns);
         }
     }
 
@@ -238,14 +238,16 @@ mod tests {
 
     #[test]
     fn batches_contain_the_requested_number() {
-        let open =
-            |level| LoadShape::Open { rate: Curve::constant_for_duration(level, SECOND), arrivals: Arrivals::Constant };
+        let open = |level| LoadShape::Open {
+            rate: LoadCurve::constant_for_duration(level, SECOND),
+            arrivals: ArrivalSpacing::Constant,
+        };
         let load = Load { requests_max: Some(10), ..Load::new(open(300.0)) };
         assert_eq!(load.in_batches_of(1), load);
         assert_eq!(load.in_batches_of(3), Load { requests_max: Some(4), shape: open(100.0), ..load.clone() });
         // In a closed loop, batches do not change the number of users, but each user sends more
         // requests at a time.
-        let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: Curve::constant(6.0) }) };
+        let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: LoadCurve::constant(6.0) }) };
         assert_eq!(closed.in_batches_of(3), Load { requests_max: Some(3), ..closed.clone() });
     }
 }

@@ -16,11 +16,11 @@
 
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::ledger::Ledger;
-use crate::tally::Tally;
+use crate::tally::CountsByKey;
 
 /// The kind of a figure, which determines how two values of the figure are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FigureKind {
     /// A count of events, which adds up over time, workers and machines.
     Counter,
     /// A state at the end of an interval, such as open connections. The gauges of several workers
@@ -30,7 +30,7 @@ pub enum Kind {
     /// A histogram of times.
     Times,
     /// Counts by a key, such as the status of a response.
-    Tally(Key),
+    Tally(TallyKey),
     /// Counts of requests by outcome.
     Ledger,
     /// CPU and busy time of each worker.
@@ -39,7 +39,7 @@ pub enum Kind {
 
 /// The meaning of the keys of a tally (counts by a 16-bit key).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum TallyKey {
     /// Keys are the statuses of responses.
     Status,
     /// Keys are the system's error numbers.
@@ -61,7 +61,7 @@ pub enum Key {
 /// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Unit {
+pub enum FigureUnit {
     Requests,
     Sessions,
     Connections,
@@ -76,7 +76,7 @@ pub enum Unit {
 
 /// A column that the CSV of intervals derives from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
+pub enum CsvColumn {
     /// The value of the figure. A ledger (the counts of requests by outcome) has one column for
     /// each count.
     Value,
@@ -95,13 +95,13 @@ pub struct Figure {
     /// The name of the figure's Rust field in [`LoadFigures`] or [`RouteFigures`].
     pub name: &'static str,
     /// The kind of the figure, which determines how two values of the figure are merged.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// The unit of the figure's values.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// The field in the JSON of a load; `None` means that the figure has no field of its own.
     pub json: Option<&'static str>,
     /// The name in the CSV of intervals, and the derived columns.
-    pub csv: Option<(&'static str, &'static [Column])>,
+    pub csv: Option<(&'static str, &'static [CsvColumn])>,
 }
 
 /// A histogram figure that the JSON of a load shows. An SLO or a `--fail-if` condition may limit
@@ -120,7 +120,7 @@ impl TimeMeasure {
 
     /// Returns every measure, in the order of the tables.
     pub fn all() -> impl Iterator<Item = TimeMeasure> {
-        let shown = |figure: &&Figure| figure.kind == Kind::Times && figure.json.is_some();
+        let shown = |figure: &&Figure| figure.kind == FigureKind::Times && figure.json.is_some();
         let routes = RouteFigures::<SparseHistogram>::FIGURES.iter().filter(shown);
         let load = LoadFigures::<SparseHistogram>::FIGURES.iter().filter(shown);
         let measure = |of_routes| move |figure| TimeMeasure { figure, of_routes };
@@ -128,7 +128,7 @@ impl TimeMeasure {
     }
 
     /// Returns the measure of response time: from the intended start to the last byte.
-    pub fn response() -> TimeMeasure {
+    pub fn response_time() -> TimeMeasure {
         TimeMeasure::parse("response").expect("a line of the table")
     }
 
@@ -139,12 +139,12 @@ impl TimeMeasure {
 
     /// Returns whether the measure is a time of requests, so that each route has its own histogram.
     /// Every other measure is a time of connections.
-    pub fn is_of_routes(self) -> bool {
+    pub fn is_per_route(self) -> bool {
         self.of_routes
     }
 
     /// Returns the histogram of the measure, from the figures of the route or of the load.
-    pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
+    pub fn histogram<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
         let mut held = route.figure_values().chain(load.figure_values());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
             Some((_, FigureRef::Times(times))) => times,
@@ -167,7 +167,7 @@ impl Eq for TimeMeasure {}
 pub enum FigureRef<'a, H> {
     Count(u64),
     Times(&'a H),
-    Tally(&'a Tally),
+    Tally(&'a CountsByKey),
     Ledger(&'a Ledger),
     Workers(&'a [WorkerTime]),
 }
@@ -178,7 +178,7 @@ pub enum FigureRef<'a, H> {
 pub enum FigureMut<'a, H> {
     Count(&'a mut u64),
     Times(&'a mut H),
-    Tally(&'a mut Tally),
+    Tally(&'a mut CountsByKey),
     Ledger(&'a mut Ledger),
     Workers(&'a mut Vec<WorkerTime>),
 }
@@ -211,7 +211,7 @@ macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
     (type Gauge $h:ident) => { u64 };
     (type Times $h:ident) => { $h };
-    (type Tally $h:ident) => { Tally };
+    (type Tally $h:ident) => { CountsByKey };
     (type Ledger $h:ident) => { Ledger };
     (type Workers $h:ident) => { Vec<WorkerTime> };
     (held Counter $value:expr) => { FigureRef::Count($value) };
@@ -278,8 +278,8 @@ macro_rules! table {
             pub const FIGURES: &'static [Figure] = &[ $( Figure {
                 tag: $tag,
                 name: stringify!($name),
-                kind: Kind::$kind $( (Key::$key) )?,
-                unit: Unit::$unit,
+                kind: FigureKind::$kind $( (TallyKey::$key) )?,
+                unit: FigureUnit::$unit,
                 json: of_kind!(some $($json)?),
                 csv: of_kind!(some $( ($csv, &$column) )?),
             }, )+ ];
@@ -304,8 +304,8 @@ macro_rules! table {
 
             /// Adds the figures in `other`. `over` says whether `other` comes from other workers,
             /// from a later interval, or is one interval to add to the totals of a run.
-            fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: AddTimes<G> {
-                self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| add(figure, mine, theirs, over));
+            fn add<G>(&mut self, other: &$table<G>, over: MergeAxis) where H: MergeHistogram<G> {
+                self.figure_values_mut().zip(other.figure_values()).for_each(|((figure, mine), (_, theirs))| merge_figure(figure, mine, theirs, over));
             }
         }
 
@@ -347,9 +347,9 @@ table! {
     RouteFigures
     /// Number of requests by outcome. A scheduled request counts at its intended start, a finished
     /// request at its end.
-    1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
+    1 ledger: Ledger of Requests, json "ledger", csv "" [CsvColumn::Value];
     /// Number of requests in flight at the end of the interval, measured or not.
-    2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
+    2 in_flight_end: Gauge of Requests, csv "in_flight" [CsvColumn::Value];
     /// Number of successes that finished inside the measured window (not in the grace period),
     /// whenever the requests were scheduled. The throughput is computed from this count, which is
     /// not part of the ledger. In older run files the count lacks requests scheduled in the
@@ -357,10 +357,10 @@ table! {
     3 succeeded_in_window: Counter of Requests;
     /// Response time, from the intended start to the last byte, of successes and timeouts.
     4 response: Times of Ns,
-        json "response_time_ns", csv "response" [Column::Quantile(500), Column::Quantile(990), Column::Max];
+        json "response_time_ns", csv "response" [CsvColumn::Quantile(500), CsvColumn::Quantile(990), CsvColumn::Max];
     /// Service time, from the first byte sent to the last byte received, of successes and of
     /// timeouts that were sent.
-    5 service: Times of Ns, json "service_time_ns", csv "service" [Column::Quantile(500), Column::Quantile(990)];
+    5 service: Times of Ns, json "service_time_ns", csv "service" [CsvColumn::Quantile(500), CsvColumn::Quantile(990)];
     /// Time to the first byte, from the first byte sent to the first byte received, of successes.
     6 ttfb: Times of Ns, json "ttfb_ns";
     /// Response times of failures other than timeouts.
@@ -399,13 +399,13 @@ table! {
     /// the preparation of connections, unless the figure's own comment says otherwise.
     LoadFigures
     /// Lag of measured requests behind their intended start, caused by the generator.
-    1 lag: Times of Ns, csv "lag" [Column::Quantile(990)];
+    1 lag: Times of Ns, csv "lag" [CsvColumn::Quantile(990)];
     /// Bytes received on all connections, including response heads.
-    2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [Column::Value];
+    2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [CsvColumn::Value];
     /// Bytes sent on all connections, including request heads.
-    3 bytes_out: Counter of Bytes, json "bytes_out", csv "bytes_out" [Column::Value];
+    3 bytes_out: Counter of Bytes, json "bytes_out", csv "bytes_out" [CsvColumn::Value];
     /// Number of connections that are open at the end of the interval.
-    4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [Column::Value];
+    4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [CsvColumn::Value];
     /// Number of connections that were opened.
     5 connections_opened: Counter of Connections, json "connections_opened";
     /// Time to open a connection, until it is writable.
@@ -445,16 +445,16 @@ table! {
     /// Number of connections that the server ended with GOAWAY, by error code ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
     /// Number of sessions whose intended start was in the measured part of the load.
-    21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
+    21 sessions_started: Counter of Sessions, csv "sessions_started" [CsvColumn::Value];
     /// Number of sessions that were completed.
-    22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
+    22 sessions_completed: Counter of Sessions, csv "sessions_completed" [CsvColumn::Value];
     /// Number of sessions that were abandoned because one of their requests failed.
-    23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [Column::Value];
+    23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [CsvColumn::Value];
     /// Number of sessions that were cut by the end of the load, or by a decrease of users.
-    24 sessions_cut: Counter of Sessions, csv "sessions_cut" [Column::Value];
+    24 sessions_cut: Counter of Sessions, csv "sessions_cut" [CsvColumn::Value];
     /// Time from the intended start of a session to its last response, for completed sessions.
     25 session_time: Times of Ns,
-        csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
+        csv "session_time" [CsvColumn::Quantile(500), CsvColumn::Quantile(990), CsvColumn::Max];
     /// Number of times that an HTTP/2 flow-control window of plimsoll was exhausted, so that the
     /// server could not send. The count includes windows of streams and of connections.
     26 windows_empty: Counter of Requests, json "windows_empty";
@@ -487,17 +487,17 @@ enum MergeAxis {
 }
 
 /// A type of histogram to which another type of histogram can be added.
-trait AddTimes<G> {
+trait MergeHistogram<G> {
     fn add(&mut self, other: &G);
 }
 
-impl AddTimes<SparseHistogram> for SparseHistogram {
+impl MergeHistogram<SparseHistogram> for SparseHistogram {
     fn add(&mut self, other: &SparseHistogram) {
         self.merge(other);
     }
 }
 
-impl AddTimes<SparseHistogram> for Histogram {
+impl MergeHistogram<SparseHistogram> for Histogram {
     fn add(&mut self, other: &SparseHistogram) {
         self.merge_sparse(other);
     }
@@ -510,22 +510,22 @@ impl RouteFigures<Histogram> {
     }
 }
 
-fn add<H: AddTimes<G>, G>(figure: &Figure, mine: FigureMut<H>, theirs: FigureRef<G>, over: MergeAxis) {
+fn merge_figure<H: MergeHistogram<G>, G>(figure: &Figure, mine: FigureMut<H>, theirs: FigureRef<G>, over: MergeAxis) {
     match (mine, theirs) {
         (FigureMut::Count(mine), FigureRef::Count(theirs)) => match (figure.kind, over) {
-            (Kind::Gauge, MergeAxis::Time) => *mine = theirs,
-            (Kind::Gauge, MergeAxis::Run) => *mine = theirs.max(*mine),
+            (FigureKind::Gauge, MergeAxis::Time) => *mine = theirs,
+            (FigureKind::Gauge, MergeAxis::Run) => *mine = theirs.max(*mine),
             _ => *mine = mine.saturating_add(theirs),
         },
         (FigureMut::Times(mine), FigureRef::Times(theirs)) => mine.add(theirs),
         (FigureMut::Tally(mine), FigureRef::Tally(theirs)) => mine.merge(theirs),
         (FigureMut::Ledger(mine), FigureRef::Ledger(theirs)) => mine.merge(theirs),
-        (FigureMut::Workers(mine), FigureRef::Workers(theirs)) => add_workers(mine, theirs),
+        (FigureMut::Workers(mine), FigureRef::Workers(theirs)) => merge_worker_times(mine, theirs),
         _ => unreachable!("both are values of one figure"),
     }
 }
 
-fn add_workers(mine: &mut Vec<WorkerTime>, theirs: &[WorkerTime]) {
+fn merge_worker_times(mine: &mut Vec<WorkerTime>, theirs: &[WorkerTime]) {
     for time in theirs {
         match mine.binary_search_by_key(&time.worker, |mine| mine.worker) {
             Ok(at) => {

@@ -10,9 +10,9 @@ use crate::budget::Budget;
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
 /// Size limits with which a pattern is compiled, in bytes, tried in ascending order until one limit
 /// suffices. The sum of all limits tried for a pattern is subtracted from the budget.
-const TIERS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
+const COMPILE_LIMITS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
 /// The memory budget for all patterns of an input, in bytes. Real plans use a tenth of the budget.
-pub const PATTERNS_BYTES_MAX: usize = 64 << 20;
+pub const ALL_PATTERNS_BYTES_MAX: usize = 64 << 20;
 
 /// Why a pattern was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum PatternRefusal<E> {
     #[error(
         "the compiled regular expressions take more than {maximum_mib} MiB together: use fewer expressions, or \
          smaller repetitions",
-        maximum_mib = PATTERNS_BYTES_MAX >> 20
+        maximum_mib = ALL_PATTERNS_BYTES_MAX >> 20
     )]
     TooMany,
 }
@@ -41,7 +41,7 @@ pub struct PatternBudget(Budget);
 
 impl Default for PatternBudget {
     fn default() -> PatternBudget {
-        PatternBudget(Budget::new(PATTERNS_BYTES_MAX))
+        PatternBudget(Budget::new(ALL_PATTERNS_BYTES_MAX))
     }
 }
 
@@ -49,10 +49,10 @@ impl PatternBudget {
     /// Compiles a pattern with `build`, which gets the number of allowed bytes. `build` returns
     /// `None` if the compiled pattern needs more than the allowed bytes.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
-        for bytes in TIERS_BYTES {
+        for bytes in COMPILE_LIMITS_BYTES {
             // Each attempt to compile takes time in proportion to its size limit, so each attempt
             // is subtracted from the budget.
-            self.0.take(bytes).map_err(|_| PatternRefusal::TooMany)?;
+            self.0.spend_bytes(bytes).map_err(|_| PatternRefusal::TooMany)?;
             if let Some(pattern) = build(bytes).map_err(PatternRefusal::Unsound)? {
                 return Ok(pattern);
             }

@@ -3,8 +3,8 @@
 //! describes the part of the plan that one machine executes.
 
 use crate::arrival_times::ArrivalTimes;
-use crate::load::{Arrivals, Load, LoadShape};
-use crate::request_list::{ListedRequest, RequestList};
+use crate::load::{ArrivalSpacing, Load, LoadShape};
+use crate::request_list::{RequestList, RequestListEntry};
 use crate::traffic::{Origin, Request, Route, Traffic};
 use crate::transport::ConnectionPlan;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The purpose of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum LoadPurpose {
     /// The only load of a `run` command.
     Run,
     /// A load at one level (number of users) of a sweep.
@@ -81,9 +81,9 @@ impl ArmIndex {
 
 /// The purpose of a load, and its position in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tag {
+pub struct LoadTag {
     /// The purpose of the load.
-    pub purpose: Purpose,
+    pub purpose: LoadPurpose,
     /// The target; `None` if the experiment has only one target.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
@@ -93,10 +93,10 @@ pub struct Tag {
     pub turn: u32,
 }
 
-impl Tag {
+impl LoadTag {
     /// Returns the tag of the first load with this purpose, for an experiment with one target.
-    pub fn for_purpose(purpose: Purpose) -> Tag {
-        Tag { purpose, arm: None, turn: 0 }
+    pub fn for_purpose(purpose: LoadPurpose) -> LoadTag {
+        LoadTag { purpose, arm: None, turn: 0 }
     }
 }
 
@@ -118,10 +118,10 @@ impl Plan {
 
     /// Creates a plan for `GET /` of a host over plain HTTP at the given addresses. The defaults
     /// are a load of 10 s (or the shape's own length), a timeout of 30 s and a grace period of 5 s.
-    pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
+    pub fn for_get_request(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {
-            traffic: Traffic::with_one_route(origin, Route::new(Request::get())),
+            traffic: Traffic::with_one_route(origin, Route::new(Request::get_root())),
             load: Load::new(shape),
             carriage: ConnectionPlan::tcp(addresses),
         }
@@ -131,13 +131,13 @@ impl Plan {
     /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None` means
     /// that the log has no sessions to draw from.
     pub fn with_drawn_arrivals(&self) -> Option<Cow<'_, Plan>> {
-        let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
+        let LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));
         };
         let listed = self.traffic.request_list.as_deref()?;
         let drawn = listed.sessions.as_ref()?.draw_requests(&self.load);
         let entry = |(_, entry): &(u64, u32)| listed.entries.get(*entry as usize).copied();
-        let entries: Vec<ListedRequest> = drawn.iter().map(entry).collect::<Option<_>>()?;
+        let entries: Vec<RequestListEntry> = drawn.iter().map(entry).collect::<Option<_>>()?;
         let starts_ns = drawn.iter().map(|(start_ns, _)| *start_ns).collect();
         let end_ns = self.load.warmup_ns + self.load.duration_ns?;
         let arrivals = ArrivalTimes::new(starts_ns, self.load.warmup_ns, end_ns)?;
@@ -152,24 +152,26 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curve::Curve;
-    use crate::request_list::{ListedTargets, ReplayFacts};
-    use crate::session_draws::ListedSessions;
-    use crate::traffic::Choice;
+    use crate::curve::LoadCurve;
+    use crate::request_list::{ReplayFacts, RequestPaths};
+    use crate::session_draws::LogSessions;
+    use crate::traffic::RouteChoice;
     use crate::units::SECOND;
 
     #[test]
     fn sessions_drawn_from_a_log_are_stored_in_the_plan() {
-        let rate = Curve::constant_for_duration(50.0, 2 * SECOND);
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: Arrivals::Replayed });
+        let rate = LoadCurve::constant_for_duration(50.0, 2 * SECOND);
+        let mut plan =
+            Plan::for_get_request("h", 80, vec![], LoadShape::Open { rate, arrivals: ArrivalSpacing::Replayed });
         assert!(plan.with_drawn_arrivals().is_none() && !plan.is_bounded());
-        let mut targets = ListedTargets::default();
-        let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status: 200 };
+        let mut targets = RequestPaths::default();
+        let entry =
+            |target: &str| RequestListEntry { target: targets.push(target).expect("room"), route: 0, status: 200 };
         let entries = ["/a", "/b", "/c"].map(entry).to_vec();
-        let sessions = ListedSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
+        let sessions = LogSessions::new(vec![0, 5, 9], vec![0, 2, 1], vec![2, 3]);
         let (targets, facts) = (Arc::new(targets), ReplayFacts::default());
         plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
-        plan.traffic.choice = Choice::Listed;
+        plan.traffic.choice = RouteChoice::Listed;
         assert!(plan.is_bounded());
         let drawn = plan.with_drawn_arrivals().expect("drawn").into_owned();
         let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
@@ -178,7 +180,7 @@ mod tests {
         let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();
         assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);
         // Loads without arrivals from a log stay unchanged.
-        let closed = Plan { load: Load::new(LoadShape::Closed { users: Curve::constant(1.0) }), ..plan.clone() };
+        let closed = Plan { load: Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) }), ..plan.clone() };
         assert!(matches!(closed.with_drawn_arrivals(), Some(Cow::Borrowed(_))));
     }
 }

@@ -14,11 +14,11 @@ mod route;
 mod traffic;
 mod transport;
 
-pub(crate) use route::unrecorded_route_bytes;
-pub(crate) use traffic::{program_bytes, setup_teardown_bytes};
+pub(crate) use route::route_digest_input;
+pub(crate) use traffic::{scenario_digest_input, setup_teardown_digest_input};
 
 use crate::plan::Plan;
-use crate::tagged_fields::{Reader, append_field};
+use crate::tagged_fields::{FieldReader, append_field};
 use fields::{append_number, read, store_once};
 
 /// The format version that this crate writes. A reader refuses every other version.
@@ -41,7 +41,7 @@ impl Plan {
         let mut out = Vec::new();
         append_number(&mut out, 1, PLAN_FORMAT_VERSION);
         append_field(&mut out, 2, |out| traffic::write_traffic(out, &self.traffic));
-        append_field(&mut out, 3, |out| load::load(out, &self.load));
+        append_field(&mut out, 3, |out| load::write_load(out, &self.load));
         append_field(&mut out, 4, |out| transport::write_connection_plan(out, &self.carriage));
         out
     }
@@ -49,7 +49,7 @@ impl Plan {
     /// Decodes a plan from the bytes of [`Plan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Plan, PlanError> {
         let (mut form, mut parts) = (None, (None, None, None));
-        let whole = read(Reader::new(bytes), |tag, value| {
+        let whole = read(FieldReader::new(bytes), |tag, value| {
             match tag {
                 1 => form = Some(value.read_number()?),
                 // The version must be the first field, because it decides how the other fields are
@@ -57,7 +57,7 @@ impl Plan {
                 _ if form != Some(PLAN_FORMAT_VERSION) => return None,
                 2 => store_once(&mut parts.0, traffic::read_traffic(value)?)?,
                 3 => store_once(&mut parts.1, load::read_load(value)?)?,
-                4 => store_once(&mut parts.2, transport::read_carriage(value)?)?,
+                4 => store_once(&mut parts.2, transport::read_connection_plan(value)?)?,
                 _ => return None,
             }
             Some(())

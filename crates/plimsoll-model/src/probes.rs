@@ -113,7 +113,7 @@ impl Series {
     /// Adds a period without readings.
     pub fn push_gap(&mut self, gap: Gap) {
         self.gaps.push(gap);
-        join(&mut self.gaps);
+        join_adjacent_gaps(&mut self.gaps);
     }
 
     /// Returns the value at `at_ns`, by linear interpolation between the previous and the next
@@ -135,7 +135,7 @@ impl Series {
     }
 
     /// Returns the readings from `from_ns` to `to_ns`.
-    pub fn between(&self, from_ns: i64, to_ns: i64) -> &[SeriesSample] {
+    pub fn samples_between(&self, from_ns: i64, to_ns: i64) -> &[SeriesSample] {
         let first = self.samples.partition_point(|sample| sample.at_ns < from_ns);
         let end = self.samples.partition_point(|sample| sample.at_ns <= to_ns);
         &self.samples[first.min(end)..end]
@@ -150,7 +150,7 @@ impl Series {
             SeriesKind::Gauge => self.samples.clone(),
             SeriesKind::Counter => {
                 let per_second = if self.unit.starts_with("ns") { 1.0 } else { 1e9 };
-                let step_ns_min = self.usual_step_ns() / 2;
+                let step_ns_min = self.median_step_ns() / 2;
                 let mut from = self.samples.first().copied();
                 let mut drawn = Vec::new();
                 for sample in &self.samples {
@@ -168,14 +168,14 @@ impl Series {
     }
 
     /// Returns the median time between two readings, ns.
-    fn usual_step_ns(&self) -> i64 {
+    fn median_step_ns(&self) -> i64 {
         let mut steps: Vec<i64> = self.samples.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
         steps.sort_unstable();
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
     /// Returns the unit of the values that [`Series::chart_samples`] returns.
-    pub fn plotted_unit(&self) -> String {
+    pub fn chart_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),
             (SeriesKind::Counter, "ns") => "cores".to_owned(),
@@ -202,7 +202,7 @@ impl Series {
         }
         if !other.gaps.is_empty() {
             self.gaps.extend_from_slice(&other.gaps);
-            join(&mut self.gaps);
+            join_adjacent_gaps(&mut self.gaps);
         }
     }
 }
@@ -214,7 +214,7 @@ pub const GENERATOR_SERIES_PREFIX: &str = "generator.";
 /// the server, whichever machine reads the metric.
 const METRICS_SERIES_PREFIX: &str = "metrics.";
 /// Name of the series that tells whether load generator and server share a machine: 1 or 0.
-const TARGET_LOCAL: &str = "target.local";
+const TARGET_LOCAL_SERIES: &str = "target.local";
 
 /// Returns a key that orders readings totally: by time, then by value.
 fn sample_order_key(sample: &SeriesSample) -> (i64, u64) {
@@ -222,7 +222,7 @@ fn sample_order_key(sample: &SeriesSample) -> (i64, u64) {
 }
 
 /// Sorts gaps, and joins adjacent gaps with the same reason.
-fn join(gaps: &mut Vec<Gap>) {
+fn join_adjacent_gaps(gaps: &mut Vec<Gap>) {
     gaps.sort_unstable_by(|a, b| (&a.reason, a.from_ns, a.to_ns).cmp(&(&b.reason, b.from_ns, b.to_ns)));
     gaps.dedup_by(|next, gap| {
         let joined = next.reason == gap.reason && next.from_ns <= gap.to_ns;
@@ -261,14 +261,14 @@ impl Probes {
     }
 
     /// Returns whether load generator and server share a machine, and so its cores.
-    pub fn is_shared(&self) -> bool {
+    pub fn shares_machine(&self) -> bool {
         let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
-        self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
+        self.host.is_none() || self.generator_series(TARGET_LOCAL_SERIES).is_some_and(is_one)
     }
 
     /// Marks a gap from `from_ns` to `to_ns` in each series of the list `series` (name, kind,
     /// unit).
-    pub fn gaps_in<'a>(
+    pub fn push_gaps<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a str, SeriesKind, &'a str)>,
         (from_ns, to_ns): (i64, i64),
@@ -282,12 +282,12 @@ impl Probes {
 
     /// Returns the CPU time for taking the readings as a share of one core, 0 or more; 0 without
     /// readings.
-    pub fn cost_share(&self) -> f64 {
+    pub fn probing_cpu_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
     }
 
     /// Returns the readings with every time shifted by `by_ns`, to convert between clocks.
-    pub fn shifted(mut self, by_ns: i64) -> Probes {
+    pub fn shift_times(mut self, by_ns: i64) -> Probes {
         for series in self.series.values_mut() {
             series.samples.iter_mut().for_each(|sample| sample.at_ns += by_ns);
             series.gaps.iter_mut().for_each(|gap| (gap.from_ns, gap.to_ns) = (gap.from_ns + by_ns, gap.to_ns + by_ns));
@@ -348,15 +348,15 @@ mod tests {
             assert_eq!(cpu.value_at(at_ns, 20), expect, "{at_ns}");
         }
         assert_eq!(series_with_samples(SeriesKind::Gauge, "", &[]).value_at(0, 9), None);
-        assert_eq!(cpu.between(150, 300).len(), 2);
-        assert_eq!(cpu.between(300, 100).len(), 0);
+        assert_eq!(cpu.samples_between(150, 300).len(), 2);
+        assert_eq!(cpu.samples_between(300, 100).len(), 0);
     }
 
     #[test]
     fn counters_are_plotted_as_rates() {
         let cpu = series_with_samples(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.chart_samples().iter().map(|sample| sample.value).collect();
-        assert_eq!((values, cpu.plotted_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
+        assert_eq!((values, cpu.chart_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
         // At the beginning, a short step between two readings joins the next step. At the end, a
         // short step is dropped, because there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
@@ -366,9 +366,9 @@ mod tests {
             [(100, 0.5), (200, 0.0), (300, 0.3)]
         );
         let faults = series_with_samples(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
-        assert_eq!((faults.chart_samples()[0].value, faults.plotted_unit().as_str()), (10.0, "1/s"));
+        assert_eq!((faults.chart_samples()[0].value, faults.chart_unit().as_str()), (10.0, "1/s"));
         let rss = series_with_samples(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
-        assert_eq!((rss.chart_samples(), rss.plotted_unit().as_str()), (rss.samples.clone(), "bytes"));
+        assert_eq!((rss.chart_samples(), rss.chart_unit().as_str()), (rss.samples.clone(), "bytes"));
     }
 
     #[test]
@@ -382,9 +382,9 @@ mod tests {
             ..Probes::default()
         };
         let here = read(&[("client.cpu", &cpu), ("target.local", &local(0.0)), ("metrics.up", &local(1.0))]);
-        assert!(here.is_shared() && here.generator_series("client.cpu").is_some());
+        assert!(here.shares_machine() && here.generator_series("client.cpu").is_some());
         let mut both = Probes { host: Some("server1".into()), ..read(&[("client.cpu", &cpu), ("host.load_1m", &cpu)]) };
-        assert!(!both.is_shared() && both.generator_series("client.cpu").is_none());
+        assert!(!both.shares_machine() && both.generator_series("client.cpu").is_none());
         both.merge(&here.into_generator_series());
         let names: Vec<&str> = both.series.keys().map(String::as_str).collect();
         assert_eq!(
@@ -392,9 +392,9 @@ mod tests {
             ["client.cpu", "generator.client.cpu", "generator.target.local", "host.load_1m", "metrics.up"]
         );
         assert_eq!((both.host.as_deref(), both.cpu_ns, both.missing.len()), (Some("server1"), 10, 1));
-        assert!(!both.is_shared());
+        assert!(!both.shares_machine());
         let one = read(&[("target.local", &local(1.0))]).into_generator_series();
-        assert!(Probes { host: Some("box".into()), ..one }.is_shared());
+        assert!(Probes { host: Some("box".into()), ..one }.shares_machine());
     }
 
     #[test]

@@ -11,9 +11,9 @@
 //!           varint): an unchanged value takes one byte
 //! ```
 
-use crate::bounds::is_reading;
+use crate::bounds::is_chartable_sample;
 use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
-use crate::tagged_fields::{Reader, append_varint};
+use crate::tagged_fields::{FieldReader, append_varint};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub(crate) fn write_probes(out: &mut Vec<u8>, probes: &Probes) {
     }
 }
 
-pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
+pub(crate) fn read_probes(reader: &mut FieldReader) -> Option<Probes> {
     let length = reader.read_length()?;
     let head: ProbesHead = serde_json::from_slice(reader.take(length)?).ok()?;
     let mut probes = Probes {
@@ -95,7 +95,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
             at_ns = at_ns.wrapping_add(decode_zigzag(reader.read_varint()?));
             bits ^= reader.read_varint()?.swap_bytes();
             let sample = SeriesSample { at_ns, value: f64::from_bits(bits) };
-            if is_reading(&sample) {
+            if is_chartable_sample(&sample) {
                 samples.push(sample);
             }
         }

@@ -61,7 +61,7 @@ pub struct Label {
 /// The end of one sample's entries in each of the tables `stacks` and `sample_labels`, which all
 /// samples share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct End {
+struct SampleEnd {
     stack: u32,
     labels: u32,
 }
@@ -89,7 +89,7 @@ pub struct Profile {
     place_ends: Vec<u32>,
     stacks: Vec<u32>,
     sample_labels: Vec<u32>,
-    samples: Vec<End>,
+    samples: Vec<SampleEnd>,
     values: Vec<i64>,
 }
 
@@ -101,18 +101,18 @@ impl Profile {
 
     /// Returns the number of samples. A sample is a distinct stack with its values, not a single
     /// event.
-    pub fn samples_len(&self) -> usize {
+    pub fn sample_count(&self) -> usize {
         self.samples.len()
     }
 
     /// Returns the samples, in the order of the source.
-    pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
-        (0..self.samples.len()).map(|index| Sample { profile: self, index })
+    pub fn samples(&self) -> impl Iterator<Item = ProfileSample<'_>> {
+        (0..self.samples.len()).map(|index| ProfileSample { profile: self, index })
     }
 
     /// Returns the index of the column with this name or number. If `wanted` is `None`, the result
     /// is the index of the default column. The name `inuse_space` also matches a column `space`.
-    pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
+    pub fn sample_type_index(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
             return (number < self.sample_types.len()).then_some(number);
@@ -130,14 +130,14 @@ impl Profile {
 
 /// One sample of a profile.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample<'a> {
+pub struct ProfileSample<'a> {
     profile: &'a Profile,
     index: usize,
 }
 
-impl<'a> Sample<'a> {
-    fn start(&self) -> End {
-        if self.index == 0 { End::default() } else { self.profile.samples[self.index - 1] }
+impl<'a> ProfileSample<'a> {
+    fn previous_sample_end(&self) -> SampleEnd {
+        if self.index == 0 { SampleEnd::default() } else { self.profile.samples[self.index - 1] }
     }
 
     /// Returns the values of the sample, one for each column.
@@ -150,20 +150,22 @@ impl<'a> Sample<'a> {
     /// The result is empty if the source had no stack.
     pub fn functions_from_root(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
-        let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
+        let stack =
+            &profile.stacks[self.previous_sample_end().stack as usize..profile.samples[self.index].stack as usize];
         stack.iter().rev().flat_map(|place| profile.functions_at_place(*place).iter().rev().copied())
     }
 
     /// Returns the labels of the sample.
     pub fn labels(&self) -> impl Iterator<Item = &'a Label> + use<'a> {
         let profile = self.profile;
-        let ids = &profile.sample_labels[self.start().labels as usize..profile.samples[self.index].labels as usize];
+        let ids = &profile.sample_labels
+            [self.previous_sample_end().labels as usize..profile.samples[self.index].labels as usize];
         ids.iter().map(|id| &profile.labels[*id as usize])
     }
 }
 
 /// Returns the estimated heap size of a text in bytes, including the overhead of an allocation.
-fn text_bytes(text: &str) -> usize {
+fn text_heap_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
 
@@ -210,7 +212,7 @@ impl ProfileBuilder {
         const GROWTH_MEMORY_FACTOR: usize = 3;
         let it = &self.profile;
         let numbers = it.place_functions.len() + it.place_ends.len() + it.stacks.len() + it.sample_labels.len();
-        let tables = 4 * numbers + 8 * it.values.len() + size_of::<End>() * it.samples.len();
+        let tables = 4 * numbers + 8 * it.values.len() + size_of::<SampleEnd>() * it.samples.len();
         let names = it.functions.len() * (size_of::<Function>() + size_of::<(String, FunctionId)>() + 1);
         let labels = it.labels.len() * (2 * size_of::<Label>() + size_of::<u32>() + 1);
         GROWTH_MEMORY_FACTOR * (tables + names + labels) + self.text_bytes
@@ -218,7 +220,7 @@ impl ProfileBuilder {
 
     /// Returns the function with this name, and adds the function if it is missing. The file of the
     /// function is the first given file that is not empty.
-    pub fn function(&mut self, name: &str, file: &str) -> FunctionId {
+    pub fn intern_function(&mut self, name: &str, file: &str) -> FunctionId {
         if let Some(id) = self.by_name.get(name) {
             let known = &mut self.profile.functions[*id as usize];
             if known.file.is_empty() {
@@ -227,7 +229,7 @@ impl ProfileBuilder {
             return *id;
         }
         let id = self.profile.functions.len() as FunctionId;
-        self.text_bytes += text_bytes(name) * 2 + text_bytes(file);
+        self.text_bytes += text_heap_bytes(name) * 2 + text_heap_bytes(file);
         self.profile.functions.push(Function { name: name.to_owned(), file: file.to_owned() });
         self.by_name.insert(name.to_owned(), id);
         id
@@ -235,21 +237,21 @@ impl ProfileBuilder {
 
     /// Adds a place (code address) with these functions, innermost first, and returns the number of
     /// the place.
-    pub fn place(&mut self, functions: &[FunctionId]) -> u32 {
+    pub fn add_place(&mut self, functions: &[FunctionId]) -> u32 {
         self.profile.place_functions.extend_from_slice(functions);
         self.profile.place_ends.push(self.profile.place_functions.len() as u32);
         self.profile.place_ends.len() as u32 - 1
     }
 
     /// Returns the number of this label, and adds the label if it is missing.
-    pub fn label(&mut self, label: Label) -> u32 {
+    pub fn intern_label(&mut self, label: Label) -> u32 {
         let labels = &mut self.profile.labels;
         let text = &mut self.text_bytes;
         *self.by_label.entry(label).or_insert_with_key(|label| {
             let value = match &label.value {
                 LabelValue::Text(text) | LabelValue::Number(_, text) => text,
             };
-            *text += 2 * (text_bytes(&label.key) + text_bytes(value));
+            *text += 2 * (text_heap_bytes(&label.key) + text_heap_bytes(value));
             labels.push(label.clone());
             labels.len() as u32 - 1
         })
@@ -267,23 +269,23 @@ impl ProfileBuilder {
     }
 
     /// Ends a sample with its values, one for each column.
-    pub fn sample(&mut self, values: &[i64]) {
+    pub fn end_sample(&mut self, values: &[i64]) {
         let profile = &mut self.profile;
         assert_eq!(values.len(), profile.sample_types.len(), "a sample has one value for each column of the profile");
         profile.values.extend_from_slice(values);
-        let end = End { stack: profile.stacks.len() as u32, labels: profile.sample_labels.len() as u32 };
+        let end = SampleEnd { stack: profile.stacks.len() as u32, labels: profile.sample_labels.len() as u32 };
         profile.samples.push(end);
     }
 
     /// Sets the default column; if this function is not called, the last column is the default.
-    pub fn default_type(&mut self, index: usize) {
+    pub fn set_default_type(&mut self, index: usize) {
         assert!(index < self.profile.sample_types.len(), "the column exists");
         self.profile.sample_type_default = index;
     }
 
     /// Sets the quantity by which the profiler took samples, and the mean amount between two
     /// samples.
-    pub fn period(&mut self, period_type: Option<ValueType>, period: i64) {
+    pub fn set_period(&mut self, period_type: Option<ValueType>, period: i64) {
         self.profile.period_type = period_type;
         self.profile.period = period;
     }
@@ -308,18 +310,18 @@ mod tests {
     fn stacks_are_read_from_the_root_with_inlined_frames() {
         let mut builder =
             ProfileBuilder::new(vec![ValueType::new("samples", "count"), ValueType::new("space", "bytes")]);
-        let ids: Vec<_> = ["main", "serve", "inlined", "main"].map(|name| builder.function(name, "")).to_vec();
+        let ids: Vec<_> = ["main", "serve", "inlined", "main"].map(|name| builder.intern_function(name, "")).to_vec();
         assert_eq!(ids, [0, 1, 2, 0], "functions are one by name");
-        builder.function("serve", "serve.go");
-        let (main, serve) = (builder.place(&[0]), builder.place(&[2, 1]));
+        builder.intern_function("serve", "serve.go");
+        let (main, serve) = (builder.add_place(&[0]), builder.add_place(&[2, 1]));
         builder.push_place(serve);
         builder.push_place(main);
         let label = Label { key: "endpoint".into(), value: LabelValue::Text("/a".into()) };
-        let id = builder.label(label.clone());
-        assert_eq!(builder.label(label.clone()), id, "labels are kept once");
+        let id = builder.intern_label(label.clone());
+        assert_eq!(builder.intern_label(label.clone()), id, "labels are kept once");
         builder.push_label(id);
-        builder.sample(&[1, 100]);
-        builder.sample(&[2, 5]);
+        builder.end_sample(&[1, 100]);
+        builder.end_sample(&[2, 5]);
         let profile = builder.finish();
         let samples: Vec<_> = profile.samples().collect();
         assert_eq!(samples[0].functions_from_root().collect::<Vec<_>>(), [0, 1, 2]);
@@ -335,7 +337,7 @@ mod tests {
             (Some("inuse_space"), Some(1)),
             (Some("alloc_space"), None),
         ] {
-            assert_eq!(profile.sample_type(wanted), expect, "{wanted:?}");
+            assert_eq!(profile.sample_type_index(wanted), expect, "{wanted:?}");
         }
     }
 }

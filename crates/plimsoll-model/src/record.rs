@@ -5,20 +5,20 @@
 //! Not here: which text is a secret ([`crate::redact`]), and how a record becomes a plan again
 //! ([`crate::completion`]).
 
-use crate::data::{Data, Pick};
+use crate::data::{RowChoice, ValueTable};
 #[cfg(doc)]
 use crate::grpc::GrpcCall;
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
 use crate::load::Load;
 use crate::plan::Plan;
-use crate::plan_bytes::{program_bytes, setup_teardown_bytes, unrecorded_route_bytes};
-use crate::redact::{self, Redact};
+use crate::plan_bytes::{route_digest_input, scenario_digest_input, setup_teardown_digest_input};
+use crate::redact::{self, RedactionLevel};
 use crate::request_list::{RequestList, RequestListRecord};
 use crate::retry::retry_label;
 use crate::session::Scenario;
-use crate::template::target_shown;
+use crate::template::redact_target_template;
 use crate::tls::TlsSpec;
-use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
+use crate::traffic::{Origin, Request, Route, RouteChoice, StatusSet, Traffic};
 use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub struct TrafficRecord {
     /// The records of the routes; never empty.
     pub routes: Vec<RouteRecord>,
     /// The rule that chooses a user's next route.
-    pub choice: Choice,
+    pub choice: RouteChoice,
     /// Scenarios of sessions; empty without sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<ScenarioRecord>,
@@ -95,7 +95,7 @@ pub struct DataRecord {
     /// Number of the table's rows.
     pub rows: u64,
     /// The rule by which a session gets its row of the table.
-    pub pick: Pick,
+    pub pick: RowChoice,
     /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
     /// A digest of the rows. An older record has no digest (`None`), so no table matches an older
@@ -228,7 +228,7 @@ impl Traffic {
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
             setup_teardown_digest: (!self.setup_teardown.is_empty())
-                .then(|| redact::digest(&setup_teardown_bytes(&self.setup_teardown))),
+                .then(|| redact::short_digest(&setup_teardown_digest_input(&self.setup_teardown))),
             request_list: self.request_list.as_deref().map(RequestList::record),
         }
     }
@@ -242,17 +242,17 @@ impl Scenario {
             own_connection: self.own_connection,
             cookies: self.cookies,
             requests_max: self.requests_max(),
-            digest: redact::digest(&program_bytes(self)),
+            digest: redact::short_digest(&scenario_digest_input(self)),
         }
     }
 }
 
-impl Data {
+impl ValueTable {
     fn record(&self) -> DataRecord {
         DataRecord {
             name: self.name.clone(),
             columns: self.columns.clone(),
-            rows: self.rows(),
+            rows: self.row_count(),
             pick: self.pick,
             each_use: self.each_use,
             digest: Some(self.digest()),
@@ -261,13 +261,17 @@ impl Data {
 }
 
 impl Route {
-    fn record(&self, how: Redact) -> RouteRecord {
+    fn record(&self, how: RedactionLevel) -> RouteRecord {
         let kept = |(name, value): &(String, String)| {
-            (redact::word(name).into_owned(), redact::header_value(name, value, how).to_owned())
+            (redact::redact_word(name).into_owned(), redact::redact_header_value(name, value, how).to_owned())
         };
         let Request { method, target, headers, body } = &self.request;
-        let asked = unrecorded_route_bytes(self);
-        let shown = if self.template_parts.target { target_shown(target, how) } else { redact::target(target, how) };
+        let asked = route_digest_input(self);
+        let shown = if self.template_parts.target {
+            redact_target_template(target, how)
+        } else {
+            redact::redact_target(target, how)
+        };
         RouteRecord {
             label: self.label.clone(),
             method: method.clone(),
@@ -275,8 +279,8 @@ impl Route {
             target: shown,
             headers: headers.iter().map(kept).collect(),
             body_bytes: body.len() as u64,
-            body_digest: (!body.is_empty()).then(|| redact::digest(body)),
-            template_digest: (!asked.is_empty()).then(|| redact::digest(&asked)),
+            body_digest: (!body.is_empty()).then(|| redact::short_digest(body)),
+            template_digest: (!asked.is_empty()).then(|| redact::short_digest(&asked)),
             weight: self.weight,
             ok_status: self.ok_status.clone(),
             ok_grpc: self.grpc.as_ref().map(|call| call.ok),
@@ -289,7 +293,7 @@ impl Route {
 
 impl ConnectionPlan {
     fn record(&self) -> ConnectionPlanRecord {
-        let unix = self.unix.as_deref().map(redact::path);
+        let unix = self.unix.as_deref().map(redact::redact_path);
         ConnectionPlanRecord {
             addresses: self.addresses.clone(),
             unix_withheld: unix != self.unix,
@@ -320,18 +324,18 @@ impl TlsSpec {
 
 impl TrafficRecord {
     /// Returns the first route of the traffic.
-    pub fn first(&self) -> &RouteRecord {
+    pub fn first_route(&self) -> &RouteRecord {
         &self.routes[0]
     }
 
     /// Returns the URL of the first route.
     pub fn url(&self) -> String {
-        format!("{}{}", self.origin, self.first().target)
+        format!("{}{}", self.origin, self.first_route().target)
     }
 
     /// Returns a text that distinguishes targets. The text is the URL for a single request, and the
     /// origin with a short description of the requests for all other traffic.
-    pub fn place(&self) -> String {
+    pub fn target_label(&self) -> String {
         if self.has_retries() {
             return self.url();
         }
@@ -347,7 +351,7 @@ impl TrafficRecord {
     /// http://h:80/items`), or the labels of several routes.
     pub fn title(&self) -> String {
         if self.has_retries() {
-            return self.traffic_title(self.first());
+            return self.single_request_title(self.first_route());
         }
         let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         match (names.len(), self.routes.len()) {
@@ -358,8 +362,8 @@ impl TrafficRecord {
         match self.routes.as_slice() {
             // In a replay, the single route can stand for many paths of the log, so the title shows
             // the route's label.
-            [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
-            [only] => self.traffic_title(only),
+            [only] if self.choice == RouteChoice::Listed => format!("1 request of {}: {}", self.origin, only.label),
+            [only] => self.single_request_title(only),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
                 format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
@@ -368,7 +372,7 @@ impl TrafficRecord {
     }
 
     /// Returns the title of traffic whose only request is `only`.
-    fn traffic_title(&self, only: &RouteRecord) -> String {
+    fn single_request_title(&self, only: &RouteRecord) -> String {
         match only.ok_grpc {
             // Every gRPC call has the same HTTP method, so the title is the URL.
             Some(_) => self.url(),
@@ -389,23 +393,23 @@ impl TrafficRecord {
     /// session of requests.
     pub fn arrivals_word(&self) -> &'static str {
         match self.choice {
-            Choice::Weighted | Choice::Listed => "requests",
-            Choice::Scenarios => "sessions",
+            RouteChoice::Weighted | RouteChoice::Listed => "requests",
+            RouteChoice::Scenarios => "sessions",
         }
     }
 
     /// Returns the maximum number of requests that one arrival can send.
-    pub fn requests_max_each(&self) -> u64 {
+    pub fn requests_per_arrival_max(&self) -> u64 {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
     /// Returns whether the HTTP status `status` counts as success for any route.
-    pub fn succeeds(&self, status: u16) -> bool {
+    pub fn counts_as_success(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
     /// Returns whether the gRPC status `end` counts as success for any route.
-    pub fn call_succeeds(&self, end: GrpcStatus) -> bool {
+    pub fn counts_as_grpc_success(&self, end: GrpcStatus) -> bool {
         self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }
 
@@ -418,12 +422,12 @@ impl TrafficRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curve::Curve;
+    use crate::curve::LoadCurve;
     use crate::load::LoadShape;
 
     #[test]
-    fn a_record_holds_no_secret() {
-        let mut plan = Plan::get("::1", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    fn a_plan_record_contains_no_secret() {
+        let mut plan = Plan::for_get_request("::1", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         plan.traffic.routes = vec![Route::new(Request {
             method: "POST".into(),
             target: "/Zq7xK2mW9vLp4TnR8sYd?t=s3cret".into(),
@@ -440,7 +444,7 @@ mod tests {
             ..TlsSpec::default()
         });
         let record = plan.record();
-        let route = record.traffic.first();
+        let route = record.traffic.first_route();
         assert!(route.headers[..3].iter().all(|(_, value)| value == redact::REDACTED));
         assert_eq!((route.headers[3].1.as_str(), route.body_bytes), ("*/*", 11));
         assert_eq!(record.traffic.title(), "POST http://[::1]:80/Zq...?t=[redacted]");
@@ -452,7 +456,7 @@ mod tests {
         let json = serde_json::to_string(&record).expect("serialises");
         assert!(!json.contains("s3cret") && !json.contains("Zq7xK2mW"), "{json}");
         assert_eq!(serde_json::from_str::<PlanRecord>(&json).expect("reads back"), record);
-        plan.traffic.redact = Redact::All;
-        assert_eq!(plan.record().traffic.first().headers[3].1, redact::REDACTED);
+        plan.traffic.redact = RedactionLevel::All;
+        assert_eq!(plan.record().traffic.first_route().headers[3].1, redact::REDACTED);
     }
 }

@@ -17,7 +17,7 @@ pub const REDACTED: &str = "[redacted]";
 /// Which texts are redacted in records and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Redact {
+pub enum RedactionLevel {
     /// Redact everything that is not plainly harmless.
     #[default]
     Secrets,
@@ -47,13 +47,13 @@ const HARMLESS_HEADERS: [&str; 14] = [
 
 /// Words that mark a value as a secret if the value's name has such a word as one part: `key` in
 /// `api_key` or `apiKey`.
-const SECRET_PARTS: [&str; 18] = [
+const SECRET_NAME_PARTS: [&str; 18] = [
     "pass", "pwd", "pw", "pin", "otp", "sig", "sid", "key", "keys", "jwt", "auth", "oauth", "cred", "creds", "code",
     "hmac", "sas", "pat",
 ];
 /// Texts that mark a value as a secret if the value's name contains the text anywhere, even inside
 /// a word.
-const SECRET_WITHIN: [&str; 16] = [
+const SECRET_NAME_SUBSTRINGS: [&str; 16] = [
     "password",
     "passwd",
     "mnemonic",
@@ -74,12 +74,12 @@ const SECRET_WITHIN: [&str; 16] = [
 /// Longest path segment or value that can stay unshortened, in characters.
 const SHOWN_CHARS_MAX: usize = 64;
 /// Number of leading characters that remain of a shortened text.
-const STUB_CHARS: usize = 2;
+const SHORTENED_PREFIX_CHARS: usize = 2;
 
 /// Returns whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    if SECRET_WITHIN.iter().any(|within| lower.contains(within)) {
+    if SECRET_NAME_SUBSTRINGS.iter().any(|within| lower.contains(within)) {
         return true;
     }
     // Split the name at capitals and at punctuation: `apiKey` has the parts `api` and `key`.
@@ -94,12 +94,12 @@ pub fn is_secret_name(name: &str) -> bool {
         }
         before_lower = c.is_lowercase();
     }
-    parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
+    parts.iter().any(|part| SECRET_NAME_PARTS.contains(&part.as_str()))
 }
 
 /// Returns whether a run of letters looks like a word: consistent capitals, few consonants in a
 /// row, and not too many letters.
-fn plain_letters(word: &str) -> bool {
+fn looks_like_word(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
     if uppers == count && count > 1 {
@@ -135,7 +135,7 @@ fn has_joined_words(word: &str) -> bool {
 
 /// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. A text that
 /// mixes letters and digits in another order counts as plain up to `mixed_max` characters.
-fn plain_word(word: &str, mixed_max: usize) -> bool {
+fn is_plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
     if !word.chars().all(|c| letter(c) || digit(c)) {
@@ -145,9 +145,9 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letters = word.chars().count() - digits;
     match (letters, digits) {
         (0, digits) => digits <= 10,
-        (_, 0) => plain_letters(word),
+        (_, 0) => looks_like_word(word),
         _ if word.chars().skip(letters).all(digit) => {
-            digits <= 4 && letters <= 16 && plain_letters(&word[..word.len() - digits])
+            digits <= 4 && letters <= 16 && looks_like_word(&word[..word.len() - digits])
         }
         _ if word.chars().take(digits).all(digit) => digits <= 6 && letters <= 3,
         _ => letters + digits <= mixed_max,
@@ -174,7 +174,7 @@ fn is_grouped_code(text: &str) -> bool {
 
 /// Returns whether a text is a short list of words and numbers, separated by the given characters.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
-    let decoded = percent_decoded(text);
+    let decoded = percent_decode(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
     decoded.chars().count() <= SHOWN_CHARS_MAX
         && decoded.split(|c: char| separators.contains(c)).count() <= 16
@@ -184,11 +184,12 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
 /// Returns whether every word of a text is plain. Unlike [`is_plain`], the text may have any number
 /// of words, because an article's title in a path may have twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
-    !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
+    !is_grouped_code(decoded)
+        && decoded.split(|c: char| separators.contains(c)).all(|word| is_plain_word(word, mixed_max))
 }
 
 /// Decodes `%41` to `A`; invalid escapes stay.
-pub fn percent_decoded(text: &str) -> Vec<u8> {
+pub fn percent_decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -209,32 +210,32 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// Returns the first characters of a redacted text, with a mark that the rest is missing.
-fn shortened_text(text: &str) -> String {
-    text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
+fn shorten_text_to_prefix(text: &str) -> String {
+    text.chars().take_while(char::is_ascii_alphanumeric).take(SHORTENED_PREFIX_CHARS).chain("...".chars()).collect()
 }
 
 /// Redacts a word of a message or command line. A plain word stays; any other word is shortened.
-pub fn word(text: &str) -> Cow<'_, str> {
+pub fn redact_word(text: &str) -> Cow<'_, str> {
     match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
         true => text.into(),
-        false => shortened_text(text).into(),
+        false => shorten_text_to_prefix(text).into(),
     }
 }
 
 /// Redacts an argument of a script; `name=value` is redacted like a query parameter.
-pub fn argument(text: &str, how: Redact) -> String {
+pub fn redact_argument(text: &str, how: RedactionLevel) -> String {
     match (how, text.contains('=')) {
-        (Redact::All, _) => REDACTED.to_owned(),
-        (Redact::Secrets | Redact::SecretsButBodies, true) => redact_query_parameter(text, how),
-        (Redact::Secrets | Redact::SecretsButBodies, false) => word(text).into_owned(),
+        (RedactionLevel::All, _) => REDACTED.to_owned(),
+        (RedactionLevel::Secrets | RedactionLevel::SecretsButBodies, true) => redact_query_parameter(text, how),
+        (RedactionLevel::Secrets | RedactionLevel::SecretsButBodies, false) => redact_word(text).into_owned(),
     }
 }
 
 /// Redacts a path of a URL or file: random-looking segments are shortened.
-pub fn path(path: &str) -> String {
+pub fn redact_path(path: &str) -> String {
     let segment = |segment: &str| {
         let bare = segment.strip_prefix('@').unwrap_or(segment);
-        if is_plain(bare, PATH_SEPARATORS, 4) { segment.to_owned() } else { shortened_text(segment) }
+        if is_plain(bare, PATH_SEPARATORS, 4) { segment.to_owned() } else { shorten_text_to_prefix(segment) }
     };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
@@ -244,18 +245,20 @@ const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
 /// Returns whether a path segment has the suffix of a static file. The digest in the name of a
 /// static file (`main.3f2a9b1c.js`) is no secret.
-fn is_asset(segment: &str) -> bool {
+fn is_static_file_name(segment: &str) -> bool {
     const ASSET_SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     ASSET_SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
 /// Redacts the name of a request. In the name, [`url`] redacts words that are URLs, [`target`]
 /// redacts words that are paths, and [`line`] redacts all other words.
-pub fn name(name: &str) -> String {
+pub fn redact_request_name(name: &str) -> String {
     let word = |word: &str| match word {
-        _ if word.contains("://") => url(word, Redact::Secrets),
-        _ if word.contains('/') || (word.contains('?') && word.contains('=')) => target(word, Redact::Secrets),
-        _ => line(word),
+        _ if word.contains("://") => redact_url(word, RedactionLevel::Secrets),
+        _ if word.contains('/') || (word.contains('?') && word.contains('=')) => {
+            redact_target(word, RedactionLevel::Secrets)
+        }
+        _ => redact_line(word),
     };
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
@@ -264,16 +267,16 @@ pub fn name(name: &str) -> String {
 /// like keys are segments and query values that are not plain, and values whose name marks a
 /// secret. Names of static files (`main.3f2a9b1c.js`) stay unchanged. The result is the target of a
 /// request, not a text for display.
-pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
+pub fn replace_keys(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
-        std::str::from_utf8(&percent_decoded(text)).is_ok_and(|text| has_plain_words(text, separators, mixed_max))
+        std::str::from_utf8(&percent_decode(text)).is_ok_and(|text| has_plain_words(text, separators, mixed_max))
     };
     let mut out = String::with_capacity(target.len());
     for (number, segment) in before.split('/').enumerate() {
         out.push_str(if number > 0 { "/" } else { "" });
         let bare = segment.strip_prefix('@').unwrap_or(segment);
-        match is_known(bare, PATH_SEPARATORS, 4) || is_asset(segment) {
+        match is_known(bare, PATH_SEPARATORS, 4) || is_static_file_name(segment) {
             true => out.push_str(segment),
             false => out.push_str(&replacement(segment)),
         }
@@ -300,11 +303,11 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
 /// Redacts one query parameter, `name=value`.
-fn redact_query_parameter(pair: &str, how: Redact) -> String {
+fn redact_query_parameter(pair: &str, how: RedactionLevel) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {
-            let shown = how != Redact::All && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
-            let name = word(name);
+            let shown = how != RedactionLevel::All && !is_secret_name(name) && is_plain(value, "-_.,:/+ ~*", 3);
+            let name = redact_word(name);
             if shown { format!("{name}={value}") } else { format!("{name}={REDACTED}") }
         }
         None if pair.is_empty() => String::new(),
@@ -316,25 +319,25 @@ fn redact_query_parameter(pair: &str, how: Redact) -> String {
 
 /// Redacts a path and query. Random-looking path segments are shortened. A query value is replaced
 /// by [`REDACTED`] if the value is not plain, or if its name marks a secret.
-pub fn target(target: &str, how: Redact) -> String {
+pub fn redact_target(target: &str, how: RedactionLevel) -> String {
     let target = target.split('#').next().unwrap_or_default();
     match target.split_once('?') {
-        None => path(target),
+        None => redact_path(target),
         Some((before, query)) => {
             let pairs = query.split('&').map(|it| redact_query_parameter(it, how));
-            format!("{}?{}", path(before), pairs.collect::<Vec<_>>().join("&"))
+            format!("{}?{}", redact_path(before), pairs.collect::<Vec<_>>().join("&"))
         }
     }
 }
 
 /// Redacts a URL, or a text given as a URL. Scheme and host stay, [`target`] redacts path and
 /// query, and user and password are always dropped.
-pub fn url(url: &str, how: Redact) -> String {
+pub fn redact_url(url: &str, how: RedactionLevel) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, after) = rest.split_at(end);
     let authority = authority.rsplit('@').next().unwrap_or_default();
-    let scheme = scheme.map_or_else(String::new, |scheme| format!("{}://", word(scheme)));
+    let scheme = scheme.map_or_else(String::new, |scheme| format!("{}://", redact_word(scheme)));
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (authority, None),
@@ -348,25 +351,25 @@ pub fn url(url: &str, how: Redact) -> String {
         (true, false) if !rest.contains('@') => format!("{host}:{REDACTED}"),
         _ => return format!("{scheme}{REDACTED}"),
     };
-    format!("{scheme}{authority}{}", target(after, how))
+    format!("{scheme}{authority}{}", redact_target(after, how))
 }
 
 /// Redacts the value of a header field; the value of a harmless field stays.
-pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
+pub fn redact_header_value<'a>(name: &str, value: &'a str, how: RedactionLevel) -> &'a str {
     let harmless = HARMLESS_HEADERS.iter().any(|harmless| name.trim().eq_ignore_ascii_case(harmless));
-    if harmless && how != Redact::All { value } else { REDACTED }
+    if harmless && how != RedactionLevel::All { value } else { REDACTED }
 }
 
 /// Returns the first 4 bytes of the SHA-256 digest in hexadecimal: enough to distinguish two texts,
 /// too few to reconstruct a text.
-pub fn digest(bytes: &[u8]) -> String {
+pub fn short_digest(bytes: &[u8]) -> String {
     let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Redacts a shell command to the program's name and a digest of the command. The arguments are
 /// dropped, because only a shell could split the command into words reliably.
-pub fn command(text: &str) -> String {
+pub fn redact_command_to_program(text: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let assigned = |word: &'_ str| -> Option<String> {
         word.split_once('=').filter(|(name, _)| name.chars().all(is_name)).map(|(_, to)| to.to_owned())
@@ -384,9 +387,9 @@ pub fn command(text: &str) -> String {
     };
     // Keep the program's name only if the name is plain. A name that is not plain may be a secret,
     // or a piece of a quoted text.
-    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == word(name);
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) && name == redact_word(name);
     let name = if plain && !name.is_empty() { name } else { "command" };
-    format!("{name} (sha256 {})", digest(text.as_bytes()))
+    format!("{name} (sha256 {})", short_digest(text.as_bytes()))
 }
 
 /// Longest command that can stay as typed, in characters.
@@ -395,15 +398,15 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// Redacts a shell command. The command stays as typed if every word is plain, no word names a
 /// secret, and no word is nested shell code. Any other command, and a command longer than
 /// `COMMAND_CHARS_MAX`, is redacted by [`command`].
-pub fn command_line(text: &str) -> String {
+pub fn redact_command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
         let harmless = inner.chars().all(|c| c.is_alphanumeric() || "-_.,:/+~@=%^".contains(c));
-        harmless && !inner.is_empty() && word(inner) == inner && !inner.split('=').any(is_secret_name)
+        harmless && !inner.is_empty() && redact_word(inner) == inner && !inner.split('=').any(is_secret_name)
     };
     let shown = text.split_whitespace().all(is_plain_word) && text.chars().count() <= COMMAND_CHARS_MAX;
     let words: Vec<&str> = text.split_whitespace().collect();
-    if shown && !words.is_empty() { words.join(" ") } else { command(text) }
+    if shown && !words.is_empty() { words.join(" ") } else { redact_command_to_program(text) }
 }
 
 /// The rule that finds the end of a secret value whose name precedes the value in a text.
@@ -421,7 +424,7 @@ enum SecretEnd {
 /// Redacts a line of foreign text, such as a server's last output or the beginning of a response. A
 /// value after the name of a secret is replaced by [`REDACTED`]. Random-looking words are
 /// shortened, and control characters are replaced by blanks.
-pub fn line(text: &str) -> String {
+pub fn redact_line(text: &str) -> String {
     const SECRET_DELIMITERS: &str = ",;&<>\"'}])|\n\r";
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -471,7 +474,7 @@ pub fn line(text: &str) -> String {
             is_stated = secret.is_some() && secret != Some(SecretEnd::Word);
             secret = secret.filter(|end| *end != SecretEnd::Word);
         } else {
-            out.push_str(&shown_run(run));
+            out.push_str(&shorten_if_key(run));
         }
     }
     out
@@ -482,17 +485,17 @@ pub fn line(text: &str) -> String {
 const KEY_CHARS_MIN: usize = 8;
 
 /// Returns a run of letters, digits and `-_.`, shortened if it looks like a key.
-fn shown_run(run: &str) -> Cow<'_, str> {
+fn shorten_if_key(run: &str) -> Cow<'_, str> {
     match run.chars().count() < KEY_CHARS_MIN || is_plain(run, "-_.", 5) {
         true => run.into(),
-        false => shortened_text(run).into(),
+        false => shorten_text_to_prefix(run).into(),
     }
 }
 
 /// Redacts a text that the user typed and that a message repeats. Words that look like keys are
 /// shortened, as in [`line`]. A value after the name of a secret stays, since a typed text may be a
 /// sentence such as `the token is wrong`.
-pub fn words(text: &str) -> String {
+pub fn redact_typed_text(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -501,7 +504,7 @@ pub fn words(text: &str) -> String {
         let (run, after) = rest.split_at(end);
         rest = after;
         match in_word(first) {
-            true => out.push_str(&shown_run(run)),
+            true => out.push_str(&shorten_if_key(run)),
             false => out.push_str(run),
         }
     }
@@ -514,9 +517,9 @@ const EXCERPT_WORD_CHARS_MAX: usize = 11;
 /// Redacts the beginning of an arbitrary text, so that a reader can still recognise the text. The
 /// rules of [`line`] apply to the text. Long words, and words that mix letters and digits, are also
 /// replaced by [`REDACTED`].
-pub fn excerpt(text: &str) -> String {
+pub fn redact_excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
-    let line = line(text);
+    let line = redact_line(text);
     let mut out = String::with_capacity(line.len());
     let mut rest = line.as_str();
     // Marks of earlier redactions ([`REDACTED`]) stay in the text.
@@ -588,14 +591,14 @@ mod tests {
             ("http://127.0.0.1:99999/", "http://127.0.0.1:99999/"),
             ("", ""),
         ] {
-            assert_eq!(url(url_given, Redact::Secrets), expect, "{url_given}");
-            assert_eq!(url(expect, Redact::Secrets), expect, "again: {url_given}");
+            assert_eq!(redact_url(url_given, RedactionLevel::Secrets), expect, "{url_given}");
+            assert_eq!(redact_url(expect, RedactionLevel::Secrets), expect, "again: {url_given}");
         }
-        assert_eq!(url("http://h/a?id=5&q=x", Redact::All), "http://h/a?id=[redacted]&q=[redacted]");
+        assert_eq!(redact_url("http://h/a?id=5&q=x", RedactionLevel::All), "http://h/a?id=[redacted]&q=[redacted]");
     }
 
     #[test]
-    fn redaction_leaves_no_canary() {
+    fn redaction_leaves_no_whole_secret() {
         for canary in SECRET_CANARIES {
             for text in [
                 format!("http://{canary}@h/"),
@@ -610,10 +613,10 @@ mod tests {
                 format!("http://h/#{canary}"),
                 format!("h/?token={canary}"),
             ] {
-                for how in [Redact::Secrets, Redact::All] {
-                    let shown = url(&text, how);
+                for how in [RedactionLevel::Secrets, RedactionLevel::All] {
+                    let shown = redact_url(&text, how);
                     assert!(!shown.contains(canary), "{text}: {shown}");
-                    assert_eq!(url(&shown, how), shown, "{text}");
+                    assert_eq!(redact_url(&shown, how), shown, "{text}");
                 }
             }
             for text in [
@@ -623,11 +626,11 @@ mod tests {
                 format!("cannot log in as postgres://u:{canary}@db/x"),
                 format!("Set-Cookie: {canary}; Path=/"),
             ] {
-                assert!(!line(&text).contains(canary), "{text}: {}", line(&text));
+                assert!(!redact_line(&text).contains(canary), "{text}: {}", redact_line(&text));
             }
-            assert!(!path(&format!("/tmp/{canary}/x")).contains(canary));
-            assert!(!word(canary).contains(canary));
-            assert_eq!(header_value("X-Any", canary, Redact::Secrets), REDACTED);
+            assert!(!redact_path(&format!("/tmp/{canary}/x")).contains(canary));
+            assert!(!redact_word(canary).contains(canary));
+            assert_eq!(redact_header_value("X-Any", canary, RedactionLevel::Secrets), REDACTED);
         }
     }
 
@@ -644,20 +647,20 @@ mod tests {
             ("Basic search, 2nd page", "Basic search, 2nd page"),
             ("", ""),
         ] {
-            assert_eq!(name(given), expect, "{given}");
-            assert_eq!(name(expect), expect, "again: {given}");
+            assert_eq!(redact_request_name(given), expect, "{given}");
+            assert_eq!(redact_request_name(expect), expect, "again: {given}");
         }
     }
 
     #[test]
     fn joined_words_are_not_redacted() {
         for plain in ["GetCustomerOrderHistoryByDate", "ListUserAccountBalances", "updateOrCreateUserProfileById"] {
-            assert_eq!(path(plain), plain);
+            assert_eq!(redact_path(plain), plain);
         }
         for random in
             ["VRsrBvfCmCagAwoGqaYrVnA", "eEcTfGGFukuewyPyLtxqmvB", "QwErTyUiOpAsDfGhJkLz", "AbcDefGhjKlmNpqRst"]
         {
-            assert_ne!(path(random), random);
+            assert_ne!(redact_path(random), random);
         }
     }
 
@@ -680,7 +683,7 @@ mod tests {
             ("*", "*"),
             ("", ""),
         ] {
-            assert_eq!(with_keys_replaced(given, |key| format!("<{}>", key.len())), expect, "{given}");
+            assert_eq!(replace_keys(given, |key| format!("<{}>", key.len())), expect, "{given}");
         }
         for canary in SECRET_CANARIES {
             for target in [
@@ -691,7 +694,7 @@ mod tests {
                 format!("/a?{canary}=1"),
                 format!("/a;jsessionid={canary}"),
             ] {
-                let shown = with_keys_replaced(&target, |_| "k".to_owned());
+                let shown = replace_keys(&target, |_| "k".to_owned());
                 assert!(!shown.contains(canary), "{target}: {shown}");
             }
         }
@@ -712,12 +715,12 @@ mod tests {
             for text in
                 [format!("http://h/invite/{code}"), format!("http://h/a?q={code}"), format!("http://h/{code}/x")]
             {
-                assert!(!url(&text, Redact::Secrets).contains(code), "{text}");
+                assert!(!redact_url(&text, RedactionLevel::Secrets).contains(code), "{text}");
             }
         }
         for plain in ["created_at", "2026-11-22", "page2", "list-of-items", "v1.2.3", "item-42", "one-two-six", "10ms"]
         {
-            assert_eq!(path(&format!("/a/{plain}")), format!("/a/{plain}"));
+            assert_eq!(redact_path(&format!("/a/{plain}")), format!("/a/{plain}"));
         }
     }
 
@@ -731,7 +734,7 @@ mod tests {
             ("Authorization: Bearer abc def", "Authorization: Bearer [redacted] def"),
             ("no such user me@x", "no such user [redacted]@x"),
         ] {
-            assert_eq!(line(text), expect, "{text}");
+            assert_eq!(redact_line(text), expect, "{text}");
         }
     }
 
@@ -746,7 +749,7 @@ mod tests {
             ("token=abc is wrong", "token=[redacted] is wrong"),
             ("<b>QWERTYUIOPAS</b>", "<b>[redacted]</b>"),
         ] {
-            assert_eq!(excerpt(text), expect, "{text}");
+            assert_eq!(redact_excerpt(text), expect, "{text}");
         }
         for canary in SECRET_CANARIES {
             for text in
@@ -754,7 +757,7 @@ mod tests {
             {
                 // The test searches for the whole token, because a piece of six letters can look
                 // like a word and stay in the excerpt.
-                assert!(!excerpt(&text).contains(canary), "{text}: {}", excerpt(&text));
+                assert!(!redact_excerpt(&text).contains(canary), "{text}: {}", redact_excerpt(&text));
             }
         }
     }
@@ -773,10 +776,10 @@ mod tests {
             ("s3cret", "command (sha256 "),
             ("", "command (sha256 "),
         ] {
-            let shown = command(text);
+            let shown = redact_command_to_program(text);
             assert!(shown.starts_with(expect) && !shown.contains("s3cret"), "{text}: {shown}");
         }
-        assert_ne!(command("./a 1"), command("./a 2"));
+        assert_ne!(redact_command_to_program("./a 1"), redact_command_to_program("./a 2"));
     }
 
     #[test]
@@ -792,12 +795,12 @@ mod tests {
             ("echo $HOME", "echo (sha256 "),
             ("", "command (sha256 "),
         ] {
-            let shown = command_line(typed);
+            let shown = redact_command_line(typed);
             assert!(shown == expect || (expect.ends_with("(sha256 ") && shown.starts_with(expect)), "{typed}: {shown}");
         }
         for canary in SECRET_CANARIES {
             for typed in [canary.to_owned(), format!("./server {canary}"), format!("./server --x={canary}")] {
-                assert!(!command_line(&typed).contains(canary), "{typed}: {}", command_line(&typed));
+                assert!(!redact_command_line(&typed).contains(canary), "{typed}: {}", redact_command_line(&typed));
             }
         }
     }
@@ -809,10 +812,13 @@ mod tests {
             "{\"error\":\"no such item\",\"id\":5}",
             "token expired",
         ] {
-            assert_eq!(line(text), text);
+            assert_eq!(redact_line(text), text);
         }
-        assert_eq!(line("a\u{1b}[31mb\n"), "a [31mb ");
-        assert_eq!(header_value("Content-Type", "application/json", Redact::Secrets), "application/json");
-        assert_eq!(header_value("Content-Type", "application/json", Redact::All), REDACTED);
+        assert_eq!(redact_line("a\u{1b}[31mb\n"), "a [31mb ");
+        assert_eq!(
+            redact_header_value("Content-Type", "application/json", RedactionLevel::Secrets),
+            "application/json"
+        );
+        assert_eq!(redact_header_value("Content-Type", "application/json", RedactionLevel::All), REDACTED);
     }
 }

@@ -7,15 +7,15 @@
 //! from a log.
 
 use crate::interval::RouteNumber;
-use crate::rng::mix;
-use crate::session_draws::{ListedSessions, SessionsFacts};
+use crate::rng::mix_bits;
+use crate::session_draws::{LogSessions, LogSessionsFacts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One entry of a request list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListedRequest {
+pub struct RequestListEntry {
     /// The number of the request's path with query in the table [`ListedTargets`].
     pub target: u32,
     /// The route under which the request is counted. The route has the method and the header fields
@@ -27,13 +27,13 @@ pub struct ListedRequest {
 
 /// The distinct paths with queries of a request list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ListedTargets {
+pub struct RequestPaths {
     text: String,
     /// End offset of each path in `text`; a path starts at the end of the previous path.
     ends: Vec<u32>,
 }
 
-impl ListedTargets {
+impl RequestPaths {
     /// Adds a path and returns its number; `None` means that the table is full.
     pub fn push(&mut self, target: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;
@@ -63,7 +63,7 @@ impl ListedTargets {
     }
 
     /// Returns the length of all paths together, in bytes.
-    pub fn bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         self.text.len()
     }
 
@@ -92,20 +92,20 @@ pub struct ReplayFacts {
     /// Facts about the sessions of the log; `None` means that loads are not sampled from these
     /// sessions.
     #[serde(rename = "drawn_from", default, skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<SessionsFacts>,
+    pub sessions: Option<LogSessionsFacts>,
 }
 
 /// A list with a request for each arrival of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestList {
     /// The distinct paths with queries of the list.
-    pub targets: Arc<ListedTargets>,
+    pub targets: Arc<RequestPaths>,
     /// The entries of the list: arrival n sends entry n. If the list has `sessions`, loads draw
     /// their requests randomly from the entries.
-    pub entries: Vec<ListedRequest>,
+    pub entries: Vec<RequestListEntry>,
     /// The sessions of the log, from which loads of any rate are sampled. `None` means that the
     /// load has an arrival time for each entry.
-    pub sessions: Option<ListedSessions>,
+    pub sessions: Option<LogSessions>,
     /// Facts about the log that the list was made from.
     pub facts: ReplayFacts,
 }
@@ -126,21 +126,22 @@ pub struct RequestListRecord {
 impl RequestList {
     /// Returns whether every entry has a valid path and a route number below `routes`. If the list
     /// has sessions, the sessions must have as many requests as the list has entries.
-    pub fn is_whole(&self, routes: usize) -> bool {
-        let of =
-            |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
+    pub fn is_consistent(&self, routes: usize) -> bool {
+        let of = |entry: &RequestListEntry| {
+            usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len()
+        };
         let sessions = self.sessions.as_ref().is_none_or(|it| it.starts_ns().len() == self.entries.len());
         !self.entries.is_empty() && self.entries.iter().all(of) && sessions
     }
 
     /// Creates the record of the list for a run file.
     pub fn record(&self) -> RequestListRecord {
-        let paths = self.targets.text.bytes().fold(0, |digest, byte| mix(digest ^ u64::from(byte)));
-        let word = |entry: &ListedRequest| {
+        let paths = self.targets.text.bytes().fold(0, |digest, byte| mix_bits(digest ^ u64::from(byte)));
+        let word = |entry: &RequestListEntry| {
             u64::from(entry.target) << 32 | u64::from(entry.route) << 16 | u64::from(entry.status)
         };
-        let digest = self.entries.iter().fold(paths, |digest, entry| mix(digest ^ word(entry)));
-        let digest = self.sessions.as_ref().map_or(digest, |sessions| mix(digest ^ sessions.digest()));
+        let digest = self.entries.iter().fold(paths, |digest, entry| mix_bits(digest ^ word(entry)));
+        let digest = self.sessions.as_ref().map_or(digest, |sessions| mix_bits(digest ^ sessions.digest()));
         RequestListRecord {
             requests: self.entries.len() as u64,
             targets: self.targets.len() as u64,
@@ -165,7 +166,7 @@ impl RequestList {
     /// expected even if it is unsuccessful, because the server behaves as it did when the log was
     /// written.
     #[inline]
-    pub fn expects(&self, number: u64, status: u16) -> bool {
+    pub fn equals_logged_status(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)
     }
 }
@@ -174,26 +175,26 @@ impl RequestList {
 mod tests {
     use super::*;
 
-    fn list_with_statuses(statuses: &[u16]) -> RequestList {
-        let mut targets = ListedTargets::default();
+    fn request_list_with_statuses(statuses: &[u16]) -> RequestList {
+        let mut targets = RequestPaths::default();
         for (number, target) in ["/a", "/b?c=d", ""].into_iter().enumerate() {
             assert_eq!(targets.push(target), Some(number as u32));
         }
-        let entry = |(at, status): (usize, &u16)| ListedRequest { target: at as u32 % 3, route: 0, status: *status };
+        let entry = |(at, status): (usize, &u16)| RequestListEntry { target: at as u32 % 3, route: 0, status: *status };
         let entries = statuses.iter().enumerate().map(entry).collect();
         RequestList { targets: Arc::new(targets), entries, sessions: None, facts: ReplayFacts::default() }
     }
 
     #[test]
     fn distinct_paths_are_numbered() {
-        let targets = list_with_statuses(&[]).targets;
+        let targets = request_list_with_statuses(&[]).targets;
         assert_eq!(targets.iter().collect::<Vec<_>>(), ["/a", "/b?c=d", ""]);
-        assert_eq!((targets.get(3), targets.get(u32::MAX), targets.len(), targets.bytes()), ("", "", 3, 8));
+        assert_eq!((targets.get(3), targets.get(u32::MAX), targets.len(), targets.text_bytes()), ("", "", 3, 8));
     }
 
     #[test]
     fn statuses_are_compared_with_the_log() {
-        let listed = list_with_statuses(&[200, 404, 304, 500, 0]);
+        let listed = request_list_with_statuses(&[200, 404, 304, 500, 0]);
         for (number, status, as_then, expected) in [
             (0, 200, true, true),
             (0, 404, false, false),
@@ -204,16 +205,16 @@ mod tests {
             (4, 503, true, false),
             (9, 200, true, false),
         ] {
-            let got = (listed.agrees_with_log(number, status), listed.expects(number, status));
+            let got = (listed.agrees_with_log(number, status), listed.equals_logged_status(number, status));
             assert_eq!(got, (as_then, expected), "{number} {status}");
         }
     }
 
     #[test]
     fn different_request_lists_have_different_records() {
-        let (one, other) = (list_with_statuses(&[200, 404]), list_with_statuses(&[200, 405]));
+        let (one, other) = (request_list_with_statuses(&[200, 404]), request_list_with_statuses(&[200, 405]));
         assert_eq!(one.record(), one.clone().record());
         assert_ne!(one.record().digest, other.record().digest);
-        assert!(one.is_whole(1) && !one.is_whole(0) && !list_with_statuses(&[]).is_whole(1));
+        assert!(one.is_consistent(1) && !one.is_consistent(0) && !request_list_with_statuses(&[]).is_consistent(1));
     }
 }

@@ -5,8 +5,8 @@
 //! Not here: which studies use retries, and their effect on a server.
 
 use crate::RouteNumber;
-use crate::session::{Scenario, SessionOp, Think};
-use crate::traffic::{Choice, Route, Traffic};
+use crate::session::{Scenario, SessionOp, ThinkTime};
+use crate::traffic::{Route, RouteChoice, Traffic};
 use crate::units::MS;
 
 /// The maximum number of retries of a request.
@@ -22,7 +22,7 @@ pub const RETRY_ROUTE: RouteNumber = 1;
 /// traffic is not a single request with constant content.
 pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
-    if traffic.choice != Choice::Weighted || route.template_parts.any() {
+    if traffic.choice != RouteChoice::Weighted || route.template_parts.any_template() {
         return None;
     }
     let again = Route { label: retry_label(&route.label), ..route.clone() };
@@ -31,14 +31,14 @@ pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     for turn in 0..times {
         ops.extend([
             SessionOp::Answered { to: end },
-            SessionOp::Think(Think::Fixed(FIRST_WAIT_NS << turn)),
+            SessionOp::Think(ThinkTime::Fixed(FIRST_WAIT_NS << turn)),
             SessionOp::Ask { route: RETRY_ROUTE, may_continue: true },
         ]);
     }
     let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, cookies: true, ops };
     Some(Traffic {
         routes: vec![route.clone(), again],
-        choice: Choice::Scenarios,
+        choice: RouteChoice::Scenarios,
         scenarios: vec![scenario],
         ..traffic.clone()
     })
@@ -52,11 +52,11 @@ pub(crate) fn retry_label(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Curve, LoadShape, Plan};
+    use crate::{LoadCurve, LoadShape, Plan};
 
     #[test]
     fn only_one_fixed_request_gets_retries() {
-        let plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+        let plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
         for times in [1, 3, RETRIES_MAX] {
             let traffic = with_retries(&plan.traffic, times).expect("one request");
             assert!(traffic.scenarios[0].is_sound(traffic.routes.len()), "{traffic:?}");
@@ -65,12 +65,12 @@ mod tests {
             assert_eq!(with_retries(&traffic, 1), None);
             // The title shows the request, without its retries.
             let again = Plan { traffic, ..plan.clone() }.record().traffic;
-            assert_eq!((again.title().as_str(), again.place().as_str()), ("GET http://h:80/", "http://h:80/"));
+            assert_eq!((again.title().as_str(), again.target_label().as_str()), ("GET http://h:80/", "http://h:80/"));
         }
         let waits: Vec<u64> = with_retries(&plan.traffic, 3).expect("one request").scenarios[0]
             .ops
             .iter()
-            .filter_map(|op| if let SessionOp::Think(Think::Fixed(ns)) = op { Some(ns / MS) } else { None })
+            .filter_map(|op| if let SessionOp::Think(ThinkTime::Fixed(ns)) = op { Some(ns / MS) } else { None })
             .collect();
         assert_eq!(waits, [100, 200, 400]);
     }

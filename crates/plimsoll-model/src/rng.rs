@@ -12,7 +12,7 @@ pub struct Rng {
 /// Returns the output of SplitMix64 for the state `z`. The function is a bijection that maps
 /// neighbouring inputs to unrelated outputs.
 #[inline]
-pub fn mix(mut z: u64) -> u64 {
+pub fn mix_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
@@ -26,15 +26,15 @@ impl Rng {
 
     /// Creates an independent generator for part `stream` of the work under `seed`. Parts have
     /// separate generators so that the parts can be computed in any order.
-    pub fn stream(seed: u64, stream: u64) -> Self {
-        Rng { state: mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
+    pub fn for_stream(seed: u64, stream: u64) -> Self {
+        Rng { state: mix_bits(seed ^ mix_bits(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))) }
     }
 
     /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix(self.state)
+        mix_bits(self.state)
     }
 
     /// Returns a uniform number in [0, 1) with 53 random bits.
@@ -53,7 +53,7 @@ impl Rng {
     /// Returns a uniform integer in 0..bound (bound > 0), by the multiply-shift method. The bias is
     /// below 2^-32 for bounds below 2^32.
     #[inline]
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub fn uniform_below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 

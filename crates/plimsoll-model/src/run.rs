@@ -1,13 +1,13 @@
 //! The result of one load ([`Run`]), and an experiment of several loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
-use crate::failed_answer::{FailedAnswer, keep_first_failures};
+use crate::failed_answer::{FailedResponse, keep_first_failures};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
 use crate::ledger::Ledger;
 use crate::measures::{LoadFigures, RouteFigures};
-use crate::plan::Tag;
+use crate::plan::LoadTag;
 use crate::probes::Probes;
 use crate::record::PlanRecord;
 use crate::spec::ExperimentSpec;
@@ -23,13 +23,13 @@ pub enum LoadEnd {
     /// The load ran to the end of its schedule.
     Finished,
     /// The load was stopped before the end of its schedule.
-    Stopped(Stop),
+    Stopped(EarlyStopReason),
 }
 
 /// Why a load was stopped early.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum EarlyStopReason {
     /// The user ended the load.
     Interrupted,
     /// The server process ended during the load; the text is the reason.
@@ -62,7 +62,7 @@ pub struct Run {
     /// Readings of the server and its host during the load.
     pub probes: Probes,
     /// The first failed response of each kind, ascending by status.
-    pub failed_answers: Vec<FailedAnswer>,
+    pub failed_answers: Vec<FailedResponse>,
     /// The account of each agent (load generator machine) of a fleet, sorted by name; empty without
     /// a fleet.
     pub agents: Vec<AgentAccount>,
@@ -71,7 +71,7 @@ pub struct Run {
 /// The sums of a run's figures over all intervals; a gauge, such as open connections, has its
 /// largest value in place of a sum.
 #[derive(Debug, Clone, Default)]
-pub struct Totals {
+pub struct RunTotals {
     /// Figures of the load.
     pub load: LoadFigures<Histogram>,
     /// Figures of all routes together.
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// Returns the number of worker threads on all machines.
-    pub fn workers(&self) -> u32 {
+    pub fn worker_count(&self) -> u32 {
         self.injectors.iter().map(|injector| injector.workers).sum()
     }
 
@@ -204,7 +204,7 @@ impl Run {
     /// Returns the number of requests that succeeded inside the measured window and were scheduled
     /// before the window. Successes of requests from before the window count as throughput, but not
     /// in the window's ledger.
-    pub fn carried_over_successes(&self) -> u64 {
+    pub fn successes_scheduled_before_window(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.all_routes();
             whole.succeeded_in_window.saturating_sub(whole.ledger.succeeded)
@@ -213,8 +213,8 @@ impl Run {
     }
 
     /// Sums the figures over all intervals.
-    pub fn totals(&self) -> Totals {
-        let mut sum = Totals::default();
+    pub fn totals(&self) -> RunTotals {
+        let mut sum = RunTotals::default();
         for interval in self.intervals.values() {
             sum.load.add_interval_figures(&interval.load);
             sum.routes_sum.add_interval_figures(interval.all_routes());
@@ -235,11 +235,11 @@ impl Run {
     /// computes the sums of one route at a time, because hundreds of routes at once would need
     /// megabytes of memory.
     pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
-        (0..self.plan.traffic.routes.len()).map(|number| self.route_totals_of_run(number as RouteNumber))
+        (0..self.plan.traffic.routes.len()).map(|number| self.totals_of_route(number as RouteNumber))
     }
 
     /// Sums the figures of one route over all intervals.
-    pub fn route_totals_of_run(&self, route: RouteNumber) -> RouteFigures<Histogram> {
+    pub fn totals_of_route(&self, route: RouteNumber) -> RouteFigures<Histogram> {
         let mut sum = RouteFigures::default();
         self.intervals
             .values()
@@ -327,7 +327,7 @@ pub struct StartNotes {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// The purpose of the load, and its position in the experiment.
-    pub tag: Tag,
+    pub tag: LoadTag,
     /// Start of the load (schedule time 0), ns since the start of the experiment.
     pub start_ns: u64,
     /// The plan of the load, and its result.
@@ -338,7 +338,7 @@ pub struct Trial {
 /// profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Remark {
+pub enum ExperimentEvent {
     /// The experiment was aborted.
     Broken {
         /// Why the experiment was aborted, in words.
@@ -347,7 +347,7 @@ pub enum Remark {
     /// A planned load was not executed.
     Unheld {
         /// The purpose of the planned load.
-        tag: Tag,
+        tag: LoadTag,
         /// Why the load was not executed.
         reason: LoadSkipReason,
     },
@@ -355,13 +355,13 @@ pub enum Remark {
     Profile(ProfileRecord),
 }
 
-impl Remark {
+impl ExperimentEvent {
     /// Returns the tag of the load that was not executed and the reason; `None` for every remark
     /// but [`Remark::Unheld`].
-    pub fn skipped_load(&self) -> Option<(Tag, &LoadSkipReason)> {
+    pub fn skipped_load(&self) -> Option<(LoadTag, &LoadSkipReason)> {
         match self {
-            Remark::Unheld { tag, reason } => Some((*tag, reason)),
-            Remark::Broken { .. } | Remark::Profile(_) => None,
+            ExperimentEvent::Unheld { tag, reason } => Some((*tag, reason)),
+            ExperimentEvent::Broken { .. } | ExperimentEvent::Profile(_) => None,
         }
     }
 }
@@ -381,7 +381,7 @@ pub enum LoadSkipReason {
 pub struct ProfileRecord {
     /// Identifies the profile: the load or the side (A or B) of the profile, and the number of the
     /// profile ([`crate::ExperimentSpec::profile_name`]).
-    pub tag: Tag,
+    pub tag: LoadTag,
     /// The kind of profile, such as `cpu` or `heap`.
     pub kind: String,
     /// The index of the load during which the profile was taken; `None` means that the load was not
@@ -410,7 +410,7 @@ pub struct Experiment {
     /// The loads, in order.
     pub trials: Vec<Trial>,
     /// Events that are recorded apart from the loads, in order.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ExperimentEvent>,
     /// Length of the experiment in ns; `None` if the recording of the experiment was cut off.
     pub elapsed_ns: Option<u64>,
 }
@@ -418,18 +418,18 @@ pub struct Experiment {
 impl Experiment {
     /// Returns the recorded reason why the experiment was aborted; `None` means that no abort was
     /// recorded.
-    pub fn broken(&self) -> Option<&str> {
+    pub fn abort_reason(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
-            Remark::Broken { reason } => Some(reason.as_str()),
-            Remark::Unheld { .. } | Remark::Profile(_) => None,
+            ExperimentEvent::Broken { reason } => Some(reason.as_str()),
+            ExperimentEvent::Unheld { .. } | ExperimentEvent::Profile(_) => None,
         })
     }
 
     /// Returns the planned profiles, in order.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
         self.remarks.iter().filter_map(|remark| match remark {
-            Remark::Profile(taken) => Some(taken),
-            Remark::Broken { .. } | Remark::Unheld { .. } => None,
+            ExperimentEvent::Profile(taken) => Some(taken),
+            ExperimentEvent::Broken { .. } | ExperimentEvent::Unheld { .. } => None,
         })
     }
 }

@@ -48,16 +48,16 @@ pub struct SampledStack {
 }
 
 /// The maximum number of distinct functions of one interval: a bound for untrusted files.
-const NAMES_MAX: usize = 1 << 16;
+const FUNCTION_NAMES_MAX: usize = 1 << 16;
 
 impl SampleInterval {
     /// Returns the number of samples.
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.stacks.iter().map(|stack| u64::from(stack.count)).sum()
     }
 
     /// Returns the names of the functions of a stack, the running function first.
-    pub fn names_of<'a>(&'a self, stack: &'a SampledStack) -> impl Iterator<Item = &'a str> {
+    pub fn stack_function_names<'a>(&'a self, stack: &'a SampledStack) -> impl Iterator<Item = &'a str> {
         stack.functions.iter().filter_map(|number| Some(self.names.get(*number as usize)?.as_str()))
     }
 
@@ -67,7 +67,7 @@ impl SampleInterval {
         // A sample represents at most one second of CPU time.
         (1..=1_000_000_000).contains(&self.period_ns)
             && self.lost <= u64::from(u32::MAX)
-            && names <= NAMES_MAX
+            && names <= FUNCTION_NAMES_MAX
             && self.stacks.iter().all(|stack| stack.functions.iter().all(|number| (*number as usize) < names))
     }
 }
@@ -97,24 +97,24 @@ impl SampledFunctions {
 
     /// Returns the intervals whose middle lies between the schedule times `from_ns` and `to_ns`,
     /// ns.
-    pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
+    pub fn intervals_between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
         let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
     }
 
     /// Merges the samples between the schedule times `from_ns` and `to_ns`, ns, into one interval,
     /// for a run file.
-    pub fn merge_between(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
+    pub fn merge_into_one_interval(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
         let mut counts: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
-        for stretch in self.between(from_ns, to_ns) {
+        for stretch in self.intervals_between(from_ns, to_ns) {
             for stack in &stretch.stacks {
-                let count = counts.entry(stretch.names_of(stack).collect()).or_default();
+                let count = counts.entry(stretch.stack_function_names(stack).collect()).or_default();
                 *count = count.saturating_add(stack.count);
             }
         }
         let names: BTreeSet<&str> = counts.keys().flatten().copied().collect();
         let numbers: BTreeMap<&str, u32> = names.iter().copied().zip(0..).collect();
-        let all = || self.between(from_ns, to_ns);
+        let all = || self.intervals_between(from_ns, to_ns);
         let joined = all().next().map(|first| SampleInterval {
             from_ns: first.from_ns,
             to_ns: all().map(|stretch| stretch.to_ns).fold(first.to_ns, i64::max),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_parts_merge_in_any_order() {
+    fn sampled_functions_merge_in_any_order() {
         let part = |from_ns| SampledFunctions { stretches: vec![sample_interval(from_ns)], refused: None };
         let refused = |why: &str| SampledFunctions { stretches: Vec::new(), refused: Some(why.into()) };
         let parts = [part(20), part(0), refused("b"), part(10), refused("a"), part(20)];
@@ -172,28 +172,31 @@ mod tests {
         parts.iter().rev().for_each(|part| back.merge(part));
         assert_eq!(forth, back);
         assert_eq!(forth.stretches.iter().map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10, 20]);
-        assert_eq!((forth.refused.as_deref(), forth.stretches[0].count()), (Some("a"), 4));
-        assert_eq!(forth.between(5, 16).map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10]);
+        assert_eq!((forth.refused.as_deref(), forth.stretches[0].sample_count()), (Some("a"), 4));
+        assert_eq!(forth.intervals_between(5, 16).map(|stretch| stretch.from_ns).collect::<Vec<_>>(), [0, 10]);
         let first = sample_interval(0);
-        assert_eq!(first.names_of(&first.stacks[0]).collect::<Vec<_>>(), ["hash", "main"]);
+        assert_eq!(first.stack_function_names(&first.stacks[0]).collect::<Vec<_>>(), ["hash", "main"]);
     }
 
     #[test]
-    fn samples_of_one_interval_are_stored() {
+    fn intervals_merge_into_one_by_function_name() {
         let mut other = sample_interval(10);
         (other.names, other.in_kernel) = (vec!["sort".into(), "main".into(), "unused".into()], false);
         let sampled =
             SampledFunctions { stretches: vec![sample_interval(0), other, sample_interval(50)], refused: None };
-        let joined = sampled.merge_between(0, 20);
+        let joined = sampled.merge_into_one_interval(0, 20);
         let [kept] = joined.stretches.as_slice() else { panic!("{joined:?}") };
-        assert_eq!((kept.from_ns, kept.to_ns, kept.lost, kept.in_kernel, kept.count()), (0, 20, 2, false, 8));
+        assert_eq!((kept.from_ns, kept.to_ns, kept.lost, kept.in_kernel, kept.sample_count()), (0, 20, 2, false, 8));
         assert_eq!(kept.names, ["hash", "main", "sort"]);
-        let told: Vec<_> =
-            kept.stacks.iter().map(|stack| (stack.count, kept.names_of(stack).collect::<Vec<_>>().join("<"))).collect();
+        let told: Vec<_> = kept
+            .stacks
+            .iter()
+            .map(|stack| (stack.count, kept.stack_function_names(stack).collect::<Vec<_>>().join("<")))
+            .collect();
         // In the second interval, `sort` called `main` and also ran by itself.
         assert_eq!(told, [(3, "hash<main".into()), (1, "main".into()), (3, "main<sort".into()), (1, "sort".into())]);
-        assert_eq!(joined.merge_between(0, 20), joined);
-        assert!(sampled.merge_between(100, 200).is_empty());
+        assert_eq!(joined.merge_into_one_interval(0, 20), joined);
+        assert!(sampled.merge_into_one_interval(100, 200).is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //!
 //! Not here: waiting, clocks, connections.
 
-use crate::load::{Arrivals, Load, LoadShape};
+use crate::load::{ArrivalSpacing, Load, LoadShape};
 use crate::rng::Rng;
 use crate::stripe::Stripe;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const BLOCK_ARRIVALS_EXPECTED: f64 = 1024.0;
 /// A stage of the load in schedule time. The level of a stage is a rate in requests per second, or
 /// a number of users.
 #[derive(Debug, Clone, Copy)]
-struct Segment {
+struct ScheduleStage {
     start_ns: f64,
     /// Length of the stage, ns; infinite for an open-ended stage.
     length_ns: f64,
@@ -36,7 +36,7 @@ struct Segment {
     area_before: f64,
 }
 
-impl Segment {
+impl ScheduleStage {
     fn end_ns(&self) -> f64 {
         self.start_ns + self.length_ns
     }
@@ -50,14 +50,14 @@ impl Segment {
         self.from + self.level_slope_per_s() * (t_ns - self.start_ns) * 1e-9
     }
 
-    fn area_until(&self, t_ns: f64) -> f64 {
+    fn level_integral_until(&self, t_ns: f64) -> f64 {
         let s = (t_ns - self.start_ns).clamp(0.0, self.length_ns) * 1e-9;
         self.from * s + self.level_slope_per_s() * s * s / 2.0
     }
 
     /// Returns the schedule time, ns, at which the integral of the level over this stage reaches
     /// `area`.
-    fn time_of_area(&self, area: f64) -> f64 {
+    fn time_at_level_integral(&self, area: f64) -> f64 {
         // `s` is the positive root of slope/2 s^2 + from s = area, in the form that avoids
         // cancellation.
         let root = (self.from * self.from + 2.0 * self.level_slope_per_s() * area).max(0.0).sqrt();
@@ -68,7 +68,7 @@ impl Segment {
 
 /// How arrivals of an open loop are computed.
 #[derive(Debug, Clone)]
-enum Spacing {
+enum ScheduleSpacing {
     /// Even spacing: arrival n starts when the integral of the rate reaches n.
     Even,
     /// Poisson arrivals in blocks: the list has the number of arrivals before each block. The last
@@ -82,8 +82,8 @@ enum Spacing {
 /// time.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    segments: Vec<Segment>,
-    open: Option<Spacing>,
+    segments: Vec<ScheduleStage>,
+    open: Option<ScheduleSpacing>,
     seed: u64,
     measured_from_ns: u64,
     end_ns: Option<u64>,
@@ -101,9 +101,9 @@ impl Schedule {
         let (mut at_ns, mut area) = (0.0, 0.0);
         let mut add = |from: f64, to: f64, length_ns: f64| {
             if length_ns > 0.0 {
-                let segment = Segment { start_ns: at_ns, length_ns, from, to, area_before: area };
+                let segment = ScheduleStage { start_ns: at_ns, length_ns, from, to, area_before: area };
                 at_ns += length_ns;
-                area += if length_ns.is_finite() { segment.area_until(at_ns) } else { 0.0 };
+                area += if length_ns.is_finite() { segment.level_integral_until(at_ns) } else { 0.0 };
                 segments.push(segment);
             }
         };
@@ -119,9 +119,11 @@ impl Schedule {
         let open = match &load.shape {
             // A replayed load needs only the number of arrivals in each stage from the schedule,
             // because `session_draws` draws the arrival times.
-            LoadShape::Open { arrivals: Arrivals::Constant | Arrivals::Replayed, .. } => Some(Spacing::Even),
-            LoadShape::Open { arrivals: Arrivals::Poisson, .. } => Some(Spacing::Poisson(Arc::from([]))),
-            LoadShape::Given { arrivals } => Some(Spacing::Given(Arc::clone(arrivals.starts_ns()))),
+            LoadShape::Open { arrivals: ArrivalSpacing::Constant | ArrivalSpacing::Replayed, .. } => {
+                Some(ScheduleSpacing::Even)
+            }
+            LoadShape::Open { arrivals: ArrivalSpacing::Poisson, .. } => Some(ScheduleSpacing::Poisson(Arc::from([]))),
+            LoadShape::Given { arrivals } => Some(ScheduleSpacing::Given(Arc::clone(arrivals.starts_ns()))),
             LoadShape::Closed { .. } => None,
         };
         let shape_end_ns = at_ns.is_finite().then_some(at_ns as u64);
@@ -143,18 +145,18 @@ impl Schedule {
     }
 
     fn count_arrivals(&mut self) {
-        let area_end = self.end_ns.map(|ns| self.area_at(ns as f64));
-        let area_warmup = self.area_at(self.measured_from_ns as f64);
+        let area_end = self.end_ns.map(|ns| self.level_integral_at(ns as f64));
+        let area_warmup = self.level_integral_at(self.measured_from_ns as f64);
         match &self.open {
             None => {}
-            Some(Spacing::Given(starts)) => {
+            Some(ScheduleSpacing::Given(starts)) => {
                 let before = |ns: u64| starts.partition_point(|start| *start < ns) as u64;
                 let by_time = self.end_ns.map_or(starts.len() as u64, before);
                 let by_count =
                     self.requests_max.map_or(u64::MAX, |max| before(self.measured_from_ns).saturating_add(max));
                 self.arrivals = Some(by_time.min(by_count));
             }
-            Some(Spacing::Poisson(_)) => {
+            Some(ScheduleSpacing::Poisson(_)) => {
                 let mut first = vec![0u64];
                 let mut total = 0u64;
                 let mut block = 0u64;
@@ -167,21 +169,21 @@ impl Schedule {
                     }
                     if from > area_warmup + BLOCK_ARRIVALS_EXPECTED
                         && let Some(max) = self.requests_max
-                        && total >= self.poisson_before(area_warmup, &first) + max
+                        && total >= self.poisson_arrivals_before(area_warmup, &first) + max
                     {
                         break;
                     }
-                    total += self.block_count(block);
+                    total += self.poisson_block_arrivals(block);
                     first.push(total);
                     block += 1;
                 }
-                let before_end = |area: f64| self.poisson_before(area, &first);
+                let before_end = |area: f64| self.poisson_arrivals_before(area, &first);
                 let by_time = area_end.map_or(total, before_end);
                 let by_count = self.requests_max.map_or(u64::MAX, |max| before_end(area_warmup) + max);
                 self.arrivals = Some(by_time.min(by_count));
-                self.open = Some(Spacing::Poisson(first.into()));
+                self.open = Some(ScheduleSpacing::Poisson(first.into()));
             }
-            Some(Spacing::Even) => {
+            Some(ScheduleSpacing::Even) => {
                 let before = even_arrivals_before;
                 let by_count = self.requests_max.map(|max| before(area_warmup) + max);
                 let by_time = area_end.map(before);
@@ -193,31 +195,31 @@ impl Schedule {
         }
     }
 
-    fn block_count(&self, block: u64) -> u64 {
-        Rng::stream(self.seed, block * 2).poisson(BLOCK_ARRIVALS_EXPECTED)
+    fn poisson_block_arrivals(&self, block: u64) -> u64 {
+        Rng::for_stream(self.seed, block * 2).poisson(BLOCK_ARRIVALS_EXPECTED)
     }
 
     /// Returns the number of Poisson arrivals before the integral of the rate reaches `area`.
-    fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
+    fn poisson_arrivals_before(&self, area: f64, block_first: &[u64]) -> u64 {
         let block = (area / BLOCK_ARRIVALS_EXPECTED) as usize;
         if block + 1 >= block_first.len() {
             return block_first.last().copied().unwrap_or(0);
         }
-        let points = BlockPoints::new(self.seed, block as u64, block_first[block + 1] - block_first[block]);
+        let points = PoissonBlockArrivals::new(self.seed, block as u64, block_first[block + 1] - block_first[block]);
         block_first[block] + points.take_while(|a| *a < area).count() as u64
     }
 
     /// Returns the integral of the level from 0 to `t_ns`, in arrivals.
-    fn area_at(&self, t_ns: f64) -> f64 {
+    fn level_integral_at(&self, t_ns: f64) -> f64 {
         match self.segments.iter().rev().find(|s| s.start_ns <= t_ns) {
-            Some(segment) => segment.area_before + segment.area_until(t_ns),
+            Some(segment) => segment.area_before + segment.level_integral_until(t_ns),
             None => 0.0,
         }
     }
 
-    fn time_of_area(&self, area: f64) -> u64 {
+    fn time_at_level_integral(&self, area: f64) -> u64 {
         let at = self.segments.partition_point(|s| s.area_before <= area).saturating_sub(1);
-        self.segments[at].time_of_area(area - self.segments[at].area_before) as u64
+        self.segments[at].time_at_level_integral(area - self.segments[at].area_before) as u64
     }
 
     /// Returns the intended start of arrival `n` of an open load in ns of schedule time; `None`
@@ -227,32 +229,32 @@ impl Schedule {
             return None;
         }
         match self.open.as_ref()? {
-            Spacing::Even => Some(self.time_of_area(n as f64)),
-            Spacing::Poisson(block_first) => {
+            ScheduleSpacing::Even => Some(self.time_at_level_integral(n as f64)),
+            ScheduleSpacing::Poisson(block_first) => {
                 let block = block_first.partition_point(|first| *first <= n) - 1;
                 let count = block_first[block + 1] - block_first[block];
-                let mut points = BlockPoints::new(self.seed, block as u64, count);
-                points.nth((n - block_first[block]) as usize).map(|area| self.time_of_area(area))
+                let mut points = PoissonBlockArrivals::new(self.seed, block as u64, count);
+                points.nth((n - block_first[block]) as usize).map(|area| self.time_at_level_integral(area))
             }
-            Spacing::Given(starts) => starts.get(n as usize).copied(),
+            ScheduleSpacing::Given(starts) => starts.get(n as usize).copied(),
         }
     }
 
     /// Returns an iterator over the arrivals of a stripe (part of the schedule) in order. The
     /// iterator gives the same times as [`Schedule::start_ns`], but at constant cost for each
     /// arrival.
-    pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
-        ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
+    pub fn arrivals_of_stripe(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
+        ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth_item(0), block: None }
     }
 
     /// Returns the number of arrivals of an open loop before `t_ns`.
     pub fn arrivals_before(&self, t_ns: u64) -> u64 {
-        let area = self.area_at(t_ns as f64);
+        let area = self.level_integral_at(t_ns as f64);
         let before = match &self.open {
             None => 0,
-            Some(Spacing::Even) => even_arrivals_before(area),
-            Some(Spacing::Poisson(first)) => self.poisson_before(area, first),
-            Some(Spacing::Given(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
+            Some(ScheduleSpacing::Even) => even_arrivals_before(area),
+            Some(ScheduleSpacing::Poisson(first)) => self.poisson_arrivals_before(area, first),
+            Some(ScheduleSpacing::Given(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
         };
         before.min(self.arrivals.unwrap_or(u64::MAX))
     }
@@ -284,14 +286,14 @@ impl Schedule {
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
         match self.segments.iter().find(|s| t_ns < s.end_ns()) {
-            Some(segment) => users_of(segment.level_at(t_ns)),
+            Some(segment) => whole_users(segment.level_at(t_ns)),
             None => 0,
         }
     }
 
     /// Returns the largest number of users.
     pub fn users_max(&self) -> u64 {
-        users_of(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
+        whole_users(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
     }
 
     /// Returns the next time after `t_ns` at which the number of users changes, ns.
@@ -314,9 +316,10 @@ impl Schedule {
 
     /// Returns the number of measured requests of a stripe (part of the schedule) in a closed loop
     /// with a limited number of requests. User k modulo the number of users sends request k.
-    pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
+    pub fn requests_of_stripe(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
-        self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
+        self.requests_max
+            .map(|max| stripe.count_items_below(users) * (max / users) + stripe.count_items_below(max % users))
     }
 }
 
@@ -326,14 +329,14 @@ fn even_arrivals_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }
 
-fn users_of(level: f64) -> u64 {
+fn whole_users(level: f64) -> u64 {
     if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
 }
 
 /// The arrivals of one block (piece) of a Poisson schedule, in ascending order. Each arrival is
 /// given as the integral of the rate at the arrival's time.
 #[derive(Debug, Clone)]
-struct BlockPoints {
+struct PoissonBlockArrivals {
     rng: Rng,
     base: f64,
     left: u64,
@@ -341,14 +344,14 @@ struct BlockPoints {
     position: f64,
 }
 
-impl BlockPoints {
+impl PoissonBlockArrivals {
     fn new(seed: u64, block: u64, count: u64) -> Self {
-        let rng = Rng::stream(seed, block * 2 + 1);
-        BlockPoints { rng, base: block as f64 * BLOCK_ARRIVALS_EXPECTED, left: count, position: 0.0 }
+        let rng = Rng::for_stream(seed, block * 2 + 1);
+        PoissonBlockArrivals { rng, base: block as f64 * BLOCK_ARRIVALS_EXPECTED, left: count, position: 0.0 }
     }
 }
 
-impl Iterator for BlockPoints {
+impl Iterator for PoissonBlockArrivals {
     type Item = f64;
 
     #[inline]
@@ -372,7 +375,7 @@ pub struct ArrivalCursor {
     next: u64,
     /// For Poisson arrivals: the number of the current block, the block's arrivals, and the number
     /// of the next arrival.
-    block: Option<(usize, BlockPoints, u64)>,
+    block: Option<(usize, PoissonBlockArrivals, u64)>,
 }
 
 impl Iterator for ArrivalCursor {
@@ -387,18 +390,18 @@ impl Iterator for ArrivalCursor {
             return None;
         }
         let area = match schedule.open.as_ref()? {
-            Spacing::Even => n as f64,
-            Spacing::Given(starts) => {
+            ScheduleSpacing::Even => n as f64,
+            ScheduleSpacing::Given(starts) => {
                 let start_ns = *starts.get(n as usize)?;
-                self.next = self.stripe.after(n);
+                self.next = self.stripe.next_item_after(n);
                 return Some((n, start_ns));
             }
-            Spacing::Poisson(first) => {
+            ScheduleSpacing::Poisson(first) => {
                 let at = match &self.block {
                     Some((at, ..)) if n < first[at + 1] => *at,
                     _ => {
                         let at = first.partition_point(|f| *f <= n) - 1;
-                        let points = BlockPoints::new(schedule.seed, at as u64, first[at + 1] - first[at]);
+                        let points = PoissonBlockArrivals::new(schedule.seed, at as u64, first[at + 1] - first[at]);
                         self.block = Some((at, points, first[at]));
                         at
                     }
@@ -410,8 +413,8 @@ impl Iterator for ArrivalCursor {
                 points.nth(skip as usize)?
             }
         };
-        self.next = self.stripe.after(n);
-        Some((n, schedule.time_of_area(area)))
+        self.next = self.stripe.next_item_after(n);
+        Some((n, schedule.time_at_level_integral(area)))
     }
 }
 
@@ -419,21 +422,21 @@ impl Iterator for ArrivalCursor {
 mod tests {
     use super::*;
     use crate::arrival_times::ArrivalTimes;
-    use crate::curve::Curve;
+    use crate::curve::LoadCurve;
     use crate::units::SECOND;
     use proptest::prelude::*;
 
-    fn open(curve: &str, arrivals: Arrivals) -> Load {
-        Load::new(LoadShape::Open { rate: Curve::parse(curve).expect(curve), arrivals })
+    fn open_load(curve: &str, arrivals: ArrivalSpacing) -> Load {
+        Load::new(LoadShape::Open { rate: LoadCurve::parse(curve).expect(curve), arrivals })
     }
 
     fn closed_load(curve: &str) -> Load {
-        Load::new(LoadShape::Closed { users: Curve::parse(curve).expect(curve) })
+        Load::new(LoadShape::Closed { users: LoadCurve::parse(curve).expect(curve) })
     }
 
     #[test]
     fn constant_arrivals_are_evenly_spaced() {
-        let schedule = Schedule::compile(&open("1000@2s", Arrivals::Constant));
+        let schedule = Schedule::compile(&open_load("1000@2s", ArrivalSpacing::Constant));
         assert_eq!(schedule.arrivals_total(), Some(2000));
         for n in [0, 1, 999, 1999] {
             assert_eq!(schedule.start_ns(n), Some(n * 1_000_000));
@@ -442,10 +445,10 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_follows_its_integral() {
+    fn ramp_arrivals_follow_the_rate_integral() {
         // With a rate of 0..1000/s over 10 s, arrival n starts at sqrt(n / 50) seconds. The ramp
         // has 5 000 arrivals, and the constant stage of 1000/s after the ramp has 1 000 arrivals.
-        let schedule = Schedule::compile(&open("0..1000@10s,1000@1s", Arrivals::Constant));
+        let schedule = Schedule::compile(&open_load("0..1000@10s,1000@1s", ArrivalSpacing::Constant));
         assert_eq!(schedule.arrivals_total(), Some(6000));
         for n in [0u64, 50, 200, 4999, 5000, 5500] {
             let expect = if n < 5000 { (n as f64 / 50.0).sqrt() } else { 10.0 + (n - 5000) as f64 / 1000.0 };
@@ -464,18 +467,20 @@ mod tests {
             (None, Some(1), 2, Some(3000)),
             (None, None, 0, None),
         ] {
-            let mut load = open("1000", Arrivals::Constant);
+            let mut load = open_load("1000", ArrivalSpacing::Constant);
             load.requests_max = requests;
             load.duration_ns = duration_s.map(|s| s * SECOND);
             load.warmup_ns = warmup_s * SECOND;
             let schedule = Schedule::compile(&load);
             assert_eq!(schedule.arrivals_total(), expect, "{requests:?} {duration_s:?} {warmup_s}");
             assert_eq!(schedule.measured_from_ns(), warmup_s * SECOND);
-            load.shape = LoadShape::Open { rate: Curve::constant(1000.0), arrivals: Arrivals::Poisson };
+            load.shape = LoadShape::Open { rate: LoadCurve::constant(1000.0), arrivals: ArrivalSpacing::Poisson };
             if let Some(requests) = requests.filter(|_| duration_s.is_none()) {
                 let schedule = Arc::new(Schedule::compile(&load));
-                let measured =
-                    schedule.arrivals(Stripe::WHOLE_SCHEDULE).filter(|(_, t)| *t >= warmup_s * SECOND).count();
+                let measured = schedule
+                    .arrivals_of_stripe(Stripe::WHOLE_SCHEDULE)
+                    .filter(|(_, t)| *t >= warmup_s * SECOND)
+                    .count();
                 assert_eq!(measured as u64, requests);
             }
         }
@@ -483,8 +488,8 @@ mod tests {
 
     #[test]
     fn poisson_arrivals_have_exponential_gaps() {
-        let schedule = Arc::new(Schedule::compile(&open("10000@20s", Arrivals::Poisson)));
-        let starts: Vec<u64> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).map(|(_, t)| t).collect();
+        let schedule = Arc::new(Schedule::compile(&open_load("10000@20s", ArrivalSpacing::Poisson)));
+        let starts: Vec<u64> = schedule.arrivals_of_stripe(Stripe::WHOLE_SCHEDULE).map(|(_, t)| t).collect();
         let n = starts.len() as f64;
         assert!((n - 200_000.0).abs() < 4.0 * 200_000f64.sqrt(), "{n} arrivals");
         let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e5).collect();
@@ -513,17 +518,22 @@ mod tests {
         for (requests_max, duration_ns, expect) in
             [(None, 1_900, 5), (Some(1), 1_900, 4), (None, 1_000, 4), (None, 9_999, 5)]
         {
-            let load =
-                Load { requests_max, duration_ns: Some(duration_ns), warmup_ns: 100, ..open("1", Arrivals::Constant) };
+            let load = Load {
+                requests_max,
+                duration_ns: Some(duration_ns),
+                warmup_ns: 100,
+                ..open_load("1", ArrivalSpacing::Constant)
+            };
             let load = Load { shape: LoadShape::Given { arrivals: arrivals.clone() }, ..load };
             let schedule = Arc::new(Schedule::compile(&load));
             assert!(schedule.is_open());
             assert_eq!(schedule.arrivals_total(), Some(expect), "{requests_max:?} {duration_ns}");
-            let all: Vec<_> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).collect();
+            let all: Vec<_> = schedule.arrivals_of_stripe(Stripe::WHOLE_SCHEDULE).collect();
             assert!(
                 all.iter().all(|(n, start)| starts_ns[*n as usize] == *start && schedule.start_ns(*n) == Some(*start))
             );
-            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(Stripe::new(index, 3))).collect();
+            let mut parts: Vec<_> =
+                (0..3).flat_map(|index| schedule.arrivals_of_stripe(Stripe::new(index, 3))).collect();
             parts.sort_unstable();
             assert_eq!((parts.len() as u64, &parts), (expect, &all));
         }
@@ -555,37 +565,37 @@ mod tests {
         #[test]
         fn stripes_partition_the_schedule(seed in any::<u64>(), of in 1u64..7, poisson in any::<bool>(),
                                           from in 0.0..3000f64, to in 1.0..3000f64) {
-            let arrivals = if poisson { Arrivals::Poisson } else { Arrivals::Constant };
-            let mut load = open(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
+            let arrivals = if poisson { ArrivalSpacing::Poisson } else { ArrivalSpacing::Constant };
+            let mut load = open_load(&format!("{from}..{to}@1s,{to}@500ms"), arrivals);
             load.seed = seed;
             let schedule = Arc::new(Schedule::compile(&load));
-            let all: Vec<_> = schedule.arrivals(Stripe::WHOLE_SCHEDULE).collect();
+            let all: Vec<_> = schedule.arrivals_of_stripe(Stripe::WHOLE_SCHEDULE).collect();
             prop_assert_eq!(Some(all.len() as u64), schedule.arrivals_total());
             prop_assert!(all.windows(2).all(|w| w[0].1 <= w[1].1 && w[0].0 + 1 == w[1].0));
             prop_assert!(all.iter().all(|(_, t)| *t <= 1_500_000_000));
-            let mut parts: Vec<_> = (0..of).flat_map(|index| schedule.arrivals(Stripe::new(index, of))).collect();
+            let mut parts: Vec<_> = (0..of).flat_map(|index| schedule.arrivals_of_stripe(Stripe::new(index, of))).collect();
             parts.sort_unstable();
             prop_assert_eq!(&parts, &all);
             let weighted = |index| Stripe::weighted(index, &[of as u32, 3, 2]).expect("a part");
-            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals(weighted(index))).collect();
+            let mut parts: Vec<_> = (0..3).flat_map(|index| schedule.arrivals_of_stripe(weighted(index))).collect();
             parts.sort_unstable();
             prop_assert_eq!(&parts, &all);
             for (n, start) in all.iter().step_by(97) {
                 prop_assert_eq!(schedule.start_ns(*n), Some(*start));
             }
             let again = Arc::new(Schedule::compile(&load));
-            prop_assert_eq!(again.arrivals(Stripe::WHOLE_SCHEDULE).collect::<Vec<_>>(), all);
+            prop_assert_eq!(again.arrivals_of_stripe(Stripe::WHOLE_SCHEDULE).collect::<Vec<_>>(), all);
         }
 
         #[test]
-        fn shares_of_a_closed_loop_sum_to_the_whole(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
+        fn stripes_of_a_closed_loop_send_all_requests(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
             let mut load = closed_load(&users.to_string());
             load.requests_max = Some(max);
             let schedule = Schedule::compile(&load);
-            let sum: u64 = (0..of).filter_map(|index| schedule.requests_of(Stripe::new(index, of))).sum();
+            let sum: u64 = (0..of).filter_map(|index| schedule.requests_of_stripe(Stripe::new(index, of))).sum();
             prop_assert_eq!(sum, max);
             let parts = (0..3).map(|index| Stripe::weighted(index, &[4, 2, 1]).expect("a part"));
-            prop_assert_eq!(parts.filter_map(|part| schedule.requests_of(part)).sum::<u64>(), max);
+            prop_assert_eq!(parts.filter_map(|part| schedule.requests_of_stripe(part)).sum::<u64>(), max);
         }
     }
 }

@@ -47,19 +47,19 @@ pub struct SeriesRow {
 
 impl SeriesRow {
     /// Returns the name with `label` in place of its `*`.
-    pub fn name_with(&self, label: &str) -> String {
+    pub fn name_with_label(&self, label: &str) -> String {
         self.name.replace('*', label)
     }
 
     /// Returns the text of `name` that stands for the `*`; `None` means that the name does not
     /// match.
-    pub fn label<'n>(&self, name: &'n str) -> Option<&'n str> {
+    pub fn matched_label<'n>(&self, name: &'n str) -> Option<&'n str> {
         pattern_labels(self.name, name)?.first().copied()
     }
 
     /// Returns the two texts of `name` that stand for the two `*` in the name of this row. `None`
     /// means that the row has no two `*`, or that `name` does not match.
-    pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
+    pub fn matched_label_pair<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         match pattern_labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
             _ => None,
@@ -309,7 +309,7 @@ series! {
 
 /// Returns the row of the table for the series `name`; `None` means that no probe reads such a
 /// series.
-pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
+pub fn find_series_row(name: &str) -> Option<&'static SeriesRow> {
     let named = |row: &&SeriesRow| pattern_labels(row.name, name).is_some();
     // An exact name takes precedence over a pattern.
     ALL_SERIES.iter().find(|row| row.name == name).or_else(|| ALL_SERIES.iter().find(named))
@@ -358,18 +358,18 @@ mod tests {
             ("generator.client.cpu", None),
             ("", None),
         ] {
-            assert_eq!(series_row(name).copied(), expect, "{name}");
+            assert_eq!(find_series_row(name).copied(), expect, "{name}");
         }
     }
 
     #[test]
     fn series_labels_round_trip() {
         let peer = "10.0.0.1:5432";
-        let name = PEER_COMING.name_with(peer);
-        assert_eq!((name.as_str(), PEER_COMING.label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
-        assert_eq!((PEER_WAITING.label(&name), SERVER_CPU.label("server.cpu")), (None, None));
-        assert_eq!(PEER_PROCESS.labels("peer.10.0.0.1:5432.process.db.x"), Some((peer, "db.x")));
-        assert_eq!(PEER_PROCESS.labels("peer.10.0.0.1:5432.coming"), None);
+        let name = PEER_COMING.name_with_label(peer);
+        assert_eq!((name.as_str(), PEER_COMING.matched_label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
+        assert_eq!((PEER_WAITING.matched_label(&name), SERVER_CPU.matched_label("server.cpu")), (None, None));
+        assert_eq!(PEER_PROCESS.matched_label_pair("peer.10.0.0.1:5432.process.db.x"), Some((peer, "db.x")));
+        assert_eq!(PEER_PROCESS.matched_label_pair("peer.10.0.0.1:5432.coming"), None);
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
         for (number, row) in ALL_SERIES.iter().enumerate() {
             assert!(ALL_SERIES[..number].iter().all(|before| before.name != row.name), "{}", row.name);
             let read = row.name.replace('*', "x");
-            assert_eq!(series_row(&read), Some(row), "{read}");
+            assert_eq!(find_series_row(&read), Some(row), "{read}");
         }
     }
 }

@@ -9,11 +9,11 @@ use crate::rng::Rng;
 use crate::units::parse_duration_ns;
 
 /// The maximum number of operations of a scenario.
-pub const OPS_MAX: usize = 10_000;
+pub const SCENARIO_OPS_MAX: usize = 10_000;
 /// Deepest nesting of repetitions.
-pub const LOOPS_MAX: usize = 16;
+pub const LOOP_NESTING_MAX: usize = 16;
 /// The maximum number of repetitions of one step.
-pub const TIMES_MAX: u32 = 1_000_000;
+pub const REPETITIONS_MAX: u32 = 1_000_000;
 /// Longest random think time, ns: one day.
 const THINK_NS_MAX: f64 = 86_400e9;
 /// Largest standard deviation of a think time's logarithm, in thousandths.
@@ -45,7 +45,7 @@ pub enum SessionOp {
         may_continue: bool,
     },
     /// Waits for a think time.
-    Think(Think),
+    Think(ThinkTime),
     /// Jumps unless the text, with its template values filled in, is empty (or not empty, if
     /// `empty` is `false`).
     Unless {
@@ -104,7 +104,7 @@ impl Scenario {
     pub fn is_sound(&self, routes: usize) -> bool {
         let ops = self.ops.len();
         let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
-        asks && ops <= OPS_MAX
+        asks && ops <= SCENARIO_OPS_MAX
             && self.ops.iter().enumerate().all(|(at, op)| match op {
                 SessionOp::Ask { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
@@ -113,18 +113,20 @@ impl Scenario {
                     (at + 1..=ops).contains(&(*to as usize))
                 }
                 SessionOp::Repeat { times, from, depth } => {
-                    (1..=TIMES_MAX).contains(times) && (*from as usize) < at && usize::from(*depth) < LOOPS_MAX
+                    (1..=REPETITIONS_MAX).contains(times)
+                        && (*from as usize) < at
+                        && usize::from(*depth) < LOOP_NESTING_MAX
                 }
             })
     }
 }
 
 /// The maximum number of think times in the list of `pick(...)`.
-const PICKED_MAX: usize = 1_000;
+const PICK_TIMES_MAX: usize = 1_000;
 
 /// A think time: how long a user waits between two steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkTime {
     /// A fixed think time, ns.
     Fixed(u64),
     /// A think time that is uniformly distributed between two times, ns.
@@ -138,13 +140,13 @@ pub enum Think {
     Pick(Box<[u64]>),
 }
 
-impl Think {
+impl ThinkTime {
     /// Parses a think time: `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or
     /// `pick(50ms,2s,9s)`.
     ///
     /// # Errors
     /// The error is a sentence that says how to correct the text.
-    pub fn parse(text: &str) -> Result<Think, String> {
+    pub fn parse(text: &str) -> Result<ThinkTime, String> {
         let unknown = || {
             format!(
                 "'{text}' is not a think time: write 500ms, uniform(1s,3s), exp(1s), lognormal(1s,0.5) or \
@@ -152,31 +154,31 @@ impl Think {
             )
         };
         let time = |text: &str| parse_duration_ns(text.trim()).map_err(|error| error.to_string());
-        let Some((name, rest)) = text.trim().split_once('(') else { return time(text).map(Think::Fixed) };
+        let Some((name, rest)) = text.trim().split_once('(') else { return time(text).map(ThinkTime::Fixed) };
         let arguments = rest.trim_end().strip_suffix(')').ok_or_else(unknown)?;
         let arguments: Vec<&str> = arguments.split(',').collect();
         let think = match (name.trim(), arguments.as_slice()) {
-            ("uniform", [from, to]) => Think::Uniform(time(from)?, time(to)?),
-            ("exp", [mean]) => Think::Exponential(time(mean)?),
+            ("uniform", [from, to]) => ThinkTime::Uniform(time(from)?, time(to)?),
+            ("exp", [mean]) => ThinkTime::Exponential(time(mean)?),
             ("lognormal", [median, sigma]) => {
                 let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
                 // An invalid deviation becomes a number far above the limit, so that the range
                 // check below refuses the think time.
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
-                Think::LogNormal(time(median)?, milli)
+                ThinkTime::LogNormal(time(median)?, milli)
             }
-            ("pick", times) if times.len() <= PICKED_MAX => {
-                Think::Pick(times.iter().map(|text| time(text)).collect::<Result<_, _>>()?)
+            ("pick", times) if times.len() <= PICK_TIMES_MAX => {
+                ThinkTime::Pick(times.iter().map(|text| time(text)).collect::<Result<_, _>>()?)
             }
-            ("pick", _) => return Err(format!("pick(...) has at most {PICKED_MAX} think times")),
+            ("pick", _) => return Err(format!("pick(...) has at most {PICK_TIMES_MAX} think times")),
             _ => return Err(unknown()),
         };
         match think {
-            Think::Uniform(from, to) if from > to => {
-                Err(format!("the first time of '{text}' is longer than the second: write the shorter time first"))
+            ThinkTime::Uniform(from, to) if from > to => {
+                Err(format!("the first think time in '{text}' is longer than the second: write the shorter time first"))
             }
             think if !think.is_sound() => {
-                Err(format!("'{text}': a think time is at most a day, and the deviation of lognormal is 0 to 10"))
+                Err(format!("'{text}': a think time is at most a day, and the second number of lognormal is 0 to 10"))
             }
             think => Ok(think),
         }
@@ -185,24 +187,24 @@ impl Think {
     fn is_sound(&self) -> bool {
         let in_range = |ns: u64| ns as f64 <= THINK_NS_MAX;
         match self {
-            Think::Fixed(ns) | Think::Exponential(ns) => in_range(*ns),
-            Think::Uniform(from, to) => from <= to && in_range(*to),
-            Think::LogNormal(median, sigma) => in_range(*median) && *sigma <= SIGMA_MILLI_MAX,
-            Think::Pick(times) => !times.is_empty() && times.iter().all(|ns| in_range(*ns)),
+            ThinkTime::Fixed(ns) | ThinkTime::Exponential(ns) => in_range(*ns),
+            ThinkTime::Uniform(from, to) => from <= to && in_range(*to),
+            ThinkTime::LogNormal(median, sigma) => in_range(*median) && *sigma <= SIGMA_MILLI_MAX,
+            ThinkTime::Pick(times) => !times.is_empty() && times.iter().all(|ns| in_range(*ns)),
         }
     }
 
     /// Draws one think time, ns.
     pub fn draw_ns(&self, rng: &mut Rng) -> u64 {
         let ns = match self {
-            Think::Fixed(ns) => return *ns,
-            Think::Uniform(from, to) => return from + rng.below(to - from + 1),
-            Think::Pick(times) => {
-                let at = rng.below(times.len().max(1) as u64) as usize;
+            ThinkTime::Fixed(ns) => return *ns,
+            ThinkTime::Uniform(from, to) => return from + rng.uniform_below(to - from + 1),
+            ThinkTime::Pick(times) => {
+                let at = rng.uniform_below(times.len().max(1) as u64) as usize;
                 return times.get(at).copied().unwrap_or(0);
             }
-            Think::Exponential(mean) => rng.exponential() * *mean as f64,
-            Think::LogNormal(median, sigma) => {
+            ThinkTime::Exponential(mean) => rng.exponential() * *mean as f64,
+            ThinkTime::LogNormal(median, sigma) => {
                 // Draw a normal variable by the Box-Muller transform.
                 let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
                 let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
@@ -213,14 +215,14 @@ impl Think {
     }
 }
 
-impl std::fmt::Display for Think {
+impl std::fmt::Display for ThinkTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Think::Fixed(ns) => write!(f, "{ns}ns"),
-            Think::Uniform(from, to) => write!(f, "uniform({from}ns,{to}ns)"),
-            Think::Exponential(mean) => write!(f, "exp({mean}ns)"),
-            Think::LogNormal(median, sigma) => write!(f, "lognormal({median}ns,{})", f64::from(*sigma) / 1e3),
-            Think::Pick(times) => {
+            ThinkTime::Fixed(ns) => write!(f, "{ns}ns"),
+            ThinkTime::Uniform(from, to) => write!(f, "uniform({from}ns,{to}ns)"),
+            ThinkTime::Exponential(mean) => write!(f, "exp({mean}ns)"),
+            ThinkTime::LogNormal(median, sigma) => write!(f, "lognormal({median}ns,{})", f64::from(*sigma) / 1e3),
+            ThinkTime::Pick(times) => {
                 let times: Vec<String> = times.iter().map(|ns| format!("{ns}ns")).collect();
                 write!(f, "pick({})", times.join(","))
             }
@@ -237,13 +239,13 @@ mod tests {
     #[test]
     fn think_times_parse_or_explain_the_error() {
         for (text, expect) in [
-            ("500ms", Ok(Think::Fixed(SECOND / 2))),
-            ("0s", Ok(Think::Fixed(0))),
-            ("uniform(1s, 3s)", Ok(Think::Uniform(SECOND, 3 * SECOND))),
-            ("exp(1s)", Ok(Think::Exponential(SECOND))),
-            ("lognormal(1s,0.5)", Ok(Think::LogNormal(SECOND, 500))),
-            ("pick(1s)", Ok(Think::Pick([SECOND].into()))),
-            ("pick(50ms, 2s,9s)", Ok(Think::Pick([SECOND / 20, 2 * SECOND, 9 * SECOND].into()))),
+            ("500ms", Ok(ThinkTime::Fixed(SECOND / 2))),
+            ("0s", Ok(ThinkTime::Fixed(0))),
+            ("uniform(1s, 3s)", Ok(ThinkTime::Uniform(SECOND, 3 * SECOND))),
+            ("exp(1s)", Ok(ThinkTime::Exponential(SECOND))),
+            ("lognormal(1s,0.5)", Ok(ThinkTime::LogNormal(SECOND, 500))),
+            ("pick(1s)", Ok(ThinkTime::Pick([SECOND].into()))),
+            ("pick(50ms, 2s,9s)", Ok(ThinkTime::Pick([SECOND / 20, 2 * SECOND, 9 * SECOND].into()))),
             ("pick()", Err("is not a time")),
             ("pick(1s,3000h)", Err("a day")),
             ("uniform(3s,1s)", Err("the shorter time first")),
@@ -254,10 +256,10 @@ mod tests {
             ("lognormal(1s,-1)", Err("deviation")),
             ("exp(3000h)", Err("a day")),
         ] {
-            match (Think::parse(text), expect) {
+            match (ThinkTime::parse(text), expect) {
                 (Ok(think), Ok(expect)) => {
                     assert_eq!(think, expect, "{text}");
-                    assert_eq!(Think::parse(&think.to_string()), Ok(think), "{text}");
+                    assert_eq!(ThinkTime::parse(&think.to_string()), Ok(think), "{text}");
                 }
                 (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
                 (other, _) => panic!("{text}: {other:?}"),
@@ -267,18 +269,18 @@ mod tests {
 
     #[test]
     fn think_times_follow_their_distribution() {
-        let drawn = |think: Think| {
+        let drawn = |think: ThinkTime| {
             let mut rng = Rng::new(7);
             let mut all: Vec<f64> = (0..20_000).map(|_| think.draw_ns(&mut rng) as f64 / SECOND as f64).collect();
             all.sort_by(f64::total_cmp);
             (all[0], all[10_000], all[19_999], all.iter().sum::<f64>() / 20_000.0)
         };
         let near = |value: f64, expect: f64| (value - expect).abs() < 0.03 * expect;
-        let (least, median, most, mean) = drawn(Think::Uniform(SECOND, 3 * SECOND));
+        let (least, median, most, mean) = drawn(ThinkTime::Uniform(SECOND, 3 * SECOND));
         assert!(least >= 1.0 && most <= 3.0 && near(median, 2.0) && near(mean, 2.0));
-        let (_, median, _, mean) = drawn(Think::Exponential(SECOND));
+        let (_, median, _, mean) = drawn(ThinkTime::Exponential(SECOND));
         assert!(near(median, std::f64::consts::LN_2) && near(mean, 1.0));
-        let (_, median, _, mean) = drawn(Think::LogNormal(SECOND, 500));
+        let (_, median, _, mean) = drawn(ThinkTime::LogNormal(SECOND, 500));
         assert!(near(median, 1.0) && near(mean, 0.125f64.exp()));
     }
 
@@ -293,7 +295,7 @@ mod tests {
             // x 3 + 1 = 11.
             (vec![ask(), ask(), ask(), repeat(2, 2, 1), repeat(3, 1, 0), ask()], 11),
             (
-                vec![SessionOp::Once { to: 2 }, ask(), repeat(TIMES_MAX, 0, 1), repeat(TIMES_MAX, 0, 0)],
+                vec![SessionOp::Once { to: 2 }, ask(), repeat(REPETITIONS_MAX, 0, 1), repeat(REPETITIONS_MAX, 0, 0)],
                 1_000_000_000_000,
             ),
         ] {
@@ -310,7 +312,7 @@ mod tests {
             Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2)
         };
         assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
-        assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(Think::Fixed(1))]));
+        assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(ThinkTime::Fixed(1))]));
         assert!(!sound(vec![SessionOp::Ask { route: 2, may_continue: false }]));
         assert!(
             !sound(vec![ask.clone(), SessionOp::Once { to: 1 }])

@@ -14,9 +14,9 @@
 //! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
 //! ([`crate::arrival_times`]), and how a plan uses the draws (`ListedSessions::draw_requests`).
 
-use crate::curve::Stage;
+use crate::curve::LoadStage;
 use crate::load::Load;
-use crate::rng::{Rng, mix};
+use crate::rng::{Rng, mix_bits};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 const SESSION_DRAWS_SEED: u64 = 0x0044_5241_574e_2121;
 /// Longest part of a stage whose rate changes, ns. The requests of each part are drawn at the mean
 /// rate of the part.
-const PIECE_NS: u64 = 100_000_000;
+const LOAD_PIECE_NS_MAX: u64 = 100_000_000;
 
 /// The sessions of a log: the time of each request, and the requests of each session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedSessions {
+pub struct LogSessions {
     /// Time of each request, ns since the first request.
     starts_ns: Vec<u64>,
     /// Indices of the log's requests: session by session, sorted by time.
@@ -40,7 +40,7 @@ pub struct ListedSessions {
 
 /// Facts about the sessions of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionsFacts {
+pub struct LogSessionsFacts {
     /// Number of sessions in the log.
     pub sessions: u64,
     /// Length of the log, ns.
@@ -52,17 +52,17 @@ pub struct SessionsFacts {
     pub busiest_second: u64,
 }
 
-impl ListedSessions {
+impl LogSessions {
     /// Creates the sessions of requests at the times `starts_ns`, ascending. `None` means that the
     /// indices do not partition the requests into sessions.
-    pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
+    pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<LogSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
         let each_once = by_session.len() == count
             && by_session
                 .iter()
                 .all(|entry| seen.get_mut(*entry as usize).is_some_and(|seen| !std::mem::replace(seen, true)));
-        let sessions = ListedSessions { starts_ns, by_session, ends };
+        let sessions = LogSessions { starts_ns, by_session, ends };
         let are_parts = sessions.ends.is_sorted_by(|a, b| a < b)
             && sessions.ends.first().is_some_and(|first| *first > 0)
             && sessions.ends.last().is_some_and(|last| *last as usize == count);
@@ -80,20 +80,20 @@ impl ListedSessions {
     }
 
     /// Indices of requests, session by session.
-    pub fn by_session(&self) -> &[u32] {
+    pub fn request_indices_by_session(&self) -> &[u32] {
         &self.by_session
     }
 
     /// End index of each session in [`ListedSessions::by_session`].
-    pub fn ends(&self) -> &[u32] {
+    pub fn session_ends(&self) -> &[u32] {
         &self.ends
     }
 
     /// Returns a digest of the sessions.
     pub(crate) fn digest(&self) -> u64 {
-        let starts = self.starts_ns.iter().fold(0, |digest, start| mix(digest ^ start));
+        let starts = self.starts_ns.iter().fold(0, |digest, start| mix_bits(digest ^ start));
         let words = self.by_session.iter().chain(&self.ends);
-        words.fold(starts, |digest, word| mix(digest ^ u64::from(*word)))
+        words.fold(starts, |digest, word| mix_bits(digest ^ u64::from(*word)))
     }
 
     fn session_range(&self, session: usize) -> std::ops::Range<usize> {
@@ -113,18 +113,18 @@ impl ListedSessions {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
         while drawn.len() < end {
-            let at = rng.below(self.by_session.len() as u64) as usize;
-            let (anchor_ns, placed_ns) = (start_ns(&self.by_session[at]), rng.below(length_ns));
+            let at = rng.uniform_below(self.by_session.len() as u64) as usize;
+            let (anchor_ns, placed_ns) = (start_ns(&self.by_session[at]), rng.uniform_below(length_ns));
             let session = &self.by_session[self.session_range(self.ends.partition_point(|end| *end as usize <= at))];
             let (from_ns, to_ns) = (anchor_ns.saturating_sub(placed_ns), anchor_ns + (length_ns - placed_ns));
             let first = session.partition_point(|entry| start_ns(entry) < from_ns);
             let caught = &session[first..session.partition_point(|entry| start_ns(entry) < to_ns)];
-            if rng.below(caught.len() as u64) > 0 {
+            if rng.uniform_below(caught.len() as u64) > 0 {
                 continue;
             }
             for (number, entry) in caught.iter().enumerate() {
                 let (left, room) = ((caught.len() - number) as u64, (end - drawn.len()) as u64);
-                if room >= left || rng.below(left) < room {
+                if room >= left || rng.uniform_below(left) < room {
                     drawn.push((start_ns(entry) + placed_ns - anchor_ns, *entry));
                 }
             }
@@ -141,7 +141,7 @@ impl ListedSessions {
         for piece_ns in piece_lengths_ns(load) {
             let end_ns = at_ns + piece_ns;
             let before = drawn.len();
-            let mut rng = Rng::stream(load.seed ^ SESSION_DRAWS_SEED, number);
+            let mut rng = Rng::for_stream(load.seed ^ SESSION_DRAWS_SEED, number);
             let until = schedule.arrivals_before(end_ns).min(total);
             self.append_random_requests(piece_ns, until.saturating_sub(before as u64), &mut rng, &mut drawn);
             drawn[before..].iter_mut().for_each(|(start_ns, _)| *start_ns += at_ns);
@@ -157,12 +157,12 @@ impl ListedSessions {
 fn piece_lengths_ns(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
-    for Stage { from, to, duration_ns } in &load.shape.curve().stages {
+    for LoadStage { from, to, duration_ns } in &load.shape.curve().stages {
         let mut stage_ns = duration_ns.unwrap_or(left_ns).min(left_ns);
         left_ns -= stage_ns;
-        while from != to && stage_ns > PIECE_NS {
-            pieces.push(PIECE_NS);
-            stage_ns -= PIECE_NS;
+        while from != to && stage_ns > LOAD_PIECE_NS_MAX {
+            pieces.push(LOAD_PIECE_NS_MAX);
+            stage_ns -= LOAD_PIECE_NS_MAX;
         }
         pieces.push(stage_ns);
     }
@@ -173,13 +173,13 @@ fn piece_lengths_ns(load: &Load) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curve::Curve;
-    use crate::load::{Arrivals, LoadShape};
+    use crate::curve::LoadCurve;
+    use crate::load::{ArrivalSpacing, LoadShape};
     use crate::units::{MS, SECOND};
 
     /// Returns the sessions of a hundred visitors. Each visitor sends three requests, 200 ms apart,
     /// and a fourth request one minute after the third request.
-    fn sample_sessions() -> ListedSessions {
+    fn log_sessions_of_100_visitors() -> LogSessions {
         let mut starts: Vec<(u64, u32)> = Vec::new();
         for visitor in 0..100u32 {
             for (step, after_ms) in [0, 200, 400, 60_400].into_iter().enumerate() {
@@ -190,24 +190,24 @@ mod tests {
         let mut by_session: Vec<u32> = (0..400).collect();
         by_session.sort_by_key(|entry| starts[*entry as usize].1);
         let starts_ns = starts.iter().map(|(start_ns, _)| *start_ns).collect();
-        ListedSessions::new(starts_ns, by_session, (1..=100).map(|n| n * 4).collect()).expect("sessions")
+        LogSessions::new(starts_ns, by_session, (1..=100).map(|n| n * 4).collect()).expect("sessions")
     }
 
-    fn load(rate: &str, seed: u64) -> Load {
-        let shape = LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Replayed };
+    fn replayed_load(rate: &str, seed: u64) -> Load {
+        let shape = LoadShape::Open { rate: LoadCurve::parse(rate).expect(rate), arrivals: ArrivalSpacing::Replayed };
         Load { seed, ..Load::new(shape) }
     }
 
     #[test]
     fn drawn_sessions_have_the_requested_rate() {
-        let sessions = sample_sessions();
+        let sessions = log_sessions_of_100_visitors();
         for (rate, warmup_ms, expect) in [
             ("1000@5s", 0, vec![(0, 5 * SECOND, 5000)]),
             ("200@2s,50@4s", 0, vec![(0, 2 * SECOND, 400), (2 * SECOND, 6 * SECOND, 200)]),
             ("100@2s", 500, vec![(0, 500 * MS, 50), (500 * MS, 2500 * MS, 200)]),
             ("0..1000@2s", 0, vec![(0, SECOND, 250), (SECOND, 2 * SECOND, 750)]),
         ] {
-            let load = Load { warmup_ns: warmup_ms * MS, ..load(rate, 3) };
+            let load = Load { warmup_ns: warmup_ms * MS, ..replayed_load(rate, 3) };
             let drawn = sessions.draw_requests(&load);
             assert!(drawn.is_sorted() && drawn.iter().all(|(_, entry)| *entry < 400));
             for (from, to, count) in expect {
@@ -223,7 +223,7 @@ mod tests {
     /// 200 ms apart, and a single request.
     #[test]
     fn drawn_sessions_match_the_log() {
-        let (sessions, load) = (sample_sessions(), load("40000@2s", 9));
+        let (sessions, load) = (log_sessions_of_100_visitors(), replayed_load("40000@2s", 9));
         let drawn = sessions.draw_requests(&load);
         let place: Vec<u32> = {
             let mut place = vec![0; 400];
@@ -258,7 +258,7 @@ mod tests {
             (vec![5, 0, 7], vec![0, 1, 2], vec![3], false),
             (vec![], vec![], vec![], false),
         ] {
-            let got = ListedSessions::new(starts.clone(), by_session.clone(), ends.clone());
+            let got = LogSessions::new(starts.clone(), by_session.clone(), ends.clone());
             assert_eq!(got.is_some(), sound, "{starts:?} {by_session:?} {ends:?}");
         }
     }

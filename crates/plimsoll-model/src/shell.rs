@@ -4,14 +4,14 @@
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 
 /// Returns the text in quotation marks, as one shell word.
-pub fn quoted(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Returns the text as one shell word, in quotation marks only if necessary.
-pub fn word(text: &str) -> String {
+pub fn quote_if_needed(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }
+    if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { quote(text) }
 }
 
 #[cfg(test)]
@@ -27,8 +27,8 @@ mod tests {
             ("it's", "'it'\\''s'"),
             ("http://h/?a=1&b=2", "'http://h/?a=1&b=2'"),
         ] {
-            assert_eq!(word(text), expect, "{text}");
+            assert_eq!(quote_if_needed(text), expect, "{text}");
         }
-        assert_eq!(quoted("plain"), "'plain'");
+        assert_eq!(quote("plain"), "'plain'");
     }
 }

@@ -7,8 +7,8 @@
 //! conditions of an experiment ([`crate::terms`]).
 
 use crate::intervention::Intervention;
-use crate::load::Arrivals;
-use crate::plan::{Plan, Purpose, Tag};
+use crate::load::ArrivalSpacing;
+use crate::plan::{LoadPurpose, LoadTag, Plan};
 use crate::record::PlanRecord;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -58,7 +58,7 @@ pub struct SweepSpec<P = PlanRecord> {
     /// The concurrencies (numbers of users), in the order of their loads.
     pub levels: Vec<u64>,
     /// Measured time of each level (number of users).
-    pub lengths: Lengths,
+    pub lengths: LevelDurations,
     /// Length of the unmeasured warm-up before each level (number of users), ns.
     pub warmup_ns: u64,
 }
@@ -66,7 +66,7 @@ pub struct SweepSpec<P = PlanRecord> {
 /// Measured time of the levels (numbers of users) of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lengths {
+pub enum LevelDurations {
     /// A fixed measured time that is equal for all levels, ns.
     Fixed(u64),
     /// A time budget for all levels together, ns. A level with longer response times gets a larger
@@ -87,7 +87,7 @@ pub struct FindSpec<P = PlanRecord> {
     /// Highest rate that the search may try, 1/s; `None` means no limit.
     pub max_rate: Option<f64>,
     /// Spacing of the arrivals of every trial.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalSpacing,
     /// Response time of the preflight request, ns. The preflight request checks before the search
     /// that the server responds. A value of 0 means that no preflight request was sent.
     pub first_answer_ns: u64,
@@ -205,7 +205,7 @@ pub struct BlocksSpec<P = PlanRecord> {
     /// that the slower target easily sustains.
     pub rate: Option<f64>,
     /// Spacing of the arrivals of loads at a fixed rate.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalSpacing,
     /// Length of every load, ns; `None` means that the length is derived from the response times.
     pub load_ns: Option<u64>,
     /// Length of the unmeasured load before each measured load, ns; `None` means that plimsoll
@@ -223,7 +223,7 @@ pub struct BlocksSpec<P = PlanRecord> {
 
 impl<P> FindSpec<P> {
     /// Converts the plan of the search with `each`.
-    fn with_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
+    fn map_plan<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<FindSpec<Q>, E> {
         let FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning } = self;
         let base = each(base)?;
         Ok(FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning })
@@ -232,7 +232,7 @@ impl<P> FindSpec<P> {
 
 impl<P> BlocksSpec<P> {
     /// Converts the plan of every compared target (arm) with `each`.
-    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
+    pub fn map_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<BlocksSpec<Q>, E> {
         let BlocksSpec { arms, users, rate, arrivals, load_ns, warmup_ns, budget_ns, blocks_max, answers_may_differ } =
             self;
         let mut arm = |Arm { name, plan, started }: Arm<P>| Ok(Arm { name, plan: each(plan)?, started });
@@ -279,7 +279,7 @@ impl Criterion {
     pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
 
     /// Returns the word for the criterion in flags and records.
-    pub fn word(self) -> &'static str {
+    pub fn flag_word(self) -> &'static str {
         match self {
             Criterion::Goodput => "goodput",
             Criterion::P50 => "p50",
@@ -289,8 +289,8 @@ impl Criterion {
     }
 
     /// Finds the criterion with the word `word`.
-    pub fn named(word: &str) -> Option<Criterion> {
-        Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
+    pub fn from_flag_word(word: &str) -> Option<Criterion> {
+        Criterion::ALL.into_iter().find(|criterion| criterion.flag_word() == word)
     }
 
     /// Returns whether a larger value is better.
@@ -299,7 +299,7 @@ impl Criterion {
     }
 
     /// Returns whether the criterion is measured at a fixed rate below the peak of both builds.
-    pub fn at_fixed_rate(self) -> bool {
+    pub fn needs_fixed_rate(self) -> bool {
         matches!(self, Criterion::P50 | Criterion::P99)
     }
 }
@@ -332,7 +332,7 @@ impl<P> ExperimentSpec<P> {
     }
 
     /// Converts every plan of the experiment with `each`.
-    pub fn with_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<ExperimentSpec<Q>, E> {
+    pub fn map_plans<Q, E>(self, mut each: impl FnMut(P) -> Result<Q, E>) -> Result<ExperimentSpec<Q>, E> {
         Ok(match self {
             ExperimentSpec::Run(RunSpec { plan, stop_if, profiles }) => {
                 ExperimentSpec::Run(RunSpec { plan: each(plan)?, stop_if, profiles })
@@ -340,7 +340,7 @@ impl<P> ExperimentSpec<P> {
             ExperimentSpec::Sweep(SweepSpec { base, levels, lengths, warmup_ns }) => {
                 ExperimentSpec::Sweep(SweepSpec { base: each(base)?, levels, lengths, warmup_ns })
             }
-            ExperimentSpec::Find(find) => ExperimentSpec::Find(find.with_plan(each)?),
+            ExperimentSpec::Find(find) => ExperimentSpec::Find(find.map_plan(each)?),
             ExperimentSpec::Explain(ExplainSpec {
                 search,
                 budget_ns,
@@ -348,22 +348,22 @@ impl<P> ExperimentSpec<P> {
                 requested_interventions: flagged,
                 setting_values: varied,
             }) => ExperimentSpec::Explain(ExplainSpec {
-                search: search.with_plan(each)?,
+                search: search.map_plan(each)?,
                 budget_ns,
                 interventions,
                 requested_interventions: flagged,
                 setting_values: varied,
             }),
             ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: against }) => {
-                let search = search.with_plan(&mut each)?;
+                let search = search.map_plan(&mut each)?;
                 let against = against.map(each).transpose()?;
                 ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: against })
             }
             ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles }) => {
-                ExperimentSpec::Prove(ProveSpec { blocks: blocks.with_plans(each)?, criterion, margin, profiles })
+                ExperimentSpec::Prove(ProveSpec { blocks: blocks.map_plans(each)?, criterion, margin, profiles })
             }
             ExperimentSpec::Ladder(LadderSpec { blocks }) => {
-                ExperimentSpec::Ladder(LadderSpec { blocks: blocks.with_plans(each)? })
+                ExperimentSpec::Ladder(LadderSpec { blocks: blocks.map_plans(each)? })
             }
         })
     }
@@ -373,7 +373,7 @@ impl ExperimentSpec<Plan> {
     /// Creates the record of the experiment for a run file.
     pub fn record(&self) -> ExperimentSpec {
         let record = |plan: Plan| Ok::<_, Infallible>(plan.record());
-        match self.clone().with_plans(record) {
+        match self.clone().map_plans(record) {
             Ok(asked) => asked,
         }
     }
@@ -384,7 +384,7 @@ impl ExperimentSpec {
     pub const STUDY_WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
     /// Returns the word for the kind of study, such as `find`.
-    pub fn word(&self) -> &'static str {
+    pub fn study_word(&self) -> &'static str {
         let place = match self {
             ExperimentSpec::Run(_) => 0,
             ExperimentSpec::Sweep(_) => 1,
@@ -398,19 +398,21 @@ impl ExperimentSpec {
     }
 
     /// Returns the plan that all loads share; with several targets, the plan of the first target.
-    pub fn base(&self) -> Option<&PlanRecord> {
+    pub fn base_plan(&self) -> Option<&PlanRecord> {
         match self {
             ExperimentSpec::Run(run) => Some(&run.plan),
             ExperimentSpec::Sweep(sweep) => Some(&sweep.base),
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
-                self.search().map(|search| &search.base)
+                self.search_spec().map(|search| &search.base)
             }
-            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => self.blocks()?.arms.first().map(|arm| &arm.plan),
+            ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => {
+                self.blocks_spec()?.arms.first().map(|arm| &arm.plan)
+            }
         }
     }
 
     /// Returns the search for a load line, if the study has one.
-    pub fn search(&self) -> Option<&FindSpec> {
+    pub fn search_spec(&self) -> Option<&FindSpec> {
         match self {
             ExperimentSpec::Find(find) => Some(find),
             ExperimentSpec::Explain(explain) => Some(&explain.search),
@@ -424,7 +426,7 @@ impl ExperimentSpec {
 
     /// Returns the settings of the blocks (rounds of loads) of a comparison or ladder; `None` for
     /// every other kind of study.
-    pub fn blocks(&self) -> Option<&BlocksSpec> {
+    pub fn blocks_spec(&self) -> Option<&BlocksSpec> {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),
             ExperimentSpec::Ladder(ladder) => Some(&ladder.blocks),
@@ -437,11 +439,11 @@ impl ExperimentSpec {
     }
 
     /// Returns the profiles to take after the measurement.
-    pub fn profiles(&self) -> Option<&ProfilesSpec> {
+    pub fn profiles_spec(&self) -> Option<&ProfilesSpec> {
         match self {
             ExperimentSpec::Run(run) => run.profiles.as_ref(),
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_) => {
-                self.search()?.profiles.as_ref()
+                self.search_spec()?.profiles.as_ref()
             }
             ExperimentSpec::Prove(prove) => prove.profiles.as_ref(),
             ExperimentSpec::Sweep(_) | ExperimentSpec::Ladder(_) => None,
@@ -451,8 +453,8 @@ impl ExperimentSpec {
     /// Returns the name for the file of a profile. With a single target, the name is that of the
     /// profiled load: `low`, `line` or `load`. In a comparison, the name is the side and the number
     /// of its profile: `a1`, `b2`.
-    pub fn profile_name(&self, tag: &Tag) -> String {
-        debug_assert_eq!(tag.purpose, Purpose::Profile);
+    pub fn profile_name(&self, tag: &LoadTag) -> String {
+        debug_assert_eq!(tag.purpose, LoadPurpose::Profile);
         match (self, tag.arm, tag.turn) {
             (_, Some(arm), turn) => format!("{}{}", arm.letter().to_ascii_lowercase(), turn + 1),
             (_, None, 0) => "low".to_owned(),

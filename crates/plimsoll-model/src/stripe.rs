@@ -7,7 +7,7 @@
 
 /// The maximum number of items of the pattern that unequal parts repeat. A pattern has as many
 /// items as the sum of the weights divided by their common divisor.
-pub const UNITS_MAX: u64 = 128;
+pub const PATTERN_ITEMS_MAX: u64 = 128;
 
 /// A part of a schedule: every `of`-th item (arrival or user), starting with item `index`. For
 /// unequal parts, `index` and `of` count only the items that the pattern assigns to the part.
@@ -36,7 +36,7 @@ impl StripePattern {
     /// The pattern of a part that has all items.
     const ALL_ITEMS: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
 
-    fn is_all(self) -> bool {
+    fn has_all_items(self) -> bool {
         self.period == 1
     }
 
@@ -80,7 +80,7 @@ impl Stripe {
     /// Creates part `index` of the parts with the weights `weights`. `None` means that
     /// [`reduced_weights`] refuses the weights, or that no weight has the index `index`.
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
-        let weights = reduced_weights(weights)?;
+        let weights = reduce_weights(weights)?;
         if index >= weights.len() {
             return None;
         }
@@ -108,32 +108,32 @@ impl Stripe {
     }
 
     /// Returns a number that is unique among the stripes that partition a schedule.
-    pub fn number(self) -> u64 {
+    pub fn unique_number(self) -> u64 {
         self.pattern.part + self.pattern.parts * self.index
     }
 
     /// Returns whether this stripe (part of the schedule) has item n.
-    pub fn holds(self, n: u64) -> bool {
+    pub fn contains_item(self, n: u64) -> bool {
         self.pattern.contains_item(n) && self.pattern.count_items_below(n) % self.of == self.index
     }
 
     /// Returns how many of the items 0..n belong to this stripe (part of the schedule).
-    pub fn count_of(self, n: u64) -> u64 {
-        let n = if self.pattern.is_all() { n } else { self.pattern.count_items_below(n) };
+    pub fn count_items_below(self, n: u64) -> u64 {
+        let n = if self.pattern.has_all_items() { n } else { self.pattern.count_items_below(n) };
         (n + self.of - 1 - self.index) / self.of
     }
 
     /// Returns the number, in the whole schedule, of this stripe's k-th item.
     #[inline]
-    pub fn nth(self, k: u64) -> u64 {
+    pub fn nth_item(self, k: u64) -> u64 {
         let n = self.index + self.of * k;
-        if self.pattern.is_all() { n } else { self.pattern.nth_item(n) }
+        if self.pattern.has_all_items() { n } else { self.pattern.nth_item(n) }
     }
 
     /// Returns the number, in the whole schedule, of the item that follows item n in this stripe.
     #[inline]
-    pub fn after(self, n: u64) -> u64 {
-        if self.pattern.is_all() {
+    pub fn next_item_after(self, n: u64) -> u64 {
+        if self.pattern.has_all_items() {
             n + self.of
         } else {
             self.pattern.nth_item(self.pattern.count_items_below(n) + self.of)
@@ -158,14 +158,14 @@ impl Stripe {
 
 /// Returns the weights divided by their common divisor. `None` means that there are no weights,
 /// that a weight is zero, or that the pattern would exceed [`UNITS_MAX`].
-pub fn reduced_weights(weights: &[u32]) -> Option<Vec<u64>> {
+pub fn reduce_weights(weights: &[u32]) -> Option<Vec<u64>> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
     if divisor == 0 || weights.contains(&0) {
         return None;
     }
     let reduced: Vec<u64> = weights.iter().map(|weight| u64::from(*weight) / divisor).collect();
     // Equal parts need no pattern, so their number has no limit.
-    let fits = reduced.iter().all(|weight| *weight == 1) || reduced.iter().sum::<u64>() <= UNITS_MAX;
+    let fits = reduced.iter().all(|weight| *weight == 1) || reduced.iter().sum::<u64>() <= PATTERN_ITEMS_MAX;
     fits.then_some(reduced)
 }
 
@@ -184,7 +184,7 @@ mod tests {
             let parts: Vec<Stripe> =
                 (0..weights.len()).map(|index| Stripe::weighted(index, weights).expect("a partition")).collect();
             let letter =
-                |n| parts.iter().position(|part| part.holds(n)).map_or('-', |part| (b'a' + part as u8) as char);
+                |n| parts.iter().position(|part| part.contains_item(n)).map_or('-', |part| (b'a' + part as u8) as char);
             (0..12).map(letter).collect::<String>()
         };
         assert_eq!(letters(&[2, 1]), "abaabaabaaba");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_without_a_partition_give_no_stripe() {
+    fn weights_without_a_pattern_give_no_stripe() {
         for weights in [&[][..], &[0], &[2, 0], &[128, 1], &[u32::MAX, 1]] {
             assert_eq!(Stripe::weighted(0, weights), None, "{weights:?}");
         }
@@ -216,14 +216,14 @@ mod tests {
             for index in 0..weights.len() {
                 for j in 0..b {
                     let stripe = Stripe::weighted(index, &weights).expect("a part").split(j, b);
-                    let items: Vec<u64> = (0..n).filter(|item| stripe.holds(*item)).collect();
-                    prop_assert_eq!(stripe.count_of(n), items.len() as u64);
+                    let items: Vec<u64> = (0..n).filter(|item| stripe.contains_item(*item)).collect();
+                    prop_assert_eq!(stripe.count_items_below(n), items.len() as u64);
                     for (k, item) in items.iter().enumerate() {
-                        prop_assert_eq!(stripe.nth(k as u64), *item);
+                        prop_assert_eq!(stripe.nth_item(k as u64), *item);
                     }
-                    prop_assert!(items.windows(2).all(|pair| stripe.after(pair[0]) == pair[1]));
-                    held += stripe.count_of(n);
-                    numbers.push(stripe.number());
+                    prop_assert!(items.windows(2).all(|pair| stripe.next_item_after(pair[0]) == pair[1]));
+                    held += stripe.count_items_below(n);
+                    numbers.push(stripe.unique_number());
                 }
             }
             prop_assert_eq!(held, n);
@@ -236,7 +236,7 @@ mod tests {
         fn a_stripe_is_always_close_to_its_share(weights in prop::collection::vec(1u32..30, 2..5), n in 1u64..2000) {
             let sum: u32 = weights.iter().sum();
             for (index, weight) in weights.iter().enumerate() {
-                let count = Stripe::weighted(index, &weights).expect("a part").count_of(n) as f64;
+                let count = Stripe::weighted(index, &weights).expect("a part").count_items_below(n) as f64;
                 let share = n as f64 * f64::from(*weight) / f64::from(sum);
                 prop_assert!((count - share).abs() <= weights.len() as f64, "{count} of {share}");
             }

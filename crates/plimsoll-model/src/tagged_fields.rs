@@ -47,7 +47,7 @@ pub(crate) fn append_nonzero_number(out: &mut Vec<u8>, tag: u32, value: u64) {
 
 /// Whether the reader knows the tag of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Field {
+pub(crate) enum TagRecognition {
     Known,
     Unknown,
 }
@@ -55,13 +55,13 @@ pub(crate) enum Field {
 /// Reads a message; `bytes` is the part of the message that is not read yet. Every method returns
 /// `None` for bytes that no writer produces.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct FieldReader<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes }
+impl<'a> FieldReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> FieldReader<'a> {
+        FieldReader { bytes }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,13 +103,16 @@ impl<'a> Reader<'a> {
 
     /// Reads a message to its end, and calls `read` with each field's tag and value. Returns the
     /// number of unknown tags.
-    pub(crate) fn read_fields(mut self, mut read: impl FnMut(u32, Reader<'a>) -> Option<Field>) -> Option<usize> {
+    pub(crate) fn read_fields(
+        mut self,
+        mut read: impl FnMut(u32, FieldReader<'a>) -> Option<TagRecognition>,
+    ) -> Option<usize> {
         let mut unknown = 0;
         while !self.is_empty() {
             let tag = u32::try_from(self.read_varint()?).ok()?;
             let length = self.read_length()?;
-            let value = Reader::new(self.take(length)?);
-            unknown += usize::from(read(tag, value)? == Field::Unknown);
+            let value = FieldReader::new(self.take(length)?);
+            unknown += usize::from(read(tag, value)? == TagRecognition::Unknown);
         }
         Some(unknown)
     }
@@ -128,9 +131,9 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
         let mut fields = Vec::new();
-        Reader::new(bytes).read_fields(|tag, value| {
+        FieldReader::new(bytes).read_fields(|tag, value| {
             fields.push((tag, value.bytes.to_vec()));
-            Some(Field::Known)
+            Some(TagRecognition::Known)
         })?;
         Some(fields)
     }
@@ -145,9 +148,9 @@ mod tests {
         fn varints_round_trip(value in any::<u64>()) {
             let mut out = Vec::new();
             append_varint(&mut out, value);
-            prop_assert_eq!(Reader::new(&out).read_number(), Some(value));
+            prop_assert_eq!(FieldReader::new(&out).read_number(), Some(value));
             out.push(0);
-            prop_assert_eq!(Reader::new(&out).read_number(), None);
+            prop_assert_eq!(FieldReader::new(&out).read_number(), None);
         }
 
         #[test]
@@ -170,8 +173,8 @@ mod tests {
     #[test]
     fn unknown_tags_are_counted() {
         let bytes = encode_message(&[(1, vec![1]), (9, vec![1, 2]), (1, vec![]), (8, vec![])]);
-        let known = |tag, _: Reader| Some(if tag == 1 { Field::Known } else { Field::Unknown });
-        assert_eq!(Reader::new(&bytes).read_fields(known), Some(2));
+        let known = |tag, _: FieldReader| Some(if tag == 1 { TagRecognition::Known } else { TagRecognition::Unknown });
+        assert_eq!(FieldReader::new(&bytes).read_fields(known), Some(2));
     }
 
     #[test]

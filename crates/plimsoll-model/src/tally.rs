@@ -3,19 +3,19 @@
 
 /// Pairs of a key and its count, ascending by key. In a stored tally every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally(Vec<(u16, u64)>);
+pub struct CountsByKey(Vec<(u16, u64)>);
 
-impl Tally {
+impl CountsByKey {
     /// Adds `count` to the count of `key`.
     #[inline]
     pub fn add(&mut self, key: u16, count: u64) {
         match self.0.first_mut() {
             Some((first, mine)) if *first == key => *mine += count,
-            _ => self.add_to_others(key, count),
+            _ => self.add_to_other_key(key, count),
         }
     }
 
-    fn add_to_others(&mut self, key: u16, count: u64) {
+    fn add_to_other_key(&mut self, key: u16, count: u64) {
         match self.0.binary_search_by_key(&key, |(mine, _)| *mine) {
             Ok(at) => self.0[at].1 += count,
             Err(at) => self.0.insert(at, (key, count)),
@@ -44,22 +44,22 @@ impl Tally {
     }
 
     /// Adds all counts of `other`.
-    pub fn merge(&mut self, other: &Tally) {
+    pub fn merge(&mut self, other: &CountsByKey) {
         other.iter().for_each(|(key, count)| self.add(key, count));
     }
 
     /// Returns the counts and sets the counts in this tally to 0. The keys stay, so that later
     /// counting allocates no memory.
-    pub fn take(&mut self) -> Tally {
-        let counted = Tally(self.iter().filter(|(_, count)| *count > 0).collect());
+    pub fn take(&mut self) -> CountsByKey {
+        let counted = CountsByKey(self.iter().filter(|(_, count)| *count > 0).collect());
         self.0.iter_mut().for_each(|(_, count)| *count = 0);
         counted
     }
 }
 
-impl FromIterator<(u16, u64)> for Tally {
-    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(counts: I) -> Tally {
-        let mut tally = Tally::default();
+impl FromIterator<(u16, u64)> for CountsByKey {
+    fn from_iter<I: IntoIterator<Item = (u16, u64)>>(counts: I) -> CountsByKey {
+        let mut tally = CountsByKey::default();
         counts.into_iter().filter(|(_, count)| *count > 0).for_each(|(key, count)| tally.add(key, count));
         tally
     }
@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn tally_counts_are_sorted_by_key() {
-        let mut tally = Tally::default();
+        let mut tally = CountsByKey::default();
         [404, 200, 200, 503, 200].into_iter().for_each(|status| tally.add(status, 1));
         assert_eq!(tally.iter().collect::<Vec<_>>(), [(200, 3), (404, 1), (503, 1)]);
         assert_eq!((tally.get(200), tally.get(201), tally.total()), (3, 0, 5));
         let taken = tally.take();
         assert_eq!(taken.total(), 5);
         tally.add(404, 2);
-        assert_eq!(tally.take(), Tally::from_iter([(404, 2)]));
+        assert_eq!(tally.take(), CountsByKey::from_iter([(404, 2)]));
         assert!(tally.take().is_empty());
     }
 }

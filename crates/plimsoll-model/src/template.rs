@@ -6,10 +6,10 @@
 //! is inserted unchanged, without the quotation marks. A value may be followed by `|` and an
 //! escape: `json` for the inside of a JSON string, `url` for percent-encoding.
 
-use crate::redact::{self, Redact};
+use crate::redact::{self, RedactionLevel};
 
 /// Longest result of `text(n)` and `hex(n)`, in characters.
-pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
+pub const RANDOM_TEXT_CHARS_MAX: u32 = 1 << 20;
 /// The maximum number of choices of one `pick`.
 const PICK_ARGUMENTS_MAX: usize = 10_000;
 
@@ -26,12 +26,12 @@ pub enum TemplatePart {
     /// Fixed text.
     Text(String),
     /// A value and its escape.
-    Value(Value, ValueWriting),
+    Value(TemplateValue, ValueEscape),
 }
 
 /// How a value is escaped when it is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ValueWriting {
+pub enum ValueEscape {
     /// The value is not escaped.
     #[default]
     Plain,
@@ -43,7 +43,7 @@ pub enum ValueWriting {
 
 /// A value of a template, to be filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum TemplateValue {
     /// A random whole number between two limits, which are included.
     Int {
         /// The least possible number.
@@ -83,10 +83,10 @@ pub enum Value {
     Captured(String),
 }
 
-impl Value {
+impl TemplateValue {
     /// Returns whether the value is a number, which JSON has without quotation marks.
     pub fn is_number(&self) -> bool {
-        matches!(self, Value::Int { .. } | Value::Float { .. } | Value::Seq)
+        matches!(self, TemplateValue::Int { .. } | TemplateValue::Float { .. } | TemplateValue::Seq)
     }
 }
 
@@ -125,13 +125,13 @@ fn template_error<T>(text: impl Into<String>) -> Result<T, TemplateError> {
 impl Template {
     /// Parses a template.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
-        let parts = Template::parts_of(text)?.into_iter().map(|(part, _)| part).collect();
+        let parts = Template::split_into_parts(text)?.into_iter().map(|(part, _)| part).collect();
         Ok(Template { parts })
     }
 
     /// Splits a template text into its parts: fixed texts and values. Each value comes with the
     /// text between its braces.
-    pub fn parts_of(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
+    pub fn split_into_parts(text: &str) -> Result<Vec<(TemplatePart, &str)>, TemplateError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -169,7 +169,7 @@ impl Template {
     }
 
     /// Returns the values of the template, in order.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+    pub fn values(&self) -> impl Iterator<Item = &TemplateValue> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Value(value, _) => Some(value),
             TemplatePart::Text(_) => None,
@@ -177,7 +177,7 @@ impl Template {
     }
 
     /// Returns whether the template has no values.
-    pub fn is_fixed(&self) -> bool {
+    pub fn has_no_values(&self) -> bool {
         self.values().next().is_none()
     }
 
@@ -193,13 +193,13 @@ impl Template {
 
 /// Returns a path template for reports: fixed text is redacted as in any path, and values are
 /// replaced by placeholders.
-pub fn target_shown(text: &str, how: Redact) -> String {
+pub fn redact_target_template(text: &str, how: RedactionLevel) -> String {
     // During redaction, this plain word replaces each value, because redaction does not change
     // plain words.
     const PLACEHOLDER_WORD: &str = "valueofplimsoll";
     let text = Template::parse(text)
         .map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(PLACEHOLDER_WORD));
-    redact::target(&text, how).replace(PLACEHOLDER_WORD, "{}")
+    redact::redact_target(&text, how).replace(PLACEHOLDER_WORD, "{}")
 }
 
 /// Returns the offset of the `}}` that ends an expression, outside quotation marks.
@@ -225,8 +225,8 @@ fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
         Some((before, how)) if !how.contains(['"', '\'', ')']) => (
             before.trim_end(),
             match how.trim() {
-                "json" => ValueWriting::Json,
-                "url" => ValueWriting::Url,
+                "json" => ValueEscape::Json,
+                "url" => ValueEscape::Url,
                 other => {
                     return template_error(format!(
                         "'| {other}' is not an encoding of a template value: write | json or | url"
@@ -234,7 +234,7 @@ fn parse_expression(text: &str) -> Result<TemplatePart, TemplateError> {
                 }
             },
         ),
-        _ => (text, ValueWriting::Plain),
+        _ => (text, ValueEscape::Plain),
     };
     Ok(TemplatePart::Value(parse_value(text)?, writing))
 }
@@ -247,19 +247,19 @@ fn strip_quotes(text: &str) -> Option<&str> {
     inner('"').or_else(|| inner('\''))
 }
 
-fn parse_value(text: &str) -> Result<Value, TemplateError> {
+fn parse_value(text: &str) -> Result<TemplateValue, TemplateError> {
     if let Some((name, rest)) = text.split_once('(') {
         let Some(arguments) = rest.trim_end().strip_suffix(')') else {
             return template_error(format!("the template function '{text}' has no closing bracket"));
         };
-        return parse_function_call(name.trim(), &split(arguments)?);
+        return parse_function_call(name.trim(), &split_arguments(arguments)?);
     }
     match text.split_once('.') {
-        Some(("env", name)) if is_name(name) => Ok(Value::Env(name.to_owned())),
+        Some(("env", name)) if is_name(name) => Ok(TemplateValue::Env(name.to_owned())),
         Some((data, column)) if is_name(data) && !column.is_empty() => {
-            Ok(Value::Column { data: data.to_owned(), column: column.to_owned() })
+            Ok(TemplateValue::Column { data: data.to_owned(), column: column.to_owned() })
         }
-        None if is_name(text) => Ok(Value::Captured(text.to_owned())),
+        None if is_name(text) => Ok(TemplateValue::Captured(text.to_owned())),
         _ => template_error(format!(
             "'{text}' is not valid between {{{{ and }}}}: write a function such as int(1,50), env.NAME, \
              DATA.COLUMN, a captured name, or a \"text\""
@@ -274,7 +274,7 @@ pub fn is_name(word: &str) -> bool {
 }
 
 /// Splits the arguments of a function, and removes their quotation marks.
-fn split(text: &str) -> Result<Vec<String>, TemplateError> {
+fn split_arguments(text: &str) -> Result<Vec<String>, TemplateError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
@@ -298,7 +298,7 @@ fn split(text: &str) -> Result<Vec<String>, TemplateError> {
     }
 }
 
-fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, TemplateError> {
+fn parse_function_call(name: &str, arguments: &[String]) -> Result<TemplateValue, TemplateError> {
     let number = |text: &str| match text.parse::<i64>() {
         Ok(number) => Ok(number),
         Err(_) => {
@@ -310,40 +310,40 @@ fn parse_function_call(name: &str, arguments: &[String]) -> Result<Value, Templa
         _ => template_error(format!("the argument '{text}' of the template function {name} is not a number")),
     };
     let length = |text: &str| match text.parse::<u32>() {
-        Ok(length) if (1..=DRAWN_CHARS_MAX).contains(&length) => Ok(length),
+        Ok(length) if (1..=RANDOM_TEXT_CHARS_MAX).contains(&length) => Ok(length),
         _ => template_error(format!(
-            "the argument '{text}' of the template function {name} is not a length from 1 to {DRAWN_CHARS_MAX}"
+            "the argument '{text}' of the template function {name} is not a length from 1 to {RANDOM_TEXT_CHARS_MAX}"
         )),
     };
     match (name, arguments) {
         ("int", [from, to]) => match (number(from)?, number(to)?) {
-            (from, to) if from <= to => Ok(Value::Int { from, to }),
+            (from, to) if from <= to => Ok(TemplateValue::Int { from, to }),
             _ => template_error(format!("int({from},{to}): the first number is more than the second")),
         },
         ("float", [from, to]) => match (decimal(from)?, decimal(to)?) {
-            (from, to) if from <= to => Ok(Value::Float { from, to }),
+            (from, to) if from <= to => Ok(TemplateValue::Float { from, to }),
             _ => template_error(format!("float({from},{to}): the first number is more than the second")),
         },
-        ("uuid", []) => Ok(Value::Uuid),
-        ("text", [count]) => Ok(Value::Text(length(count)?)),
-        ("hex", [count]) => Ok(Value::Hex(length(count)?)),
-        ("now", []) => Ok(Value::Now(time_pieces("%Y-%m-%dT%H:%M:%SZ")?)),
-        ("now", [format]) => Ok(Value::Now(time_pieces(format)?)),
-        ("seq", []) => Ok(Value::Seq),
-        ("pick", [_, ..]) if arguments.len() <= PICK_ARGUMENTS_MAX => Ok(Value::Pick(arguments.to_vec())),
-        ("env", [name]) if is_name(name) => Ok(Value::Env(name.clone())),
-        (known, _) => match USAGE.iter().find(|usage| usage.split('(').next() == Some(known)) {
+        ("uuid", []) => Ok(TemplateValue::Uuid),
+        ("text", [count]) => Ok(TemplateValue::Text(length(count)?)),
+        ("hex", [count]) => Ok(TemplateValue::Hex(length(count)?)),
+        ("now", []) => Ok(TemplateValue::Now(parse_time_format("%Y-%m-%dT%H:%M:%SZ")?)),
+        ("now", [format]) => Ok(TemplateValue::Now(parse_time_format(format)?)),
+        ("seq", []) => Ok(TemplateValue::Seq),
+        ("pick", [_, ..]) if arguments.len() <= PICK_ARGUMENTS_MAX => Ok(TemplateValue::Pick(arguments.to_vec())),
+        ("env", [name]) if is_name(name) => Ok(TemplateValue::Env(name.clone())),
+        (known, _) => match FUNCTION_EXAMPLES.iter().find(|usage| usage.split('(').next() == Some(known)) {
             Some(usage) => template_error(format!("'{name}' has other arguments: {usage}")),
             None => template_error(format!(
                 "'{name}' is not a template function: use {functions}",
-                functions = USAGE.join(", ")
+                functions = FUNCTION_EXAMPLES.join(", ")
             )),
         },
     }
 }
 
 /// Examples that show the syntax of each template function.
-const USAGE: [&str; 9] = [
+const FUNCTION_EXAMPLES: [&str; 9] = [
     "int(1,50)",
     "float(0,1)",
     "uuid()",
@@ -355,7 +355,7 @@ const USAGE: [&str; 9] = [
     "env(\"NAME\")",
 ];
 
-fn time_pieces(format: &str) -> Result<Vec<TimeFormatPiece>, TemplateError> {
+fn parse_time_format(format: &str) -> Result<Vec<TimeFormatPiece>, TemplateError> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut chars = format.chars();
@@ -402,32 +402,35 @@ mod tests {
     #[test]
     fn templates_parse_or_explain_the_error() {
         let text = |text: &str| TemplatePart::Text(text.to_owned());
-        let value = |value| TemplatePart::Value(value, ValueWriting::Plain);
+        let value = |value| TemplatePart::Value(value, ValueEscape::Plain);
         for (source, expect) in [
             ("/items", Ok(vec![text("/items")])),
             ("", Ok(vec![])),
-            ("/a?p={{ int(1,50) }}&x", Ok(vec![text("/a?p="), value(Value::Int { from: 1, to: 50 }), text("&x")])),
-            ("{{uuid()}}{{ seq() }}", Ok(vec![value(Value::Uuid), value(Value::Seq)])),
+            (
+                "/a?p={{ int(1,50) }}&x",
+                Ok(vec![text("/a?p="), value(TemplateValue::Int { from: 1, to: 50 }), text("&x")]),
+            ),
+            ("{{uuid()}}{{ seq() }}", Ok(vec![value(TemplateValue::Uuid), value(TemplateValue::Seq)])),
             ("{{ \"{{\" }} {{ '}}' }}", Ok(vec![text("{{ }}")])),
             (
                 "{{ pick(\"a,b\", c) | json }}",
-                Ok(vec![TemplatePart::Value(Value::Pick(vec!["a,b".into(), "c".into()]), ValueWriting::Json)]),
+                Ok(vec![TemplatePart::Value(TemplateValue::Pick(vec!["a,b".into(), "c".into()]), ValueEscape::Json)]),
             ),
-            ("{{ pick(\"a|b\") }}", Ok(vec![value(Value::Pick(vec!["a|b".into()]))])),
+            ("{{ pick(\"a|b\") }}", Ok(vec![value(TemplateValue::Pick(vec!["a|b".into()]))])),
             (
                 "{{ user.name | url }}",
                 Ok(vec![TemplatePart::Value(
-                    Value::Column { data: "user".into(), column: "name".into() },
-                    ValueWriting::Url,
+                    TemplateValue::Column { data: "user".into(), column: "name".into() },
+                    ValueEscape::Url,
                 )]),
             ),
             (
                 "{{ env.TOKEN }}{{ token }}",
-                Ok(vec![value(Value::Env("TOKEN".into())), value(Value::Captured("token".into()))]),
+                Ok(vec![value(TemplateValue::Env("TOKEN".into())), value(TemplateValue::Captured("token".into()))]),
             ),
             (
                 "{{ now(\"%Y%%\") }}",
-                Ok(vec![value(Value::Now(vec![TimeFormatPiece::Year, TimeFormatPiece::Text("%".into())]))]),
+                Ok(vec![value(TemplateValue::Now(vec![TimeFormatPiece::Year, TimeFormatPiece::Text("%".into())]))]),
             ),
             ("a } b }} c", Ok(vec![text("a } b }} c")])),
             ("{{ int(1,50)", Err("no closing }}")),

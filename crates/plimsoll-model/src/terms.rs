@@ -14,7 +14,7 @@ use crate::addresses::AddressRange;
 use crate::failure::exit;
 use crate::grpc::GrpcStatusSet;
 use crate::injector::Spin;
-use crate::redact::{self, Redact};
+use crate::redact::{self, RedactionLevel};
 use crate::traffic::StatusSet;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -92,9 +92,11 @@ pub enum TextKind {
 
 impl TextKind {
     /// Redacts a text of this kind. If the result equals the text, nothing was redacted.
-    pub fn redact_text(self, text: &str, how: Redact) -> String {
+    pub fn redact_text(self, text: &str, how: RedactionLevel) -> String {
         match self {
-            TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => redact::url(text, how),
+            TextKind::Url | TextKind::Metrics | TextKind::Profiles | TextKind::Reference => {
+                redact::redact_url(text, how)
+            }
             TextKind::Traffic
             | TextKind::Script
             | TextKind::Log
@@ -106,20 +108,24 @@ impl TextKind {
             | TextKind::Certificate
             | TextKind::Key
             | TextKind::Cgroup
-            | TextKind::Place => redact::path(text),
+            | TextKind::Place => redact::redact_path(text),
             // The text is the path of a body file, because a literal body on the command line is
             // never recorded.
-            TextKind::Body => redact::path(text),
+            TextKind::Body => redact::redact_path(text),
             TextKind::OtherBody => match text.strip_prefix('@') {
-                Some(path) => format!("@{}", redact::path(path)),
-                None => format!("[{} bytes, sha256 {}]", text.len(), redact::digest(text.as_bytes())),
+                Some(path) => format!("@{}", redact::redact_path(path)),
+                None => format!("[{} bytes, sha256 {}]", text.len(), redact::short_digest(text.as_bytes())),
             },
-            TextKind::BuildA | TextKind::BuildB if revision(text).is_some() => text.to_owned(),
-            TextKind::BuildA | TextKind::BuildB => redact::command(text),
-            TextKind::Build | TextKind::Start | TextKind::BeforeBlock | TextKind::Vary => redact::command(text),
-            TextKind::Argument => redact::argument(text, how),
+            TextKind::BuildA | TextKind::BuildB if parse_git_revision(text).is_some() => text.to_owned(),
+            TextKind::BuildA | TextKind::BuildB => redact::redact_command_to_program(text),
+            TextKind::Build | TextKind::Start | TextKind::BeforeBlock | TextKind::Vary => {
+                redact::redact_command_to_program(text)
+            }
+            TextKind::Argument => redact::redact_argument(text, how),
             TextKind::Header | TextKind::Identity => match text.split_once(": ") {
-                Some((name, value)) => format!("{}: {}", redact::word(name), redact::header_value(name, value, how)),
+                Some((name, value)) => {
+                    format!("{}: {}", redact::redact_word(name), redact::redact_header_value(name, value, how))
+                }
                 None => redact::REDACTED.to_owned(),
             },
         }
@@ -179,13 +185,13 @@ pub struct Terms<T> {
     pub targets: Vec<TargetTerms>,
     /// Which texts are redacted in records and reports.
     #[serde(default)]
-    pub redact: Redact,
+    pub redact: RedactionLevel,
     /// Whether load may go to addresses that are neither loopback nor private.
     pub public: bool,
     /// Whether each target gets one preflight request, which checks that the target responds.
     pub preflight: bool,
     /// Traffic from a file, with its options; `None` means that the traffic has another source.
-    pub mix: Option<MixTerms<T>>,
+    pub mix: Option<TrafficFileTerms<T>>,
     /// Traffic from a script, with its options; `None` means that the traffic has another source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptTerms<T>>,
@@ -222,7 +228,7 @@ pub struct Terms<T> {
     pub profiles: Option<ProfilesTerms<T>>,
     /// Which interventions (experiments during a diagnosis) may run to distinguish causes.
     #[serde(default)]
-    pub changes: ChangeTerms<T>,
+    pub changes: InterventionTerms<T>,
     /// How builds under test are started.
     pub builds: BuildsTerms<T>,
     /// The condition (`--fail-if`) under which the command fails.
@@ -247,7 +253,7 @@ pub enum OnInconclusive {
 
 impl OnInconclusive {
     /// Returns the exit code for a `--fail-if` condition without a clear answer.
-    pub fn code(chosen: Option<OnInconclusive>) -> u8 {
+    pub fn exit_code(chosen: Option<OnInconclusive>) -> u8 {
         match chosen {
             Some(OnInconclusive::Pass) => exit::SUCCESS,
             Some(OnInconclusive::Fail) => exit::NEGATIVE_RESULT,
@@ -269,7 +275,7 @@ pub struct TargetTerms {
 
 /// Traffic from a file, and defaults for the requests in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MixTerms<T> {
+pub struct TrafficFileTerms<T> {
     /// The path of the traffic file.
     pub file: T,
     /// Base URLs of the targets; an empty list means that the file has the base URL.
@@ -424,7 +430,7 @@ pub struct FleetTerms {
 }
 
 /// Default for the largest accepted clock error of an agent, ns.
-pub const SKEW_NS_MAX: u64 = 20_000_000;
+pub const CLOCK_ERROR_NS_MAX_DEFAULT: u64 = 20_000_000;
 
 /// The process, metrics and control group of the server that plimsoll watches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -444,12 +450,12 @@ pub struct ProbesTerms<T> {
     /// The server's machine, which plimsoll watches through a login on that machine; `None` means
     /// that plimsoll watches from this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watch: Option<WatchTerms>,
+    pub watch: Option<RemoteWatchTerms>,
 }
 
 /// How plimsoll observes a server on another machine: by a process that runs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WatchTerms {
+pub struct RemoteWatchTerms {
     /// The URL of the server's machine as given: `ssh://server1`.
     pub place: String,
     /// Whether plimsoll copies its program to the server's machine for the study.
@@ -565,7 +571,7 @@ macro_rules! flag_terms {
 flag_terms! {
     /// Which interventions (experiments during a diagnosis) may run to distinguish causes, and
     /// which inputs the interventions need.
-    pub struct ChangeTerms<T> {
+    pub struct InterventionTerms<T> {
         /// Whether all interventions are forbidden, so that no request is repeated in a changed
         /// form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -596,7 +602,7 @@ const REVISION_CHARS_MAX: usize = 200;
 /// Returns the revision of a build that is given as `git:REV`; `None` means that the build is given
 /// as a command. A revision is refused if git could read its name as a flag, or if the name has
 /// unusual characters.
-pub fn revision(side: &str) -> Option<&str> {
+pub fn parse_git_revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
     let name = side.strip_prefix("git:")?;
     let is_name = !name.is_empty() && name.len() <= REVISION_CHARS_MAX && !name.starts_with('-');
@@ -657,7 +663,7 @@ impl<T> OutputTerms<T> {
 }
 
 /// Default for the longest time from the start of a build to its first response, ns.
-pub const START_NS_MAX: u64 = 30_000_000_000;
+pub const BUILD_START_NS_MAX_DEFAULT: u64 = 30_000_000_000;
 
 impl<T> Default for BuildsTerms<T> {
     fn default() -> Self {
@@ -667,7 +673,7 @@ impl<T> Default for BuildsTerms<T> {
             build: None,
             start: None,
             before_block: None,
-            start_ns_max: START_NS_MAX,
+            start_ns_max: BUILD_START_NS_MAX_DEFAULT,
             record_commands: false,
         }
     }
@@ -680,7 +686,7 @@ impl<T> Default for Terms<T> {
             demo: false,
             demo_quick: false,
             targets: vec![TargetTerms::default()],
-            redact: Redact::Secrets,
+            redact: RedactionLevel::Secrets,
             public: false,
             preflight: true,
             mix: None,
@@ -697,7 +703,7 @@ impl<T> Default for Terms<T> {
             fleet: None,
             probes: ProbesTerms { none: false, pid: None, process: None, metrics: None, cgroup: None, watch: None },
             profiles: None,
-            changes: ChangeTerms::default(),
+            changes: InterventionTerms::default(),
             builds: BuildsTerms::default(),
             fail_if: None,
             on_inconclusive: None,
@@ -718,7 +724,7 @@ impl<T> Default for Terms<T> {
 impl<T> Terms<T> {
     /// Applies `each` to every text that may contain a secret. The function `each` gets the kind of
     /// the text and the text.
-    pub fn map<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
+    pub fn map_texts<U, E>(&self, mut each: impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<Terms<U>, E> {
         let each = &mut each;
         Ok(Terms {
             demo: self.demo,
@@ -729,15 +735,20 @@ impl<T> Terms<T> {
             preflight: self.preflight,
             mix: match &self.mix {
                 None => None,
-                Some(MixTerms { file, bases, headers, ok_status, ok_grpc, in_turn, timeout_ns }) => Some(MixTerms {
-                    file: each(TextKind::Traffic, file)?,
-                    bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
-                    headers: headers.iter().map(|header| each(TextKind::Header, header)).collect::<Result<_, E>>()?,
-                    ok_status: ok_status.clone(),
-                    ok_grpc: *ok_grpc,
-                    in_turn: *in_turn,
-                    timeout_ns: *timeout_ns,
-                }),
+                Some(TrafficFileTerms { file, bases, headers, ok_status, ok_grpc, in_turn, timeout_ns }) => {
+                    Some(TrafficFileTerms {
+                        file: each(TextKind::Traffic, file)?,
+                        bases: bases.iter().map(|base| each(TextKind::Url, base)).collect::<Result<_, E>>()?,
+                        headers: headers
+                            .iter()
+                            .map(|header| each(TextKind::Header, header))
+                            .collect::<Result<_, E>>()?,
+                        ok_status: ok_status.clone(),
+                        ok_grpc: *ok_grpc,
+                        in_turn: *in_turn,
+                        timeout_ns: *timeout_ns,
+                    })
+                }
             },
             script: match &self.script {
                 None => None,
@@ -859,7 +870,7 @@ fn map_endpoint<T, U, E>(
 impl Terms<String> {
     /// Creates the record of the settings for a run file, in which secret texts are redacted.
     pub fn record(&self) -> Terms<RedactedText> {
-        let mapped = self.map(|kind, text| {
+        let mapped = self.map_texts(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {
                 true => text.clone(),
                 false => kind.redact_text(text, self.redact),

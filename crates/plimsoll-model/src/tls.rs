@@ -93,7 +93,7 @@ impl TlsFailure {
     ];
 
     /// Returns the failure reason with the given number, or `Other` for an unknown number.
-    pub fn for_number(number: u16) -> TlsFailure {
+    pub fn from_number(number: u16) -> TlsFailure {
         TlsFailure::ALL.get(usize::from(number)).copied().unwrap_or(TlsFailure::Other)
     }
 
@@ -118,7 +118,7 @@ impl TlsFailure {
     }
 
     /// Returns the reason in words, shown after "TLS failed:".
-    pub fn text(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             TlsFailure::Expired => "the server's certificate has expired",
             TlsFailure::NotYetValid => "the server's certificate is not valid yet",
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn tls_failure_numbers_match_their_order() {
         for (number, reason) in TlsFailure::ALL.into_iter().enumerate() {
-            assert_eq!((reason as usize, TlsFailure::for_number(number as u16)), (number, reason));
+            assert_eq!((reason as usize, TlsFailure::from_number(number as u16)), (number, reason));
         }
-        assert_eq!(TlsFailure::for_number(99), TlsFailure::Other);
+        assert_eq!(TlsFailure::from_number(99), TlsFailure::Other);
     }
 }

@@ -5,10 +5,10 @@
 //! wire.
 
 use crate::RouteNumber;
-use crate::data::Data;
-use crate::expect::{AnswerCapture, Expectations};
+use crate::data::ValueTable;
+use crate::expect::{Expectations, ResponseCapture};
 use crate::grpc::{self, GrpcCall};
-use crate::redact::{self, Redact};
+use crate::redact::{self, RedactionLevel};
 use crate::request_list::RequestList;
 use crate::session::Scenario;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ pub struct Request {
 
 impl Request {
     /// Creates the request `GET /`.
-    pub fn get() -> Request {
+    pub fn get_root() -> Request {
         Request { method: "GET".into(), target: "/".into(), headers: vec![], body: vec![] }
     }
 }
@@ -85,7 +85,7 @@ pub struct Route {
     pub expect: Expectations,
     /// Values to capture from a response. A response without a value to capture counts as failed,
     /// unless the capture has a default.
-    pub captures: Vec<AnswerCapture>,
+    pub captures: Vec<ResponseCapture>,
     /// The maximum number of redirects to follow as part of one request; 0 means none.
     pub follow: u8,
     /// The gRPC options of the request; `None` means that the request is no gRPC call.
@@ -105,21 +105,21 @@ pub struct TemplateFlags {
 
 impl TemplateFlags {
     /// Returns whether any part of the request is a template.
-    pub fn any(self) -> bool {
+    pub fn any_template(self) -> bool {
         self.target || self.headers || self.body
     }
 }
 
 impl Route {
     /// The maximum number of redirects that a user may allow for a request.
-    pub const FOLLOW_MAX: u8 = 20;
+    pub const FOLLOW_REDIRECTS_MAX: u8 = 20;
 
     /// Creates a route with the default statuses and a timeout of 30 s. The label of the route is
     /// the method and the redacted path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
         Route {
-            label: format!("{} {}", request.method, redact::path(path)),
+            label: format!("{} {}", request.method, redact::redact_path(path)),
             request,
             weight: 1,
             ok_status: StatusSet::default(),
@@ -141,7 +141,7 @@ impl Route {
         let own = [
             ("content-type", "application/grpc".to_owned()),
             ("te", "trailers".to_owned()),
-            ("grpc-timeout", grpc::timeout_text(self.timeout_ns)),
+            ("grpc-timeout", grpc::grpc_timeout_text(self.timeout_ns)),
         ];
         for (name, value) in own {
             if !request.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
@@ -155,7 +155,7 @@ impl Route {
 /// The rule by which the next route is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum RouteChoice {
     /// The route of each request is drawn at random by weight. The seed and the number of the
     /// user's request determine the draw.
     #[default]
@@ -216,14 +216,14 @@ pub struct Traffic {
     /// The routes (kinds of requests) of the load; never empty.
     pub routes: Vec<Route>,
     /// The rule that chooses a user's next route.
-    pub choice: Choice,
+    pub choice: RouteChoice,
     /// The scenarios that sessions of users follow; empty if the load has no sessions.
     pub scenarios: Vec<Scenario>,
     /// The route of the preflight request, which checks that the server responds; `None` means that
     /// no route's request can safely be sent once more.
     pub first: Option<RouteNumber>,
     /// Tables of values that are inserted into requests.
-    pub data: Vec<Arc<Data>>,
+    pub data: Vec<Arc<ValueTable>>,
     /// Variables that are inserted into requests, with their values; run files never contain the
     /// values.
     pub variables: Vec<(String, String)>,
@@ -232,7 +232,7 @@ pub struct Traffic {
     /// The list that defines the request of each arrival; `None` means that `choice` needs no list.
     pub request_list: Option<Arc<RequestList>>,
     /// Which parts of the traffic are redacted in records and reports.
-    pub redact: Redact,
+    pub redact: RedactionLevel,
 }
 
 impl Traffic {
@@ -241,24 +241,24 @@ impl Traffic {
         Traffic {
             origin,
             routes: vec![route],
-            choice: Choice::Weighted,
+            choice: RouteChoice::Weighted,
             scenarios: Vec::new(),
             first: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
             setup_teardown: SetupTeardown::default(),
             request_list: None,
-            redact: Redact::Secrets,
+            redact: RedactionLevel::Secrets,
         }
     }
 
     /// Returns the route of the preflight request.
-    pub fn first(&self) -> Option<&Route> {
+    pub fn preflight_route(&self) -> Option<&Route> {
         self.routes.get(usize::from(self.first?))
     }
 
     /// Returns the distinct names of the values that are captured from responses.
-    pub fn captured(&self) -> Vec<&str> {
+    pub fn captured_names(&self) -> Vec<&str> {
         let mut known = HashSet::new();
         let routes = self.routes.iter().chain(self.setup_teardown.requests().map(|asked| &asked.route));
         let names = routes.flat_map(|route| &route.captures).map(|capture| capture.name.as_str());
@@ -266,7 +266,7 @@ impl Traffic {
     }
 
     /// Returns whether `status` counts as success for any route.
-    pub fn succeeds(&self, status: u16) -> bool {
+    pub fn counts_as_success(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 

@@ -8,14 +8,14 @@
 
 use crate::load::LoadShape;
 use crate::record::{PlanRecord, TrafficRecord};
-use crate::redact::digest;
+use crate::redact::short_digest;
 use crate::spec::ExperimentSpec;
 use serde::Serialize;
 
 /// The parts of one plan that the digest includes.
 #[derive(Serialize)]
-struct DigestedPlan<'a> {
-    traffic: DigestedTraffic<'a>,
+struct PlanDigestInput<'a> {
+    traffic: TrafficDigestInput<'a>,
     http: &'a str,
     streams_max: u32,
     keep_alive: bool,
@@ -24,11 +24,11 @@ struct DigestedPlan<'a> {
     /// Spacing of arrivals in a search for the load line; `None` for other studies.
     search_arrivals: Option<&'static str>,
     /// The load of a single run; `None` for studies that choose their loads themselves.
-    load: Option<DigestedLoad>,
+    load: Option<LoadDigestInput>,
 }
 
 #[derive(Serialize)]
-struct DigestedTraffic<'a>(
+struct TrafficDigestInput<'a>(
     Vec<serde_json::Value>,
     serde_json::Value,
     serde_json::Value,
@@ -39,7 +39,7 @@ struct DigestedTraffic<'a>(
 );
 
 #[derive(Serialize)]
-struct DigestedLoad {
+struct LoadDigestInput {
     open: bool,
     curve: String,
     arrivals: &'static str,
@@ -48,12 +48,12 @@ struct DigestedLoad {
 impl ExperimentSpec {
     /// Computes a short digest of the requests and load options of all plans.
     pub fn traffic_digest(&self) -> String {
-        let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested_parts(self, plan)).collect();
-        digest(serde_json::to_string(&plans).unwrap_or_default().as_bytes())
+        let plans: Vec<PlanDigestInput> = self.plans().into_iter().map(|plan| plan_digest_input(self, plan)).collect();
+        short_digest(serde_json::to_string(&plans).unwrap_or_default().as_bytes())
     }
 }
 
-fn digested_parts<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedPlan<'a> {
+fn plan_digest_input<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> PlanDigestInput<'a> {
     let PlanRecord { traffic, load, carriage } = plan;
     let TrafficRecord {
         origin: _,
@@ -66,13 +66,13 @@ fn digested_parts<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedP
         request_list: listed,
     } = traffic;
     let json = |value: Result<serde_json::Value, serde_json::Error>| value.unwrap_or_default();
-    let of_load = |shape: &LoadShape| DigestedLoad {
+    let of_load = |shape: &LoadShape| LoadDigestInput {
         open: shape.is_open(),
         curve: shape.curve().to_string(),
-        arrivals: shape.arrivals().word(),
+        arrivals: shape.arrivals().name(),
     };
-    DigestedPlan {
-        traffic: DigestedTraffic(
+    PlanDigestInput {
+        traffic: TrafficDigestInput(
             routes.iter().map(|route| json(serde_json::to_value(route))).collect(),
             json(serde_json::to_value(choice)),
             json(serde_json::to_value(scenarios)),
@@ -86,7 +86,7 @@ fn digested_parts<'a>(asked: &ExperimentSpec, plan: &'a PlanRecord) -> DigestedP
         keep_alive: carriage.keep_alive,
         tls: carriage.tls.is_some(),
         unix: carriage.unix.is_some(),
-        search_arrivals: asked.search().map(|search| search.arrivals.word()),
+        search_arrivals: asked.search_spec().map(|search| search.arrivals.name()),
         load: matches!(asked, ExperimentSpec::Run(_)).then(|| of_load(&load.shape)),
     }
 }

@@ -54,7 +54,7 @@ impl ConnectionPlan {
 
     /// Returns whether the HTTP version is undecided until client and server negotiate the version
     /// over TLS.
-    pub fn is_open(&self) -> bool {
+    pub fn negotiates_http_version(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }
 

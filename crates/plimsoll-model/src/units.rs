@@ -85,7 +85,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
 }
 
 /// Formats a time in the syntax of [`parse_duration_ns`], exact to the nanosecond.
-pub fn exact_duration(ns: u64) -> String {
+pub fn format_exact_duration(ns: u64) -> String {
     match ns {
         ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
         ns if ns.is_multiple_of(MS) => format!("{}ms", ns / MS),

@@ -2,18 +2,20 @@
 //! only secrets, which the user must give again. Inputs that differ from the original inputs are
 //! refused.
 
-use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing_inputs, targets};
-use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
-use plimsoll_model::traffic::Choice;
+use plimsoll_model::completion::{
+    RerunInputs, RerunUrl, RestoreError, TrafficFromFile, missing_inputs, number_equal_targets, restore_experiment,
+};
+use plimsoll_model::terms::{LogReadingTerms, OutputTerms, ProfilesTerms, ReplayTerms, TrafficFileTerms};
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A secret that looks like a typical token and must never be in a record.
-const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
+const SECRET_TOKEN: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 fn post_plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
-    let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(3.0) });
+    let mut plan = Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(3.0) });
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let (method, target) = ("POST".to_owned(), target.to_owned());
     plan.traffic.routes = vec![Route::new(Request { method, target, headers, body: body.into() })];
@@ -21,7 +23,7 @@ fn post_plan(target: &str, headers: &[(&str, &str)], body: &str) -> Plan {
     plan
 }
 
-fn run(plan: Plan) -> ExperimentSpec<Plan> {
+fn run_spec_with_plan(plan: Plan) -> ExperimentSpec<Plan> {
     ExperimentSpec::Run(RunSpec { plan, stop_if: Some("errors>5%".into()), profiles: None })
 }
 
@@ -31,7 +33,7 @@ fn comparison_spec(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
         arms: vec![arm("a", a), arm("b", b)],
         users: Some(4),
         rate: None,
-        arrivals: Arrivals::Constant,
+        arrivals: ArrivalSpacing::Constant,
         load_ns: None,
         warmup_ns: None,
         budget_ns: 1,
@@ -41,8 +43,8 @@ fn comparison_spec(a: Plan, b: Plan) -> ExperimentSpec<Plan> {
     ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None })
 }
 
-fn terms_with_targets(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
-    Terms { targets: targets(asked.plans(), user_info), ..Terms::default() }
+fn default_terms_with_targets(asked: &ExperimentSpec<Plan>, user_info: &[bool]) -> Terms<String> {
+    Terms { targets: number_equal_targets(asked.plans(), user_info), ..Terms::default() }
 }
 
 fn rerun_url(target: &str) -> RerunUrl {
@@ -51,7 +53,7 @@ fn rerun_url(target: &str) -> RerunUrl {
 }
 
 /// A reader of traffic files that finds no file.
-fn read_no_traffic_file(_: &Terms<String>) -> Option<Vec<FromFile>> {
+fn read_no_traffic_file(_: &Terms<String>) -> Option<Vec<TrafficFromFile>> {
     None
 }
 
@@ -86,17 +88,17 @@ fn assert_restored(
         serde_json::to_string(&record).expect("serialises"),
         serde_json::to_string(&recorded).expect("serialises")
     );
-    assert!(!json.contains(CANARY) && !json.contains("s3cret"), "{name}: {json}");
+    assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret"), "{name}: {json}");
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, expect, "{name}");
-    let (again, terms_again) =
-        complete(&record, &recorded, given, &mut read_no_traffic_file).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+    let (again, terms_again) = restore_experiment(&record, &recorded, given, &mut read_no_traffic_file)
+        .unwrap_or_else(|why| panic!("{name}: {why:?}"));
     assert_eq!((&again, &terms_again), (asked, terms), "{name}");
     assert_eq!((again.record(), terms_again.record()), (record.clone(), recorded.clone()), "{name}");
     if !expect.is_empty() {
         assert_eq!(
-            complete(&record, &recorded, RerunInputs::default(), &mut read_no_traffic_file),
-            Err(Incomplete::Missing),
+            restore_experiment(&record, &recorded, RerunInputs::default(), &mut read_no_traffic_file),
+            Err(RestoreError::Missing),
             "{name}"
         );
     }
@@ -104,11 +106,17 @@ fn assert_restored(
 
 #[test]
 fn a_record_is_restored_with_its_inputs() {
-    let plain = run(post_plan("/items?id=5", &[("Accept", "a/b")], ""));
-    assert_restored("nothing is left out", &plain, &terms_with_targets(&plain, &[]), RerunInputs::default(), &[]);
-    let query = format!("/items?token={CANARY}");
+    let plain = run_spec_with_plan(post_plan("/items?id=5", &[("Accept", "a/b")], ""));
+    assert_restored(
+        "nothing is left out",
+        &plain,
+        &default_terms_with_targets(&plain, &[]),
+        RerunInputs::default(),
+        &[],
+    );
+    let query = format!("/items?token={SECRET_TOKEN}");
     let headers = [("Accept", "a/b"), ("X-Any", "s3cret"), ("Cookie", "s3cret1"), ("x-any", "s3cret2")];
-    let secret = run(post_plan(&query, &headers, "s3cret body"));
+    let secret = run_spec_with_plan(post_plan(&query, &headers, "s3cret body"));
     let given = RerunInputs {
         urls: [rerun_url(&query)].into(),
         // The user may give headers in a different order than the record, except headers with the
@@ -117,7 +125,7 @@ fn a_record_is_restored_with_its_inputs() {
         body: text_body_input("s3cret body"),
         ..RerunInputs::default()
     };
-    let with_body = Terms { body: Some(BodySource::Text), ..terms_with_targets(&secret, &[]) };
+    let with_body = Terms { body: Some(BodySource::Text), ..default_terms_with_targets(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     assert_restored("request", &secret, &with_body, given.clone(), &kinds);
     // A file name without secrets stays in the record, and the file is read again.
@@ -126,40 +134,45 @@ fn a_record_is_restored_with_its_inputs() {
         RerunInputs { body: Some((BodySource::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     assert_restored("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = post_plan("/", &[], "");
-    unix.carriage.unix = Some(format!("/run/{CANARY}"));
+    unix.carriage.unix = Some(format!("/run/{SECRET_TOKEN}"));
     unix.carriage.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
-    let unix = run(unix);
+    let unix = run_spec_with_plan(unix);
     let complete = Terms {
-        issuers: Some(format!("/{CANARY}/ca.pem")),
-        certificate: Some(format!("/{CANARY}/own.pem")),
+        issuers: Some(format!("/{SECRET_TOKEN}/ca.pem")),
+        certificate: Some(format!("/{SECRET_TOKEN}/own.pem")),
         key: Some("/run/key.pem".to_owned()),
         profiles: Some(ProfilesTerms {
-            endpoint: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{CANARY}@h/")]),
+            endpoint: EndpointChoice::At(vec!["http://h/a".to_owned(), format!("http://u:{SECRET_TOKEN}@h/")]),
             seconds: 5,
         }),
-        output: OutputTerms { json: true, file: Some("/tmp/x".to_owned()), ..terms_with_targets(&unix, &[]).output },
-        ..terms_with_targets(&unix, &[])
+        output: OutputTerms {
+            json: true,
+            file: Some("/tmp/x".to_owned()),
+            ..default_terms_with_targets(&unix, &[]).output
+        },
+        ..default_terms_with_targets(&unix, &[])
     };
     let mut complete_with = complete.clone();
     complete_with.builds.a = Some("KEY=s3cret ./a".into());
     complete_with.builds.before_block = Some("true".into());
-    complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={CANARY}")]));
-    complete_with.probes.cgroup = Some(CANARY.into());
-    complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
+    complete_with.probes.metrics = Some(EndpointChoice::At(vec![format!("http://h/?k={SECRET_TOKEN}")]));
+    complete_with.probes.cgroup = Some(SECRET_TOKEN.into());
+    complete_with.changes.reference = Some(format!("http://h/?r={SECRET_TOKEN}"));
     // The two header fields that identify clients have the same name. Each header field is a
     // separate input, and the inputs keep their order.
-    complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
+    complete_with.changes.identities =
+        vec![format!("x-api-key: {SECRET_TOKEN}"), format!("x-api-key: {SECRET_TOKEN}2")];
     let given = inputs_from_texts(&[
-        (TextKind::Unix, &format!("/run/{CANARY}")),
-        (TextKind::Issuers, &format!("/{CANARY}/ca.pem")),
-        (TextKind::Certificate, &format!("/{CANARY}/own.pem")),
-        (TextKind::Cgroup, CANARY),
-        (TextKind::Metrics, &format!("http://h/?k={CANARY}")),
+        (TextKind::Unix, &format!("/run/{SECRET_TOKEN}")),
+        (TextKind::Issuers, &format!("/{SECRET_TOKEN}/ca.pem")),
+        (TextKind::Certificate, &format!("/{SECRET_TOKEN}/own.pem")),
+        (TextKind::Cgroup, SECRET_TOKEN),
+        (TextKind::Metrics, &format!("http://h/?k={SECRET_TOKEN}")),
         (TextKind::Profiles, "http://h/a"),
-        (TextKind::Profiles, &format!("http://u:{CANARY}@h/")),
-        (TextKind::Reference, &format!("http://h/?r={CANARY}")),
-        (TextKind::Identity, &format!("x-api-key: {CANARY}")),
-        (TextKind::Identity, &format!("x-api-key: {CANARY}2")),
+        (TextKind::Profiles, &format!("http://u:{SECRET_TOKEN}@h/")),
+        (TextKind::Reference, &format!("http://h/?r={SECRET_TOKEN}")),
+        (TextKind::Identity, &format!("x-api-key: {SECRET_TOKEN}")),
+        (TextKind::Identity, &format!("x-api-key: {SECRET_TOKEN}2")),
         (TextKind::BuildA, "KEY=s3cret ./a"),
         (TextKind::BeforeBlock, "true"),
     ]);
@@ -176,12 +189,12 @@ fn a_record_is_restored_with_its_inputs() {
         TextKind::BeforeBlock,
     ];
     assert_restored("terms", &unix, &complete_with, given, &kinds);
-    let whole = Terms { builds: complete_with.builds.clone(), ..terms_with_targets(&plain, &[]) };
+    let whole = Terms { builds: complete_with.builds.clone(), ..default_terms_with_targets(&plain, &[]) };
     let mut whole = Terms { ..whole };
     whole.builds.record_commands = true;
     whole.builds.a = Some("./a --port 1".into());
     assert_restored("whole commands", &plain, &whole, RerunInputs::default(), &[]);
-    let mut demo = terms_with_targets(&plain, &[]);
+    let mut demo = default_terms_with_targets(&plain, &[]);
     demo.demo = true;
     assert_restored("demo", &plain, &demo, RerunInputs::default(), &[]);
 }
@@ -191,7 +204,7 @@ fn urls_with_a_user_are_requested_again() {
     let side = |target: &str, value: &str| post_plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
     let (a, b) = ("Basic s3cret1", "Basic s3cret2");
     let asked = comparison_spec(side("/", a), side("/", b));
-    let terms = terms_with_targets(&asked, &[true, true]);
+    let terms = default_terms_with_targets(&asked, &[true, true]);
     let with = |value: &str| RerunUrl { authorization: Some(value.into()), ..rerun_url("/") };
     let given = |urls: &[RerunUrl]| RerunInputs {
         urls: urls.iter().cloned().collect(),
@@ -207,15 +220,15 @@ fn urls_with_a_user_are_requested_again() {
     );
     let (record, recorded) = (asked.record(), terms.record());
     for (urls, expect) in [
-        (vec![with(a), with(a)], Incomplete::Alike),
-        (vec![with(a)], Incomplete::Missing),
-        (vec![with(a), with(b), with(b)], Incomplete::Superfluous(TextKind::Url)),
+        (vec![with(a), with(a)], RestoreError::Alike),
+        (vec![with(a)], RestoreError::Missing),
+        (vec![with(a), with(b), with(b)], RestoreError::Superfluous(TextKind::Url)),
     ] {
-        assert_eq!(complete(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(expect));
+        assert_eq!(restore_experiment(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(expect));
     }
     for urls in [[with(a), rerun_url("/")], [with(a), RerunUrl { target: "/x".into(), ..with(b) }]] {
         assert!(
-            matches!(complete(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(Incomplete::Differs(it)) if it.kind == TextKind::Url)
+            matches!(restore_experiment(&record, &recorded, given(&urls), &mut read_no_traffic_file), Err(RestoreError::Differs(it)) if it.kind == TextKind::Url)
         );
     }
 }
@@ -223,8 +236,8 @@ fn urls_with_a_user_are_requested_again() {
 #[test]
 fn a_rerun_with_different_inputs_is_refused() {
     let (secret, other) = ("/?token=abc", "/?token=def");
-    let plain = run(post_plan("/", &[("Accept", "a/b")], ""));
-    let hidden = run(post_plan(secret, &[("X-Any", "s3cret")], "four"));
+    let plain = run_spec_with_plan(post_plan("/", &[("Accept", "a/b")], ""));
+    let hidden = run_spec_with_plan(post_plan(secret, &[("X-Any", "s3cret")], "four"));
     let header = |name: &str| vec![header(name, "x")];
     let good = RerunInputs {
         urls: [rerun_url(secret)].into(),
@@ -288,8 +301,9 @@ fn a_rerun_with_different_inputs_is_refused() {
             "Differs(MissingInput { kind: Body",
         ),
     ] {
-        let terms = Terms { body: Some(BodySource::Text), ..terms_with_targets(asked, &[]) };
-        let outcome = complete(&asked.record(), &terms.record(), given, &mut read_no_traffic_file).map(|_| ());
+        let terms = Terms { body: Some(BodySource::Text), ..default_terms_with_targets(asked, &[]) };
+        let outcome =
+            restore_experiment(&asked.record(), &terms.record(), given, &mut read_no_traffic_file).map(|_| ());
         assert!(format!("{outcome:?}").starts_with(&format!("Err({expect}")), "{name}: {outcome:?}");
     }
     let side = |target: &str| post_plan(target, &[], "");
@@ -300,8 +314,12 @@ fn a_rerun_with_different_inputs_is_refused() {
         (comparison_spec(side(secret), side(secret)), [secret, other], false),
     ] {
         let given = RerunInputs { urls: given.into_iter().map(rerun_url).collect(), ..RerunInputs::default() };
-        let outcome =
-            complete(&asked.record(), &terms_with_targets(&asked, &[]).record(), given, &mut read_no_traffic_file);
+        let outcome = restore_experiment(
+            &asked.record(),
+            &default_terms_with_targets(&asked, &[]).record(),
+            given,
+            &mut read_no_traffic_file,
+        );
         assert_eq!(outcome.is_ok(), good, "{outcome:?}");
     }
 }
@@ -313,10 +331,11 @@ fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
         let mut fitted = post_plan("/", &[], "");
         fitted.carriage.connections_max = 32;
-        let asked = run(fitted);
-        let terms = Terms { connections_max: asked_for, ..terms_with_targets(&asked, &[]) };
-        let (again, _) = complete(&asked.record(), &terms.record(), RerunInputs::default(), &mut read_no_traffic_file)
-            .expect("whole");
+        let asked = run_spec_with_plan(fitted);
+        let terms = Terms { connections_max: asked_for, ..default_terms_with_targets(&asked, &[]) };
+        let (again, _) =
+            restore_experiment(&asked.record(), &terms.record(), RerunInputs::default(), &mut read_no_traffic_file)
+                .expect("whole");
         assert_eq!(again.plans()[0].carriage.connections_max, expect);
     }
 }
@@ -326,11 +345,11 @@ fn a_requested_number_of_connections_is_repeated() {
 #[test]
 fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
-    mixed.traffic.routes.push(Route::new(Request::get()));
+    mixed.traffic.routes.push(Route::new(Request::get_root()));
     (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
-    let asked = run(mixed.clone());
-    let mix = MixTerms {
-        file: format!("/tmp/{CANARY}/mix.toml"),
+    let asked = run_spec_with_plan(mixed.clone());
+    let mix = TrafficFileTerms {
+        file: format!("/tmp/{SECRET_TOKEN}/mix.toml"),
         bases: vec!["http://h/?token=abc".to_owned()],
         headers: vec!["Accept: a/b".to_owned(), "X-Any: s3cret".to_owned()],
         ok_status: StatusSet::default(),
@@ -338,10 +357,10 @@ fn a_rerun_reads_the_traffic_file_again() {
         in_turn: false,
         timeout_ns: 1,
     };
-    let terms = Terms { mix: Some(mix.clone()), ..terms_with_targets(&asked, &[]) };
+    let terms = Terms { mix: Some(mix.clone()), ..default_terms_with_targets(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&recorded).expect("serialises");
-    assert!(!json.contains(CANARY) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
+    assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
     let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [TextKind::Url, TextKind::Header, TextKind::Traffic]);
     let given = RerunInputs {
@@ -349,41 +368,44 @@ fn a_rerun_reads_the_traffic_file_again() {
         headers: vec![header("X-Any", "s3cret")],
         ..inputs_from_texts(&[(TextKind::Traffic, &mix.file)])
     };
-    let from = |traffic: &Traffic| Some(vec![FromFile { traffic: traffic.clone(), arrivals: None }]);
+    let from = |traffic: &Traffic| Some(vec![TrafficFromFile { traffic: traffic.clone(), arrivals: None }]);
     let mut of_file = |read: &Terms<String>| from(&mixed.traffic).filter(|_| read.mix.as_ref() == Some(&mix));
-    assert_eq!(complete(&record, &recorded, given.clone(), &mut of_file), Ok((asked, terms)));
+    assert_eq!(restore_experiment(&record, &recorded, given.clone(), &mut of_file), Ok((asked, terms)));
     let mut other = mixed.traffic.clone();
     other.routes[0].request.body = b"s3cret bode".to_vec();
-    let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&other));
-    assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
+    let outcome = restore_experiment(&record, &recorded, given.clone(), &mut |_| from(&other));
+    assert!(matches!(outcome, Err(RestoreError::Differs(it)) if it.kind == TextKind::Traffic));
     let mut more = mixed.traffic.clone();
-    more.setup_teardown.setup.push(OneOffRoute { route: Route::new(Request::get()), times: 1, may_fail: false });
-    let outcome = complete(&record, &recorded, given.clone(), &mut |_| from(&more));
-    assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Traffic));
-    assert_eq!(complete(&record, &recorded, given.clone(), &mut read_no_traffic_file), Err(Incomplete::Unread));
+    more.setup_teardown.setup.push(OneOffRoute { route: Route::new(Request::get_root()), times: 1, may_fail: false });
+    let outcome = restore_experiment(&record, &recorded, given.clone(), &mut |_| from(&more));
+    assert!(matches!(outcome, Err(RestoreError::Differs(it)) if it.kind == TextKind::Traffic));
+    assert_eq!(
+        restore_experiment(&record, &recorded, given.clone(), &mut read_no_traffic_file),
+        Err(RestoreError::Unread)
+    );
     for (name, given, expect) in [
-        ("no file", RerunInputs { texts: Default::default(), ..given.clone() }, Incomplete::Missing),
-        ("no base", RerunInputs { urls: VecDeque::new(), ..given.clone() }, Incomplete::Missing),
-        ("no header", RerunInputs { headers: vec![], ..given.clone() }, Incomplete::Missing),
+        ("no file", RerunInputs { texts: Default::default(), ..given.clone() }, RestoreError::Missing),
+        ("no base", RerunInputs { urls: VecDeque::new(), ..given.clone() }, RestoreError::Missing),
+        ("no header", RerunInputs { headers: vec![], ..given.clone() }, RestoreError::Missing),
         (
             "a header too many",
             RerunInputs { headers: vec![header("X-Any", "s3cret"), header("Y", "x")], ..given },
-            Incomplete::Superfluous(TextKind::Header),
+            RestoreError::Superfluous(TextKind::Header),
         ),
     ] {
-        assert_eq!(complete(&record, &recorded, given, &mut of_file), Err(expect), "{name}");
+        assert_eq!(restore_experiment(&record, &recorded, given, &mut of_file), Err(expect), "{name}");
     }
 }
 
 /// Creates a load that replays four requests from an access log.
 fn log_replay_plan(last_ns: u64, status: u16) -> Plan {
     let mut plan = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "");
-    let mut targets = ListedTargets::default();
-    let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status };
+    let mut targets = RequestPaths::default();
+    let entry = |target: &str| RequestListEntry { target: targets.push(target).expect("room"), route: 0, status };
     let entries = ["/items?token=abc", "/a", "/b", "/c"].map(entry).to_vec();
     plan.traffic.request_list =
         Some(Arc::new(RequestList { targets: targets.into(), entries, sessions: None, facts: ReplayFacts::default() }));
-    plan.traffic.choice = Choice::Listed;
+    plan.traffic.choice = RouteChoice::Listed;
     let arrivals = ArrivalTimes::new(vec![0, 5, 5, last_ns], 0, 100).expect("moments");
     (plan.load.shape, plan.load.duration_ns) = (LoadShape::Given { arrivals }, Some(100));
     plan
@@ -391,9 +413,9 @@ fn log_replay_plan(last_ns: u64, status: u16) -> Plan {
 
 #[test]
 fn a_rerun_needs_the_same_log() {
-    let asked = run(log_replay_plan(9, 200));
+    let asked = run_spec_with_plan(log_replay_plan(9, 200));
     let replay = ReplayTerms {
-        logs: vec!["access.log".to_owned(), format!("/tmp/{CANARY}/access.log")],
+        logs: vec!["access.log".to_owned(), format!("/tmp/{SECRET_TOKEN}/access.log")],
         target: "http://h/".to_owned(),
         headers: vec!["X-Any: s3cret".to_owned()],
         ok_status: StatusSet::default(),
@@ -407,26 +429,29 @@ fn a_rerun_needs_the_same_log() {
         length_ns: None,
         draws_sessions: false,
     };
-    let terms = Terms { replay: Some(replay), ..terms_with_targets(&asked, &[]) };
+    let terms = Terms { replay: Some(replay), ..default_terms_with_targets(&asked, &[]) };
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&(&record, &recorded)).expect("serialises");
-    assert!(!json.contains(CANARY) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
+    assert!(!json.contains(SECRET_TOKEN) && !json.contains("s3cret") && !json.contains("abc"), "{json}");
     let given = RerunInputs {
         headers: vec![header("X-Any", "s3cret")],
         // If the record does not name one of the logs, the user must give all logs again.
-        ..inputs_from_texts(&[(TextKind::Log, "access.log"), (TextKind::Log, &format!("/tmp/{CANARY}/access.log"))])
+        ..inputs_from_texts(&[
+            (TextKind::Log, "access.log"),
+            (TextKind::Log, &format!("/tmp/{SECRET_TOKEN}/access.log")),
+        ])
     };
     let read = |last_ns: u64, status: u16| {
         let plan = log_replay_plan(last_ns, status);
         let LoadShape::Given { arrivals } = plan.load.shape else { panic!("no moments") };
         move |_: &Terms<String>| {
-            Some(vec![FromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])
+            Some(vec![TrafficFromFile { traffic: plan.traffic.clone(), arrivals: Some(arrivals.clone()) }])
         }
     };
-    let again = complete(&record, &recorded, given.clone(), &mut read(9, 200));
+    let again = restore_experiment(&record, &recorded, given.clone(), &mut read(9, 200));
     assert_eq!(again, Ok((asked, terms)));
     for (last_ns, status) in [(10, 200), (9, 404)] {
-        let outcome = complete(&record, &recorded, given.clone(), &mut read(last_ns, status));
-        assert!(matches!(outcome, Err(Incomplete::Differs(it)) if it.kind == TextKind::Log), "{last_ns} {status}");
+        let outcome = restore_experiment(&record, &recorded, given.clone(), &mut read(last_ns, status));
+        assert!(matches!(outcome, Err(RestoreError::Differs(it)) if it.kind == TextKind::Log), "{last_ns} {status}");
     }
 }

@@ -1,32 +1,34 @@
 //! Tests of plans as bytes: a decoded plan equals the encoded plan, secrets included, and invalid
 //! bytes are refused.
 
-use plimsoll_model::data::{Data, Pick};
-use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
+use plimsoll_model::data::{RowChoice, ValueTable};
+use plimsoll_model::expect::{CaptureSource, Expectations, JsonExpectation, ResponseCapture, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
-use plimsoll_model::session::{Scenario, SessionOp, Think};
-use plimsoll_model::traffic::{Choice, TemplateFlags};
+use plimsoll_model::session::{Scenario, SessionOp, ThinkTime};
+use plimsoll_model::traffic::{RouteChoice, TemplateFlags};
 use plimsoll_model::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
 fn random_text(rng: &mut Rng) -> String {
-    (0..rng.below(8)).map(|_| ['a', 'Z', '0', '/', ' ', 'ä', '\n', '%'][rng.below(8) as usize]).collect()
+    (0..rng.uniform_below(8))
+        .map(|_| ['a', 'Z', '0', '/', ' ', 'ä', '\n', '%'][rng.uniform_below(8) as usize])
+        .collect()
 }
 
 fn random_bytes(rng: &mut Rng) -> Vec<u8> {
-    let length = [0, 1, 127, 128, 5_000][rng.below(5) as usize];
+    let length = [0, 1, 127, 128, 5_000][rng.uniform_below(5) as usize];
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
 fn random_option<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
-    (rng.below(2) == 0).then(|| make(rng))
+    (rng.uniform_below(2) == 0).then(|| make(rng))
 }
 
 fn random_list<T>(rng: &mut Rng, least: u64, make: impl Fn(&mut Rng) -> T) -> Vec<T> {
-    (0..least + rng.below(4)).map(|_| make(rng)).collect()
+    (0..least + rng.uniform_below(4)).map(|_| make(rng)).collect()
 }
 
 fn random_route(rng: &mut Rng) -> Route {
@@ -38,89 +40,103 @@ fn random_route(rng: &mut Rng) -> Route {
             headers: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
             body: random_bytes(rng),
         },
-        weight: rng.below(1 << 32) as u32,
-        ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.below(3) as usize]).expect("a set"),
-        timeout_ns: rng.below(1 << 50),
+        weight: rng.uniform_below(1 << 32) as u32,
+        ok_status: StatusSet::parse(["2xx", "100-399", "200, 404"][rng.uniform_below(3) as usize]).expect("a set"),
+        timeout_ns: rng.uniform_below(1 << 50),
         template_parts: TemplateFlags {
-            target: rng.below(2) == 0,
-            headers: rng.below(2) == 0,
-            body: rng.below(2) == 0,
+            target: rng.uniform_below(2) == 0,
+            headers: rng.uniform_below(2) == 0,
+            body: rng.uniform_below(2) == 0,
         },
         expect: Expectations {
-            within_ns: random_option(rng, |rng| rng.below(1 << 50)),
-            headers: random_list(rng, 0, |rng| (random_text(rng), text_expected(rng))),
-            json: random_list(rng, 0, |rng| (json_path(rng), json_expected(rng))),
-            body: random_option(rng, text_expected),
+            within_ns: random_option(rng, |rng| rng.uniform_below(1 << 50)),
+            headers: random_list(rng, 0, |rng| (random_text(rng), random_text_expectation(rng))),
+            json: random_list(rng, 0, |rng| (random_json_path(rng), random_json_expectation(rng))),
+            body: random_option(rng, random_text_expectation),
         },
-        captures: random_list(rng, 0, |rng| AnswerCapture {
+        captures: random_list(rng, 0, |rng| ResponseCapture {
             name: random_text(rng),
-            from: match rng.below(4) {
-                0 => CaptureSource::Json(json_path(rng)),
+            from: match rng.uniform_below(4) {
+                0 => CaptureSource::Json(random_json_path(rng)),
                 1 => CaptureSource::Regex(random_text(rng)),
                 2 => CaptureSource::Header("Location".into()),
                 _ => CaptureSource::Cookie("sid".into()),
             },
             default: random_option(rng, random_text),
         }),
-        follow: rng.below(1 + u64::from(Route::FOLLOW_MAX)) as u8,
+        follow: rng.uniform_below(1 + u64::from(Route::FOLLOW_REDIRECTS_MAX)) as u8,
         grpc: random_option(rng, |rng| GrpcCall {
-            ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
+            ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.uniform_below(3) as usize]).expect("a set"),
             content: random_option(rng, random_bytes),
             types: random_option(rng, |rng| random_bytes(rng).into()),
-            returns_stream: rng.below(2) == 1,
-            in_turn: rng.below(2) == 1,
+            returns_stream: rng.uniform_below(2) == 1,
+            in_turn: rng.uniform_below(2) == 1,
         }),
     }
 }
 
 /// A scenario that contains every kind of operation.
 fn random_scenario(rng: &mut Rng, routes: u64) -> Scenario {
-    let ns = |rng: &mut Rng| rng.below(1 << 40);
-    let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, may_continue: rng.below(2) == 0 }];
-    for _ in 0..rng.below(6) {
+    let ns = |rng: &mut Rng| rng.uniform_below(1 << 40);
+    let mut ops =
+        vec![SessionOp::Ask { route: rng.uniform_below(routes) as u16, may_continue: rng.uniform_below(2) == 0 }];
+    for _ in 0..rng.uniform_below(6) {
         let at = ops.len() as u32;
-        ops.push(match rng.below(9) {
-            8 => SessionOp::Think(Think::Pick(random_list(rng, 1, ns).into())),
-            0 => SessionOp::Think(Think::Fixed(ns(rng))),
-            1 => SessionOp::Think(Think::Uniform(5, 5 + ns(rng))),
-            2 => SessionOp::Think(Think::Exponential(ns(rng))),
-            3 => SessionOp::Think(Think::LogNormal(ns(rng), rng.below(10_000) as u32)),
-            4 => SessionOp::Unless { text: random_text(rng), empty: rng.below(2) == 0, to: at + 1 },
+        ops.push(match rng.uniform_below(9) {
+            8 => SessionOp::Think(ThinkTime::Pick(random_list(rng, 1, ns).into())),
+            0 => SessionOp::Think(ThinkTime::Fixed(ns(rng))),
+            1 => SessionOp::Think(ThinkTime::Uniform(5, 5 + ns(rng))),
+            2 => SessionOp::Think(ThinkTime::Exponential(ns(rng))),
+            3 => SessionOp::Think(ThinkTime::LogNormal(ns(rng), rng.uniform_below(10_000) as u32)),
+            4 => SessionOp::Unless { text: random_text(rng), empty: rng.uniform_below(2) == 0, to: at + 1 },
             5 => SessionOp::Once { to: at + 1 },
             6 => SessionOp::Answered { to: at + 1 },
-            _ => SessionOp::Repeat { times: 1 + rng.below(9) as u32, from: rng.below(at.into()) as u32, depth: 3 },
+            _ => SessionOp::Repeat {
+                times: 1 + rng.uniform_below(9) as u32,
+                from: rng.uniform_below(at.into()) as u32,
+                depth: 3,
+            },
         });
     }
-    let (own_connection, cookies) = (rng.below(2) == 0, rng.below(2) == 0);
-    Scenario { name: random_text(rng), weight: 1 + rng.below(9) as u32, own_connection, cookies, ops }
+    let (own_connection, cookies) = (rng.uniform_below(2) == 0, rng.uniform_below(2) == 0);
+    Scenario { name: random_text(rng), weight: 1 + rng.uniform_below(9) as u32, own_connection, cookies, ops }
 }
 
-fn json_path(rng: &mut Rng) -> JsonPath {
-    JsonPath::parse(["$", "$.a[0]['b c']", "$..id", "$.items[*].id"][rng.below(4) as usize]).expect("a path")
+fn random_json_path(rng: &mut Rng) -> JsonPath {
+    JsonPath::parse(["$", "$.a[0]['b c']", "$..id", "$.items[*].id"][rng.uniform_below(4) as usize]).expect("a path")
 }
 
-fn text_expected(rng: &mut Rng) -> TextExpectation {
-    if rng.below(2) == 0 {
+fn random_text_expectation(rng: &mut Rng) -> TextExpectation {
+    if rng.uniform_below(2) == 0 {
         TextExpectation::Holds(random_text(rng))
     } else {
         TextExpectation::Matches(random_text(rng))
     }
 }
 
-fn json_expected(rng: &mut Rng) -> JsonExpectation {
-    match rng.below(4) {
+fn random_json_expectation(rng: &mut Rng) -> JsonExpectation {
+    match rng.uniform_below(4) {
         0 => JsonExpectation::Null,
-        1 => JsonExpectation::Flag(rng.below(2) == 0),
+        1 => JsonExpectation::Flag(rng.uniform_below(2) == 0),
         2 => JsonExpectation::Number("12.50".into()),
         _ => JsonExpectation::Text(random_text(rng)),
     }
 }
 
-fn random_data_table(rng: &mut Rng) -> Arc<Data> {
-    let pick = [Pick::Sequential, Pick::Random, Pick::Unique, Pick::Zipf { exponent_milli: rng.below(5_000) as u32 }];
-    let mut data =
-        Data::new(random_text(rng), random_list(rng, 1, random_text), pick[rng.below(4) as usize], rng.below(2) == 0);
-    for _ in 0..rng.below(5) {
+fn random_data_table(rng: &mut Rng) -> Arc<ValueTable> {
+    let pick = [
+        RowChoice::Sequential,
+        RowChoice::Random,
+        RowChoice::Unique,
+        RowChoice::Zipf { exponent_milli: rng.uniform_below(5_000) as u32 },
+    ];
+    let mut data = ValueTable::new(
+        random_text(rng),
+        random_list(rng, 1, random_text),
+        pick[rng.uniform_below(4) as usize],
+        rng.uniform_below(2) == 0,
+    );
+    for _ in 0..rng.uniform_below(5) {
         let cells: Vec<String> = data.columns.iter().map(|_| random_text(rng)).collect();
         data.push(cells.iter().map(String::as_str)).expect("room");
     }
@@ -129,22 +145,22 @@ fn random_data_table(rng: &mut Rng) -> Arc<Data> {
 
 fn random_load_shape(rng: &mut Rng) -> LoadShape {
     let level = |rng: &mut Rng| rng.next_f64() * 1e6;
-    let stage = |rng: &mut Rng| Stage {
+    let stage = |rng: &mut Rng| LoadStage {
         from: level(rng),
         to: level(rng),
-        duration_ns: random_option(rng, |rng| rng.below(1 << 40)),
+        duration_ns: random_option(rng, |rng| rng.uniform_below(1 << 40)),
     };
-    let curve = Curve { stages: random_list(rng, 1, stage) };
-    match rng.below(3) {
+    let curve = LoadCurve { stages: random_list(rng, 1, stage) };
+    match rng.uniform_below(3) {
         0 => LoadShape::Closed { users: curve },
-        1 => LoadShape::Open { rate: curve, arrivals: Arrivals::Constant },
-        _ => LoadShape::Open { rate: curve, arrivals: Arrivals::Poisson },
+        1 => LoadShape::Open { rate: curve, arrivals: ArrivalSpacing::Constant },
+        _ => LoadShape::Open { rate: curve, arrivals: ArrivalSpacing::Poisson },
     }
 }
 
 fn random_socket_address(rng: &mut Rng) -> std::net::SocketAddr {
-    let port = rng.below(1 << 16) as u16;
-    match rng.below(2) {
+    let port = rng.uniform_below(1 << 16) as u16;
+    match rng.uniform_below(2) {
         0 => (std::net::Ipv4Addr::from(rng.next_u64() as u32), port).into(),
         _ => {
             let ip = std::net::Ipv6Addr::from(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()));
@@ -156,8 +172,8 @@ fn random_socket_address(rng: &mut Rng) -> std::net::SocketAddr {
 fn random_tls_options(rng: &mut Rng) -> TlsSpec {
     TlsSpec {
         server_name: random_text(rng),
-        verify: rng.below(2) == 0,
-        resume: rng.below(2) == 0,
+        verify: rng.uniform_below(2) == 0,
+        resume: rng.uniform_below(2) == 0,
         alpn: random_list(rng, 0, random_text),
         roots: random_list(rng, 0, random_bytes),
         certificate_pem: random_option(rng, random_bytes),
@@ -167,24 +183,24 @@ fn random_tls_options(rng: &mut Rng) -> TlsSpec {
 
 /// Gives the plan a list of arrival times, and in half of the cases also a request list.
 fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
-    let mut starts_ns = random_list(rng, 1, |rng| rng.below(1 << 40));
+    let mut starts_ns = random_list(rng, 1, |rng| rng.uniform_below(1 << 40));
     starts_ns.sort_unstable();
     plan.load.warmup_ns = starts_ns[0];
     let end_ns = starts_ns[starts_ns.len() - 1] + 1_000_000_000;
     let count = starts_ns.len();
     plan.load.shape =
         LoadShape::Given { arrivals: ArrivalTimes::new(starts_ns, plan.load.warmup_ns, end_ns).expect("moments") };
-    if rng.below(2) == 0 {
+    if rng.uniform_below(2) == 0 {
         return;
     }
-    let mut targets = ListedTargets::default();
+    let mut targets = RequestPaths::default();
     for target in &random_list(rng, 1, random_text) {
         let _ = targets.push(target);
     }
-    let entry = |rng: &mut Rng| ListedRequest {
-        target: rng.below(targets.len() as u64) as u32,
-        route: rng.below(plan.traffic.routes.len() as u64) as u16,
-        status: rng.below(600) as u16,
+    let entry = |rng: &mut Rng| RequestListEntry {
+        target: rng.uniform_below(targets.len() as u64) as u32,
+        route: rng.uniform_below(plan.traffic.routes.len() as u64) as u16,
+        status: rng.uniform_below(600) as u16,
     };
     let entries = (0..count).map(|_| entry(rng)).collect();
     let facts = ReplayFacts {
@@ -192,28 +208,29 @@ fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
         scale_milli: rng.next_u64(),
         lines: rng.next_u64(),
         skip_counts: random_list(rng, 0, |rng| (random_text(rng), rng.next_u64())).into_iter().collect(),
-        has_whole_seconds: rng.below(2) == 0,
-        sessions: (rng.below(2) == 0).then(|| SessionsFacts {
+        has_whole_seconds: rng.uniform_below(2) == 0,
+        sessions: (rng.uniform_below(2) == 0).then(|| LogSessionsFacts {
             sessions: rng.next_u64(),
             span_ns: rng.next_u64(),
             busiest_minute: rng.next_u64(),
             busiest_second: rng.next_u64(),
         }),
     };
-    let sessions = (rng.below(2) == 0).then(|| {
-        let mut starts_ns: Vec<u64> = (0..count).map(|_| rng.below(1 << 40)).collect();
+    let sessions = (rng.uniform_below(2) == 0).then(|| {
+        let mut starts_ns: Vec<u64> = (0..count).map(|_| rng.uniform_below(1 << 40)).collect();
         starts_ns.sort_unstable();
         let half = (count as u32 / 2).max(1);
         let ends = if half < count as u32 { vec![half, count as u32] } else { vec![count as u32] };
         // The first session has the second half of the requests.
         let by_session = (0..count as u32).map(|at| (at + half) % count as u32).collect();
-        ListedSessions::new(starts_ns, by_session, ends)
+        LogSessions::new(starts_ns, by_session, ends)
     });
     let sessions = sessions.flatten();
-    if sessions.is_some() && rng.below(2) == 0 {
-        plan.load.shape = LoadShape::Open { rate: Curve::constant(rng.next_f64() + 1.0), arrivals: Arrivals::Replayed };
+    if sessions.is_some() && rng.uniform_below(2) == 0 {
+        plan.load.shape =
+            LoadShape::Open { rate: LoadCurve::constant(rng.next_f64() + 1.0), arrivals: ArrivalSpacing::Replayed };
     }
-    plan.traffic.choice = Choice::Listed;
+    plan.traffic.choice = RouteChoice::Listed;
     plan.traffic.scenarios.clear();
     plan.traffic.request_list = Some(Arc::new(RequestList { targets: targets.into(), entries, sessions, facts }));
 }
@@ -221,9 +238,9 @@ fn add_replayed_arrivals(rng: &mut Rng, plan: &mut Plan) {
 /// A random executable plan.
 fn random_plan(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed);
-    let mut plan = Plan::get(
+    let mut plan = Plan::for_get_request(
         &random_text(rng),
-        rng.below(1 << 16) as u16,
+        rng.uniform_below(1 << 16) as u16,
         random_list(rng, 0, random_socket_address),
         random_load_shape(rng),
     );
@@ -232,46 +249,47 @@ fn random_plan(seed: u64) -> Plan {
     plan.traffic.routes[0].weight |= 1;
     plan.traffic.data = random_list(rng, 0, random_data_table);
     plan.traffic.variables = random_list(rng, 0, |rng| (random_text(rng), random_text(rng)));
-    if rng.below(2) == 0 {
-        plan.traffic.choice = Choice::Scenarios;
+    if rng.uniform_below(2) == 0 {
+        plan.traffic.choice = RouteChoice::Scenarios;
         plan.traffic.scenarios = random_list(rng, 1, |rng| random_scenario(rng, 1));
     }
     let once = |rng: &mut Rng| OneOffRoute {
         route: random_route(rng),
-        times: 1 + rng.below(9) as u32,
-        may_fail: rng.below(2) == 0,
+        times: 1 + rng.uniform_below(9) as u32,
+        may_fail: rng.uniform_below(2) == 0,
     };
     plan.traffic.setup_teardown = SetupTeardown {
         setup: random_list(rng, 0, once),
         cleanup: random_list(rng, 0, once),
         captured_values: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
     };
-    plan.traffic.first = random_option(rng, |rng| rng.below(1 << 16) as u16);
-    plan.traffic.redact = [Redact::Secrets, Redact::All, Redact::SecretsButBodies][rng.below(3) as usize];
+    plan.traffic.first = random_option(rng, |rng| rng.uniform_below(1 << 16) as u16);
+    plan.traffic.redact =
+        [RedactionLevel::Secrets, RedactionLevel::All, RedactionLevel::SecretsButBodies][rng.uniform_below(3) as usize];
     plan.load.seed = rng.next_u64();
-    plan.load.requests_max = random_option(rng, |rng| rng.below(1 << 50));
-    plan.load.duration_ns = random_option(rng, |rng| rng.below(1 << 50));
-    plan.load.warmup_ns = rng.below(1 << 50);
-    plan.load.grace_ns = rng.below(1 << 50);
-    plan.load.new_users = rng.below(2) == 0;
-    plan.load.connections_ready = rng.below(1 << 32) as u32;
-    plan.load.interval_ns = (1 + rng.below(20)) * Plan::TICK_NS;
-    if rng.below(4) == 0 {
+    plan.load.requests_max = random_option(rng, |rng| rng.uniform_below(1 << 50));
+    plan.load.duration_ns = random_option(rng, |rng| rng.uniform_below(1 << 50));
+    plan.load.warmup_ns = rng.uniform_below(1 << 50);
+    plan.load.grace_ns = rng.uniform_below(1 << 50);
+    plan.load.new_users = rng.uniform_below(2) == 0;
+    plan.load.connections_ready = rng.uniform_below(1 << 32) as u32;
+    plan.load.interval_ns = (1 + rng.uniform_below(20)) * Plan::TICK_NS;
+    if rng.uniform_below(4) == 0 {
         add_replayed_arrivals(rng, &mut plan);
     }
     plan.carriage.unix = random_option(rng, random_text);
     plan.carriage.resolve = random_option(rng, |rng| ResolveSpec {
         host: random_text(rng),
-        port: rng.below(1 << 16) as u16,
+        port: rng.uniform_below(1 << 16) as u16,
         every_ns: rng.next_u64(),
-        public: rng.below(2) == 0,
+        public: rng.uniform_below(2) == 0,
     });
     plan.carriage.tls = random_option(rng, random_tls_options);
-    plan.carriage.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.below(3) as usize];
-    plan.carriage.streams_max = 1 + rng.below(1 << 31) as u32;
-    plan.carriage.keep_alive = rng.below(2) == 0;
-    plan.carriage.close_reset = rng.below(2) == 0;
-    plan.carriage.connections_max = rng.below(1 << 32) as u32;
+    plan.carriage.http = [HttpChoice::Auto, HttpChoice::H1, HttpChoice::H2][rng.uniform_below(3) as usize];
+    plan.carriage.streams_max = 1 + rng.uniform_below(1 << 31) as u32;
+    plan.carriage.keep_alive = rng.uniform_below(2) == 0;
+    plan.carriage.close_reset = rng.uniform_below(2) == 0;
+    plan.carriage.connections_max = rng.uniform_below(1 << 32) as u32;
     plan
 }
 

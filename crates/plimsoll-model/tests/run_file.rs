@@ -10,34 +10,40 @@ use std::collections::BTreeMap;
 
 fn random_histogram(rng: &mut Rng, values: u64) -> SparseHistogram {
     let mut dense = Histogram::new();
-    for _ in 0..rng.below(values + 1) {
-        let bits = 1 + rng.below(43);
-        dense.record(rng.below(1 << bits));
+    for _ in 0..rng.uniform_below(values + 1) {
+        let bits = 1 + rng.uniform_below(43);
+        dense.record(rng.uniform_below(1 << bits));
     }
     dense.drain()
 }
 
 /// Sets a figure of any kind to a random value. On average half of the figures stay empty.
-fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
-    if rng.below(2) == 0 {
+fn set_random_value(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
+    if rng.uniform_below(2) == 0 {
         return;
     }
     match held {
-        FigureMut::Count(count) => *count = rng.below(1_000) * (1 + (rng.below(4) << 20)),
+        FigureMut::Count(count) => *count = rng.uniform_below(1_000) * (1 + (rng.uniform_below(4) << 20)),
         FigureMut::Times(times) => *times = random_histogram(rng, 20),
-        FigureMut::Tally(tally) => (0..rng.below(4)).for_each(|_| tally.add(rng.below(600) as u16, 1 + rng.below(9))),
+        FigureMut::Tally(tally) => {
+            (0..rng.uniform_below(4)).for_each(|_| tally.add(rng.uniform_below(600) as u16, 1 + rng.uniform_below(9)))
+        }
         FigureMut::Ledger(ledger) => {
             *ledger = Ledger {
-                scheduled: rng.below(1000),
-                succeeded: rng.below(1000),
-                failed: std::array::from_fn(|_| rng.below(3) / 2),
-                unsent: rng.below(5),
-                in_flight: rng.below(5),
+                scheduled: rng.uniform_below(1000),
+                succeeded: rng.uniform_below(1000),
+                failed: std::array::from_fn(|_| rng.uniform_below(3) / 2),
+                unsent: rng.uniform_below(5),
+                in_flight: rng.uniform_below(5),
             };
         }
         FigureMut::Workers(workers) => {
-            let time =
-                |worker| WorkerTime { worker, work_ns: rng.below(99), cpu_ns: rng.below(99), wall_ns: rng.below(99) };
+            let time = |worker| WorkerTime {
+                worker,
+                work_ns: rng.uniform_below(99),
+                cpu_ns: rng.uniform_below(99),
+                wall_ns: rng.uniform_below(99),
+            };
             *workers = [0, 1, 5].map(time).into_iter().collect();
         }
     }
@@ -47,18 +53,18 @@ fn fill(held: FigureMut<SparseHistogram>, rng: &mut Rng) {
 /// is tested too.
 fn random_interval(rng: &mut Rng) -> Interval {
     let mut interval = Interval::default();
-    interval.load.figure_values_mut().for_each(|(_, held)| fill(held, rng));
+    interval.load.figure_values_mut().for_each(|(_, held)| set_random_value(held, rng));
     for route in [0, 1, 7, 300] {
-        if rng.below(2) == 0 {
-            interval.routes.of_mut(route).figure_values_mut().for_each(|(_, held)| fill(held, rng));
+        if rng.uniform_below(2) == 0 {
+            interval.routes.figures_mut(route).figure_values_mut().for_each(|(_, held)| set_random_value(held, rng));
         }
     }
     interval
 }
 
 fn plan_with_secrets() -> Plan {
-    let shape = LoadShape::Open { rate: Curve::constant(5.0), arrivals: Arrivals::Poisson };
-    let mut plan = Plan::get("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")], shape);
+    let shape = LoadShape::Open { rate: LoadCurve::constant(5.0), arrivals: ArrivalSpacing::Poisson };
+    let mut plan = Plan::for_get_request("localhost", 8080, vec!["127.0.0.1:8080".parse().expect("an address")], shape);
     plan.traffic.routes[0].request = Request {
         method: "GET".into(),
         target: "/a?token=s3cret".into(),
@@ -69,99 +75,107 @@ fn plan_with_secrets() -> Plan {
 }
 
 fn random_probes(rng: &mut Rng) -> Probes {
-    let mut probes = Probes { cpu_ns: rng.below(99), wall_ns: rng.below(99), ..Probes::default() };
+    let mut probes = Probes { cpu_ns: rng.uniform_below(99), wall_ns: rng.uniform_below(99), ..Probes::default() };
     for (name, kind, unit) in [
         ("server.cpu", SeriesKind::Counter, "ns"),
         ("server.rss", SeriesKind::Gauge, "bytes"),
         ("x", SeriesKind::Gauge, ""),
     ] {
-        if rng.below(3) == 0 {
+        if rng.uniform_below(3) == 0 {
             continue;
         }
         let mut series = Series::new(kind, unit);
-        for _ in 0..rng.below(9) {
-            let value = if rng.below(2) == 0 { rng.below(9) as f64 } else { rng.next_u64() as f64 / 7.0 };
-            let sample = SeriesSample { at_ns: rng.below(20) as i64 - 5, value };
+        for _ in 0..rng.uniform_below(9) {
+            let value =
+                if rng.uniform_below(2) == 0 { rng.uniform_below(9) as f64 } else { rng.next_u64() as f64 / 7.0 };
+            let sample = SeriesSample { at_ns: rng.uniform_below(20) as i64 - 5, value };
             if !series.samples.contains(&sample) {
                 series.push(sample);
             }
         }
-        for _ in 0..rng.below(3) {
-            let from_ns = rng.below(9) as i64;
-            let reason = ["gone", "permission denied"][rng.below(2) as usize].to_owned();
-            series.push_gap(Gap { from_ns, to_ns: from_ns + rng.below(9) as i64, reason });
+        for _ in 0..rng.uniform_below(3) {
+            let from_ns = rng.uniform_below(9) as i64;
+            let reason = ["gone", "permission denied"][rng.uniform_below(2) as usize].to_owned();
+            series.push_gap(Gap { from_ns, to_ns: from_ns + rng.uniform_below(9) as i64, reason });
         }
         probes.series.insert(name.into(), series);
     }
-    if rng.below(2) == 0 {
+    if rng.uniform_below(2) == 0 {
         let (name, found_by) = ("api".to_owned(), "--pid".to_owned());
-        probes.servers.push(WatchedServer { from_ns: 0, pid: rng.below(3) as u32, name, found_by });
+        probes.servers.push(WatchedServer { from_ns: 0, pid: rng.uniform_below(3) as u32, name, found_by });
     }
-    for _ in 0..rng.below(3) {
-        let from_ns = rng.below(20) as i64 - 5;
-        let stack =
-            |rng: &mut Rng| SampledStack { count: 1 + rng.below(9) as u32, functions: vec![rng.below(2) as u32, 1] };
+    for _ in 0..rng.uniform_below(3) {
+        let from_ns = rng.uniform_below(20) as i64 - 5;
+        let stack = |rng: &mut Rng| SampledStack {
+            count: 1 + rng.uniform_below(9) as u32,
+            functions: vec![rng.uniform_below(2) as u32, 1],
+        };
         probes.sampled.merge(&SampledFunctions {
             stretches: vec![SampleInterval {
                 from_ns,
-                to_ns: from_ns + rng.below(9) as i64,
-                period_ns: 1 + rng.below(9),
-                lost: rng.below(3),
-                in_kernel: rng.below(2) == 0,
+                to_ns: from_ns + rng.uniform_below(9) as i64,
+                period_ns: 1 + rng.uniform_below(9),
+                lost: rng.uniform_below(3),
+                in_kernel: rng.uniform_below(2) == 0,
                 names: vec!["main".into(), "sort::<f64>".into()],
-                stacks: (0..rng.below(4)).map(|_| stack(rng)).collect(),
+                stacks: (0..rng.uniform_below(4)).map(|_| stack(rng)).collect(),
             }],
-            refused: (rng.below(3) == 0).then(|| "the kernel does not allow it".into()),
+            refused: (rng.uniform_below(3) == 0).then(|| "the kernel does not allow it".into()),
         });
     }
-    if rng.below(3) == 0 {
+    if rng.uniform_below(3) == 0 {
         probes.missing.push("not on this machine".into());
     }
     probes
 }
 
-fn failed_answers(rng: &mut Rng) -> Vec<FailedAnswer> {
+fn random_failed_responses(rng: &mut Rng) -> Vec<FailedResponse> {
     let busy = b"HTTP/1.1 503 Busy\r\n\r\ntry later";
-    let mut answers = vec![FailedAnswer::no_http(rng.below(99), b"\x1bSSH", "no status line", Redact::Secrets)];
-    answers.push(FailedAnswer::answer(503, rng.below(99), busy, Redact::Secrets));
-    answers.truncate(rng.below(3) as usize);
+    let mut answers = vec![FailedResponse::from_non_http_bytes(
+        rng.uniform_below(99),
+        b"\x1bSSH",
+        "no status line",
+        RedactionLevel::Secrets,
+    )];
+    answers.push(FailedResponse::from_response(503, rng.uniform_below(99), busy, RedactionLevel::Secrets));
+    answers.truncate(rng.uniform_below(3) as usize);
     answers
 }
 
 /// Agents of a fleet, ascending by name.
 fn random_agents(rng: &mut Rng) -> Vec<AgentAccount> {
     let agent = |rng: &mut Rng, name: &str| {
-        let mut agent = AgentAccount::new(name, 1 + rng.below(4) as u32);
-        agent.ledger = Ledger { scheduled: rng.below(99), unsent: rng.below(9), ..Ledger::default() };
-        agent.lag_p99_ns = (rng.below(2) == 0).then(|| rng.below(1 << 40));
+        let mut agent = AgentAccount::new(name, 1 + rng.uniform_below(4) as u32);
+        agent.ledger = Ledger { scheduled: rng.uniform_below(99), unsent: rng.uniform_below(9), ..Ledger::default() };
+        agent.lag_p99_ns = (rng.uniform_below(2) == 0).then(|| rng.uniform_below(1 << 40));
         (agent.work_share, agent.frames, agent.skew_ns_max) =
-            (rng.below(101) as f64 / 100.0, rng.below(99), rng.below(1 << 30));
-        agent.loss_reason = (rng.below(3) == 0).then(|| format!("ssh ended {}", rng.below(3)));
+            (rng.uniform_below(101) as f64 / 100.0, rng.uniform_below(99), rng.uniform_below(1 << 30));
+        agent.loss_reason = (rng.uniform_below(3) == 0).then(|| format!("ssh ended {}", rng.uniform_below(3)));
         agent
     };
     let mut all: Vec<AgentAccount> = ["load1", "load2", "load3"].iter().map(|name| agent(rng, name)).collect();
-    all.retain(|_| rng.below(3) == 0);
+    all.retain(|_| rng.uniform_below(3) == 0);
     all
 }
 
-fn run(rng: &mut Rng) -> Run {
+fn random_run(rng: &mut Rng) -> Run {
     let mut run = Run::new(plan_with_secrets().record());
-    for index in 0..rng.below(6) as u32 {
-        if rng.below(5) > 0 {
+    for index in 0..rng.uniform_below(6) as u32 {
+        if rng.uniform_below(5) > 0 {
             run.intervals.insert(index, random_interval(rng));
         }
     }
-    let reasons = [Stop::Interrupted, Stop::Condition("errors > 5 %".into())];
-    run.ending = match rng.below(4) {
+    let reasons = [EarlyStopReason::Interrupted, EarlyStopReason::Condition("errors > 5 %".into())];
+    run.ending = match rng.uniform_below(4) {
         0 => None,
         1 => Some(LoadEnd::Finished),
         n => Some(LoadEnd::Stopped(reasons[n as usize - 2].clone())),
     };
-    run.window_ns = (0, rng.below(600_000_000));
+    run.window_ns = (0, rng.uniform_below(600_000_000));
     run.probes = random_probes(rng);
     // Failed responses and the agents' figures are written to the run file only when the load ends.
     if run.ending.is_some() {
-        run.failed_answers = failed_answers(rng);
+        run.failed_answers = random_failed_responses(rng);
         run.agents = random_agents(rng);
     }
     run
@@ -169,7 +183,7 @@ fn run(rng: &mut Rng) -> Run {
 
 /// An experiment whose kind depends on the seed. The experiment's plan has no secrets, as in a
 /// record.
-fn run_spec(seed: u64) -> ExperimentSpec {
+fn experiment_spec_for_seed(seed: u64) -> ExperimentSpec {
     let plan = plan_with_secrets().record();
     let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 10 });
     let arm = |name: &str| Arm { name: name.into(), plan: plan.clone(), started: name == "b" };
@@ -177,7 +191,7 @@ fn run_spec(seed: u64) -> ExperimentSpec {
         arms: vec![arm("a"), arm("b")],
         users: Some(4),
         rate: None,
-        arrivals: Arrivals::Poisson,
+        arrivals: ArrivalSpacing::Poisson,
         load_ns: None,
         warmup_ns: Some(0),
         budget_ns: 60_000_000_000,
@@ -189,7 +203,7 @@ fn run_spec(seed: u64) -> ExperimentSpec {
         slo: "p99<=500ms".into(),
         budget_ns: 60_000_000_000,
         max_rate: Some(1e4),
-        arrivals: Arrivals::Constant,
+        arrivals: ArrivalSpacing::Constant,
         first_answer_ns: 7,
         profiles: profiles.clone(),
         planning: Planning { headroom: Some(0.3), need_rps: None, soak_ns: Some(1_800_000_000_000) },
@@ -199,7 +213,7 @@ fn run_spec(seed: u64) -> ExperimentSpec {
         1 => ExperimentSpec::Sweep(SweepSpec {
             base: plan,
             levels: vec![1, 2],
-            lengths: Lengths::Budget(9),
+            lengths: LevelDurations::Budget(9),
             warmup_ns: 3,
         }),
         2 => ExperimentSpec::Find(search),
@@ -236,32 +250,32 @@ fn random_experiment(seed: u64) -> Experiment {
     let mut rng = Rng::new(seed);
     let mut trials = Vec::new();
     for number in 0..3 {
-        let mut run = run(&mut rng);
+        let mut run = random_run(&mut rng);
         if run.ending.is_none() {
             run.ending = Some(LoadEnd::Finished);
         }
         trials.push(Trial {
-            tag: Tag { turn: number as u32, ..Tag::for_purpose(Purpose::Climb) },
+            tag: LoadTag { turn: number as u32, ..LoadTag::for_purpose(LoadPurpose::Climb) },
             start_ns: number * 1_000,
             run,
         });
     }
     Experiment {
-        spec: run_spec(seed),
+        spec: experiment_spec_for_seed(seed),
         started_unix_ms: 1_700_000_000_000,
         command: vec!["plimsoll".into(), "find".into()],
-        terms: Some(Box::new(recorded_terms(run_spec(seed).plans().len()))),
+        terms: Some(Box::new(recorded_terms(experiment_spec_for_seed(seed).plans().len()))),
         environment: Environment { cores: 2, ..Environment::default() },
         start_notes: StartNotes { warnings: vec!["slow".into()], adjustments: vec!["2 threads".into()] },
         trials,
         remarks: vec![
-            Remark::Unheld {
-                tag: Tag::for_purpose(Purpose::Level),
+            ExperimentEvent::Unheld {
+                tag: LoadTag::for_purpose(LoadPurpose::Level),
                 reason: LoadSkipReason::Machine("open files".into()),
             },
-            Remark::Broken { reason: "B died".into() },
-            a_profile(Ok("x.18c.a1.cpu.pb.gz".into())),
-            a_profile(Err("it answers 404".into())),
+            ExperimentEvent::Broken { reason: "B died".into() },
+            profile_remark(Ok("x.18c.a1.cpu.pb.gz".into())),
+            profile_remark(Err("it answers 404".into())),
         ],
         elapsed_ns: Some(12),
     }
@@ -279,13 +293,13 @@ proptest! {
     #[test]
     fn merging_runs_is_associative_and_commutative(seed in any::<u64>()) {
         let mut rng = Rng::new(seed);
-        let [a, b, c] = std::array::from_fn(|_| run(&mut rng));
+        let [a, b, c] = std::array::from_fn(|_| random_run(&mut rng));
         let merged = |x: &Run, y: &Run| { let mut sum = x.clone(); sum.merge(y); sum };
         prop_assert_eq!(merged(&a, &b), merged(&b, &a));
         prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         let sum = merged(&a, &b);
         let (t, ta, tb) = (sum.totals(), a.totals(), b.totals());
-        let scheduled = |totals: &run::Totals| totals.routes_sum.ledger.scheduled;
+        let scheduled = |totals: &run::RunTotals| totals.routes_sum.ledger.scheduled;
         prop_assert_eq!(scheduled(&t), scheduled(&ta) + scheduled(&tb));
         prop_assert_eq!(t.routes_sum.response.count(), ta.routes_sum.response.count() + tb.routes_sum.response.count());
         prop_assert_eq!(t.load.bytes_in, ta.load.bytes_in + tb.load.bytes_in);
@@ -332,7 +346,7 @@ proptest! {
                             for route in [0, 1, 7, 300] {
                                 if interval.routes.get(route).is_some() {
                                     let before = whole.routes.get(route).map_or(0, |figures| figures.ledger.in_flight);
-                                    interval.routes.of_mut(route).ledger.in_flight = before;
+                                    interval.routes.figures_mut(route).ledger.in_flight = before;
                                 }
                             }
                             // A route without activity in the last interval may have empty figures
@@ -349,8 +363,8 @@ proptest! {
                     if got.run.ending.is_none() && !got.run.intervals.is_empty() {
                         // Some random intervals have more outcomes than scheduled requests, so the
                         // sums of their ledgers do not agree.
-                        let ends = ledger.requests() + ledger.unsent + ledger.in_flight;
-                        prop_assert!(ledger.closes() || ends > ledger.scheduled);
+                        let ends = ledger.finished_requests() + ledger.unsent + ledger.in_flight;
+                        prop_assert!(ledger.counts_add_up() || ends > ledger.scheduled);
                     }
                 }
             }
@@ -368,10 +382,10 @@ fn frames_decode_from_any_split() {
     for _ in 0..20 {
         let (mut arrived, mut come, mut again) = (Vec::new(), 0, Vec::new());
         while come < sent.len() || !arrived.is_empty() {
-            let more = (1 + rng.below(5000) as usize).min(sent.len() - come);
+            let more = (1 + rng.uniform_below(5000) as usize).min(sent.len() - come);
             arrived.extend_from_slice(&sent[come..come + more]);
             come += more;
-            while let Some((frame, length)) = codec::first_frame(&arrived).expect("a frame") {
+            while let Some((frame, length)) = codec::read_first_frame(&arrived).expect("a frame") {
                 frame.encode(&mut again);
                 arrived.drain(..length);
             }
@@ -379,7 +393,7 @@ fn frames_decode_from_any_split() {
         assert_eq!(again, sent);
     }
     let whole = |mut bytes: &[u8]| {
-        while let Some((_, length)) = codec::first_frame(bytes).ok()? {
+        while let Some((_, length)) = codec::read_first_frame(bytes).ok()? {
             bytes = &bytes[length..];
         }
         Some(bytes.is_empty())
@@ -387,7 +401,7 @@ fn frames_decode_from_any_split() {
     assert_eq!(whole(sent), Some(true));
     let (damaged, believed) = read_damaged_copies(sent, &mut Rng::new(seed_from_environment()), 5_000, whole);
     assert!(believed <= 20, "{believed} damaged streams were believed, {damaged} were not");
-    assert!(codec::first_frame(&[0xff; 64]).is_err(), "a length that no frame has");
+    assert!(codec::read_first_frame(&[0xff; 64]).is_err(), "a length that no frame has");
 }
 
 /// Reads damaged copies of `file` with `read`. Returns the numbers of copies that were recognised
@@ -396,20 +410,20 @@ fn read_damaged_copies(file: &[u8], rng: &mut Rng, rounds: u32, read: impl Fn(&[
     let (mut damaged, mut whole) = (0, 0);
     for _ in 0..rounds {
         let mut bytes = file.to_vec();
-        match rng.below(4) {
-            0 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
+        match rng.uniform_below(4) {
+            0 => bytes.truncate(rng.uniform_below(bytes.len() as u64) as usize),
             1 => {
-                let at = rng.below(bytes.len() as u64) as usize;
-                bytes[at] ^= 1 << rng.below(8);
+                let at = rng.uniform_below(bytes.len() as u64) as usize;
+                bytes[at] ^= 1 << rng.uniform_below(8);
             }
             2 => {
-                let at = rng.below(bytes.len() as u64) as usize;
-                let noise: Vec<u8> = (0..rng.below(40) + 1).map(|_| rng.next_u64() as u8).collect();
+                let at = rng.uniform_below(bytes.len() as u64) as usize;
+                let noise: Vec<u8> = (0..rng.uniform_below(40) + 1).map(|_| rng.next_u64() as u8).collect();
                 bytes.splice(at..at, noise);
             }
             _ => {
-                let at = rng.below(bytes.len() as u64) as usize;
-                let until = (at + 1 + rng.below(50) as usize).min(bytes.len());
+                let at = rng.uniform_below(bytes.len() as u64) as usize;
+                let until = (at + 1 + rng.uniform_below(50) as usize).min(bytes.len());
                 bytes.drain(at..until);
             }
         }
@@ -460,7 +474,7 @@ fn files_of_other_formats_are_recognised() {
     ] {
         assert_eq!(codec::decode(bytes), Err(expect));
     }
-    for (version, reader) in [(1, "older than 2026-11-22 reads"), (4, "a newer plimsoll reads")] {
+    for (version, reader) in [(1, "from before 2026-11-22 reads"), (4, "a newer plimsoll reads")] {
         let sentence = FileError::OtherVersion(version).to_string();
         assert!(sentence.contains(reader), "{sentence}");
     }
@@ -498,7 +512,7 @@ fn probes_written_in_parts_are_read_whole() {
         parts.iter().for_each(|part| whole.probes.merge(part));
         let before = Experiment {
             trials: vec![Trial {
-                tag: Tag::for_purpose(Purpose::Run),
+                tag: LoadTag::for_purpose(LoadPurpose::Run),
                 start_ns: 0,
                 run: Run::new(plan_with_secrets()),
             }],
@@ -514,10 +528,10 @@ fn probes_written_in_parts_are_read_whole() {
 }
 
 #[test]
-fn a_recorded_plan_holds_no_secret() {
+fn a_run_file_contains_no_secret() {
     let mut run = Run::new(plan_with_secrets());
     run.ending = Some(LoadEnd::Finished);
-    let trials = vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }];
+    let trials = vec![Trial { tag: LoadTag::for_purpose(LoadPurpose::Run), start_ns: 0, run }];
     let asked = ExperimentSpec::Run(RunSpec { plan: plan_with_secrets().record(), stop_if: None, profiles: None });
     let bytes = codec::encode(&Experiment { trials, spec: asked, ..random_experiment(2) });
     assert!(!bytes.windows(6).any(|w| w == b"s3cret"));
@@ -533,7 +547,7 @@ fn ticks_merge_into_longer_intervals() {
     for tick in 0..15u64 {
         let mut interval = Interval::default();
         interval.load.connections_open = tick;
-        interval.routes.of_mut(0).ledger.scheduled = 2;
+        interval.routes.figures_mut(0).ledger.scheduled = 2;
         run.push(tick * Plan::TICK_NS, interval);
     }
     let seen: BTreeMap<u32, (u64, u64)> =
@@ -542,11 +556,16 @@ fn ticks_merge_into_longer_intervals() {
 }
 
 #[test]
-fn the_end_of_a_load_adds_facts_unknown_at_its_start() {
+fn trial_end_updates_start_time_and_addresses() {
     let address = |text: &str| text.parse().expect("an address");
-    let plan = Plan::get("h", 80, vec![address("10.0.0.1:80")], LoadShape::Closed { users: Curve::constant(1.0) });
-    let header = codec::Header {
-        spec: run_spec(0),
+    let plan = Plan::for_get_request(
+        "h",
+        80,
+        vec![address("10.0.0.1:80")],
+        LoadShape::Closed { users: LoadCurve::constant(1.0) },
+    );
+    let header = codec::RunFileHeader {
+        spec: experiment_spec_for_seed(0),
         started_unix_ms: 1,
         command: Vec::new(),
         environment: Environment::default(),
@@ -560,7 +579,7 @@ fn the_end_of_a_load_adds_facts_unknown_at_its_start() {
     for frame in [
         Frame::Experiment(Box::new(header)),
         Frame::TrialStart {
-            tag: Tag::for_purpose(Purpose::Run),
+            tag: LoadTag::for_purpose(LoadPurpose::Run),
             start_ns: 5,
             plan: Box::new(plan.record()),
             injectors: vec![Injector::default()],
@@ -574,7 +593,7 @@ fn the_end_of_a_load_adds_facts_unknown_at_its_start() {
     assert_eq!((trial.start_ns, trial.run.plan.carriage.addresses.clone()), (9, found));
 }
 
-fn a_profile(file: Result<String, String>) -> Remark {
-    let tag = Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(0)), turn: 1 };
-    Remark::Profile(ProfileRecord { tag, kind: "cpu".into(), trial: Some(3), file })
+fn profile_remark(file: Result<String, String>) -> ExperimentEvent {
+    let tag = LoadTag { purpose: LoadPurpose::Profile, arm: Some(ArmIndex::Side(0)), turn: 1 };
+    ExperimentEvent::Profile(ProfileRecord { tag, kind: "cpu".into(), trial: Some(3), file })
 }

@@ -10,11 +10,11 @@ use plimsoll_sys::probe::{ProcFile, cgroup};
 use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
-const ROOT: &str = "/sys/fs/cgroup";
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 /// Slowly changing values are read in every fifth sample only, that is every 0.5 s.
-pub const SLOW_EVERY: u64 = 5;
+pub const SAMPLES_PER_SLOW_READING: u64 = 5;
 
-pub struct Folder {
+pub struct CgroupProbe {
     cpu: CpuLimit,
     usage: Option<ProcFile>,
     memory: Option<ProcFile>,
@@ -23,16 +23,17 @@ pub struct Folder {
     buffer: Vec<u8>,
 }
 
-impl Folder {
+impl CgroupProbe {
     /// Returns the group that `--cgroup` names. The flag's value is the path of a folder, either as
     /// written or below /sys/fs/cgroup.
-    pub fn named(path: &str) -> Result<Folder, Failure> {
-        let bad = |why: String| Failure::start(format!("--cgroup: {why}"));
-        let within = Path::new(ROOT).join(path.trim_start_matches('/'));
+    pub fn from_flag_path(path: &str) -> Result<CgroupProbe, Failure> {
+        let bad = |why: String| Failure::cannot_start(format!("--cgroup: {why}"));
+        let within = Path::new(CGROUP_ROOT).join(path.trim_start_matches('/'));
         let whole = PathBuf::from(path);
         let folder = [&whole, &within].into_iter().find(|folder| folder.is_dir());
-        let folder =
-            folder.ok_or_else(|| bad(format!("there is no folder '{path}', neither as written nor below {ROOT}")))?;
+        let folder = folder.ok_or_else(|| {
+            bad(format!("there is no folder '{path}' or '{below_root}'", below_root = within.display()))
+        })?;
         std::fs::read(folder.join("cpu.stat")).map_err(|error| {
             let folder = folder.display();
             bad(format!(
@@ -41,31 +42,34 @@ impl Folder {
             ))
         })?;
         let folder = Some(folder.clone());
-        Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
+        Ok(CgroupProbe::open(&cgroup::CgroupFolders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
     /// Returns the folder of the control group that limits a process; `None` if the group is not
     /// visible.
-    pub fn for_process(pid: u32) -> Option<Folder> {
+    pub fn for_process(pid: u32) -> Option<CgroupProbe> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-        let folders = cgroup::folders(&text, Path::new(ROOT));
-        (folders != cgroup::Folders::default()).then(|| Folder::open(&folders))
+        let folders = cgroup::find_cgroup_folders(&text, Path::new(CGROUP_ROOT));
+        (folders != cgroup::CgroupFolders::default()).then(|| CgroupProbe::open(&folders))
     }
 
-    fn open(folders: &cgroup::Folders) -> Folder {
+    fn open(folders: &cgroup::CgroupFolders) -> CgroupProbe {
         let memory = &folders.memory;
-        Folder {
+        CgroupProbe {
             cpu: CpuLimit::open(&folders.cpu),
-            usage: open(&folders.usage, "cpuacct.usage"),
-            memory: open(memory, "memory.current").or_else(|| open(memory, "memory.usage_in_bytes")),
-            memory_max: open(memory, "memory.max").or_else(|| open(memory, "memory.limit_in_bytes")),
-            memory_events: open(memory, "memory.events").or_else(|| open(memory, "memory.oom_control")),
+            usage: open_folder_file(&folders.usage, "cpuacct.usage"),
+            memory: open_folder_file(memory, "memory.current")
+                .or_else(|| open_folder_file(memory, "memory.usage_in_bytes")),
+            memory_max: open_folder_file(memory, "memory.max")
+                .or_else(|| open_folder_file(memory, "memory.limit_in_bytes")),
+            memory_events: open_folder_file(memory, "memory.events")
+                .or_else(|| open_folder_file(memory, "memory.oom_control")),
             buffer: Vec::new(),
         }
     }
 }
 
-fn open(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
+fn open_folder_file(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
     ProcFile::open(folder.as_ref()?.join(name)).ok()
 }
 
@@ -78,23 +82,26 @@ pub struct CpuLimit {
 
 impl CpuLimit {
     fn open(folder: &Option<PathBuf>) -> CpuLimit {
-        let quota = match open(folder, "cpu.max") {
+        let quota = match open_folder_file(folder, "cpu.max") {
             Some(source) => vec![source],
-            None => ["cpu.cfs_quota_us", "cpu.cfs_period_us"].iter().filter_map(|name| open(folder, name)).collect(),
+            None => ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+                .iter()
+                .filter_map(|name| open_folder_file(folder, name))
+                .collect(),
         };
-        CpuLimit { throttling: open(folder, "cpu.stat"), quota }
+        CpuLimit { throttling: open_folder_file(folder, "cpu.stat"), quota }
     }
 
     /// Returns the CPU quota of the control group that limits a process, with the group's folder.
     pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
-        let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
+        let folder = cgroup::find_cgroup_folders(&text, Path::new(CGROUP_ROOT)).cpu?;
         Some((folder.clone(), CpuLimit::open(&Some(folder))))
     }
 
     /// Returns the quota in cores; `Some(None)` if the group has no quota, `None` if the reading
     /// failed.
-    pub fn quota(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
+    pub fn read_quota_cores(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
         match &self.quota[..] {
             [max] => cgroup::parse_cpu_max(max.read(buffer).ok()?),
             [quota, period] => {
@@ -106,15 +113,15 @@ impl CpuLimit {
     }
 
     /// Reads how often and how long the group was throttled so far; `None` if the reading failed.
-    pub fn throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
+    pub fn read_throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
         cgroup::parse_throttling(self.throttling.as_ref()?.read(buffer).ok()?)
     }
 }
 
-impl Probe for Folder {
+impl Probe for CgroupProbe {
     fn sample(&mut self, sink: &mut Sink) {
-        let slow = sink.in_turn(SLOW_EVERY, 4);
-        if slow && let Some(Some(cores)) = self.cpu.quota(&mut self.buffer) {
+        let slow = sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 4);
+        if slow && let Some(Some(cores)) = self.cpu.read_quota_cores(&mut self.buffer) {
             sink.gauge("cgroup.quota", "cores", cores);
         }
         let buffer = &mut self.buffer;
@@ -130,8 +137,11 @@ impl Probe for Folder {
                 }
             }
             Some(Err(error)) => {
-                let reason = format!("the control group cannot be read: {reason}", reason = system_text(&error));
-                sink.gap("cgroup.throttled", SeriesKind::Counter, "ns waiting", &reason);
+                let reason = format!(
+                    "the server's control group (cgroup) cannot be read: {reason}",
+                    reason = system_text(&error)
+                );
+                sink.add_gap("cgroup.throttled", SeriesKind::Counter, "ns waiting", &reason);
             }
             None => {}
         }

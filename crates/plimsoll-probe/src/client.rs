@@ -9,7 +9,9 @@ use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use plimsoll_sys::tcp::Socket;
-use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, Piece, ProtocolError, tls};
+use plimsoll_wire::{
+    Conn, ConnectionEvent, EarlyCloseError, EncodedRequest, ExchangeError, ProtocolError, ResponsePiece, tls,
+};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The size of the receive buffer in bytes.
-const BUFFER_BYTES: usize = 64 << 10;
+const RECEIVE_BUFFER_BYTES: usize = 64 << 10;
 
 /// The reason why a request got no response.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ pub enum NoResponse {
 impl NoResponse {
     /// Returns the error as a sentence for a request to `server` with the timeout `within`.
     /// `is_call` says whether the request was a gRPC call.
-    pub fn text(&self, server: &str, within: Duration, is_call: bool) -> String {
+    pub fn error_message(&self, server: &str, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
         match self {
@@ -63,7 +65,7 @@ impl NoResponse {
             NoResponse::Tls(TlsFailure::NothingInCommon) if is_call => {
                 format!("{server} does not speak HTTP/2 on this port, which gRPC needs")
             }
-            NoResponse::Tls(reason) => tls_text(server, *reason, plain),
+            NoResponse::Tls(reason) => tls_failure_message(server, *reason, plain),
             NoResponse::SpeaksH2 => {
                 format!("{server} speaks only HTTP/2 on this port, not HTTP/1.1 (add --http 2)")
             }
@@ -78,18 +80,18 @@ impl NoResponse {
             NoResponse::Exchange(ExchangeError::Protocol(error)) => {
                 format!("{server} sent a response that is not HTTP: {error}")
             }
-            NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
+            NoResponse::Exchange(ExchangeError::End(EarlyCloseError::NothingReceived)) if is_call => {
                 format!("{server} closed the connection without a response (write grpcs:// if the server speaks TLS)")
             }
-            NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
+            NoResponse::Exchange(ExchangeError::End(EarlyCloseError::NothingReceived)) => {
                 format!("{server} closed the connection without a response")
             }
-            NoResponse::Exchange(ExchangeError::End(EndError::Truncated)) => {
+            NoResponse::Exchange(ExchangeError::End(EarlyCloseError::Truncated)) => {
                 format!("{server} closed the connection in the middle of the response")
             }
             NoResponse::Exchange(ExchangeError::Reset) => format!("{server} reset the connection"),
             NoResponse::Exchange(ExchangeError::StreamReset(error)) => {
-                format!("{server} reset the stream of the request ({error_name})", error_name = error.name())
+                format!("{server} reset the request's HTTP/2 stream ({error_name})", error_name = error.name())
             }
             NoResponse::Exchange(ExchangeError::Left(error)) => {
                 format!("{server} ended the connection ({error_name})", error_name = error.name())
@@ -103,14 +105,14 @@ impl NoResponse {
     }
 }
 
-fn tls_text(server: &str, reason: TlsFailure, plain: &str) -> String {
+fn tls_failure_message(server: &str, reason: TlsFailure, plain: &str) -> String {
     let not_tls = format!(" (write {plain} if the server speaks plain HTTP)");
     let way_out = match reason {
         TlsFailure::UnknownIssuer => {
             " (trust the issuer with --cacert FILE, or skip the check of certificates with --insecure)"
         }
         TlsFailure::WrongName => {
-            " (only names in subjectAltName count; skip the check of certificates with --insecure)"
+            " (plimsoll checks only the names in subjectAltName; skip the check of certificates with --insecure)"
         }
         TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
             " (skip the check of certificates with --insecure)"
@@ -119,7 +121,7 @@ fn tls_text(server: &str, reason: TlsFailure, plain: &str) -> String {
         TlsFailure::NotTls => &not_tls,
         _ => "",
     };
-    format!("the TLS connection to {server} failed: {failure}{way_out}", failure = reason.text())
+    format!("the TLS connection to {server} failed: {failure}{way_out}", failure = reason.description())
 }
 
 /// A connected socket whose operations wait until a deadline.
@@ -148,14 +150,14 @@ impl BlockingSocket {
         let epoll = Epoll::new(1)?;
         epoll.add(socket.as_raw_fd(), 0)?;
         let mut line = BlockingSocket { socket, epoll, deadline, ignores_stop: in_any_case };
-        while !line.wait()? {}
+        while !line.wait_for_event()? {}
         line.socket.take_error()?;
         Ok(line)
     }
 
     /// Waits for an event on the socket, at most until the next check whether the user has asked to
     /// stop. Returns whether the socket is writable.
-    fn wait(&mut self) -> io::Result<bool> {
+    fn wait_for_event(&mut self) -> io::Result<bool> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());
@@ -177,7 +179,7 @@ fn interrupted_error() -> io::Error {
 
 /// The response to a single request.
 #[derive(Clone, Debug)]
-pub struct FirstReply {
+pub struct SingleResponse {
     /// The HTTP status of the response.
     pub status: u16,
     /// The gRPC status, if the response has one.
@@ -195,19 +197,19 @@ pub struct FirstReply {
     pub fields: Vec<u8>,
 }
 
-impl FirstReply {
-    fn from_conn(conn: &Conn, status: u16, grpc_status: Option<u16>) -> FirstReply {
-        let call_message = grpc::message_bytes(conn.call_message());
+impl SingleResponse {
+    fn from_conn(conn: &Conn, status: u16, grpc_status: Option<u16>) -> SingleResponse {
+        let call_message = grpc::decode_percent_encoded_message(conn.grpc_error_message());
         let fields = conn.fields().to_vec();
-        let call_fault = conn.call_fault().filter(|_| grpc_status.is_some());
+        let call_fault = conn.grpc_message_fault().filter(|_| grpc_status.is_some());
         let (is_h2, streams_allowed) = (conn.is_h2(), conn.streams_allowed());
-        FirstReply { status, grpc_status, call_message, call_fault, is_h2, streams_allowed, fields }
+        SingleResponse { status, grpc_status, call_message, call_fault, is_h2, streams_allowed, fields }
     }
 }
 
 /// A single request, with its options and deadline.
 #[derive(Clone, Copy)]
-pub struct Question<'a> {
+pub struct SingleRequest<'a> {
     /// The request to send.
     pub request: &'a EncodedRequest,
     /// The TLS client; `None` if the connection does not use TLS.
@@ -222,15 +224,15 @@ pub struct Question<'a> {
     pub ignores_stop: bool,
 }
 
-impl Question<'_> {
+impl SingleRequest<'_> {
     /// Sends the request over the connection that `connect` starts, and returns the response. The
     /// callback `heard` receives every piece of the response, and returns `false` to end the
     /// reading.
-    pub fn ask(
+    pub fn send_and_receive(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
-        heard: &mut dyn FnMut(&Piece) -> bool,
-    ) -> Result<FirstReply, NoResponse> {
+        heard: &mut dyn FnMut(&ResponsePiece) -> bool,
+    ) -> Result<SingleResponse, NoResponse> {
         let mut line =
             BlockingSocket::open_ignoring_stop(connect, self.connect_until.min(self.deadline), self.ignores_stop)
                 .map_err(NoResponse::Connect)?;
@@ -244,7 +246,7 @@ impl Question<'_> {
         if stands {
             conn.start(0, self.request);
         }
-        let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
+        let (mut buffer, mut scratch, mut plain) = (vec![0; RECEIVE_BUFFER_BYTES], Vec::new(), Vec::new());
         // A server may respond and close the connection before it has read a long request. A
         // response to a partly sent request counts as a response.
         let mut unsent = None;
@@ -258,7 +260,7 @@ impl Question<'_> {
                 _ if line.is_interrupted() => return Err(NoResponse::Interrupted),
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => match line.wait() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => match line.wait_for_event() {
                     Ok(_) => continue,
                     Err(error) if error.kind() == ErrorKind::TimedOut => return Err(late),
                     Err(_) if line.is_interrupted() => return Err(NoResponse::Interrupted),
@@ -275,38 +277,42 @@ impl Question<'_> {
             let mut received = conn.receive(&buffer[..received], &mut plain);
             while let Some(fact) = conn.next(&mut received) {
                 match fact {
-                    Fact::Stands { .. } => {
+                    ConnectionEvent::Stands { .. } => {
                         stands = true;
                         conn.start(0, self.request);
                     }
-                    Fact::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
+                    ConnectionEvent::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     // Pending bytes are sent before the next read.
-                    Fact::Piece { .. } | Fact::HasBytesToSend | Fact::WindowEmpty => {}
+                    ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend | ConnectionEvent::WindowEmpty => {}
                     // A response that is followed by further responses cannot arrive here, because
                     // a request of this module has only one message.
-                    Fact::AnsweredWithMore { .. } => {}
-                    Fact::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
-                    Fact::Answered { status, grpc_status, .. } => {
-                        return Ok(FirstReply::from_conn(&conn, status, grpc_status));
+                    ConnectionEvent::AnsweredWithMore { .. } => {}
+                    ConnectionEvent::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
+                    ConnectionEvent::Answered { status, grpc_status, .. } => {
+                        return Ok(SingleResponse::from_conn(&conn, status, grpc_status));
                     }
-                    Fact::Failed { error: ExchangeError::Protocol(ProtocolError::BadStatusLine), piece, .. }
-                        if begins_h2(piece.bytes) =>
-                    {
+                    ConnectionEvent::Failed {
+                        error: ExchangeError::Protocol(ProtocolError::BadStatusLine),
+                        piece,
+                        ..
+                    } if begins_with_h2_settings(piece.bytes) => {
                         return Err(NoResponse::SpeaksH2);
                     }
-                    Fact::Failed { error: ExchangeError::Protocol(_), piece, .. } if begins_tls_alert(piece.bytes) => {
+                    ConnectionEvent::Failed { error: ExchangeError::Protocol(_), piece, .. }
+                        if begins_tls_alert(piece.bytes) =>
+                    {
                         return Err(NoResponse::SpeaksTls);
                     }
-                    Fact::Failed { error, .. } | Fact::Refused { error, .. } => {
+                    ConnectionEvent::Failed { error, .. } | ConnectionEvent::Refused { error, .. } => {
                         return Err(NoResponse::Exchange(error));
                     }
-                    Fact::Broke(error) => return Err(NoResponse::Exchange(error.into())),
+                    ConnectionEvent::Broke(error) => return Err(NoResponse::Exchange(error.into())),
                     // A request in flight still gets a response after the server has sent the frame
                     // GOAWAY.
-                    Fact::Leaves { .. } => {}
-                    Fact::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
-                    Fact::Ended => return handle_close(&mut conn, stands),
-                    Fact::TlsFailed(reason) => {
+                    ConnectionEvent::Leaves { .. } => {}
+                    ConnectionEvent::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
+                    ConnectionEvent::Ended => return handle_close(&mut conn, stands),
+                    ConnectionEvent::TlsFailed(reason) => {
                         // The TLS alert tells the server why TLS failed; a failure to send the
                         // alert does not matter.
                         let _ = self.send(&line, &mut conn, &mut scratch);
@@ -326,13 +332,13 @@ impl Question<'_> {
             }
             match line.socket.send(bytes) {
                 Ok(sent) => {
-                    conn.sent(sent, scratch);
+                    conn.record_sent(sent, scratch);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
-                    conn.sent(0, scratch);
+                    conn.record_sent(0, scratch);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    conn.sent(0, scratch);
+                    conn.record_sent(0, scratch);
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -343,7 +349,7 @@ impl Question<'_> {
 
 /// Whether `bytes` start with an HTTP/2 SETTINGS frame, the first frame that a server sends. The
 /// length of a SETTINGS frame is a multiple of six bytes.
-fn begins_h2(bytes: &[u8]) -> bool {
+fn begins_with_h2_settings(bytes: &[u8]) -> bool {
     matches!(bytes, [0, 0, length, 4, 0, 0, 0, 0, 0, ..] if length.is_multiple_of(6))
 }
 
@@ -355,11 +361,13 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
 /// Handles the server's close of the connection. Returns the response if the close completes the
 /// response. `stands` says whether the connection was ready for the request (over TLS: after the
 /// handshake).
-fn handle_close(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
-    match conn.end() {
+fn handle_close(conn: &mut Conn, stands: bool) -> Result<SingleResponse, NoResponse> {
+    match conn.end_by_peer() {
         _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),
-        Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::from_conn(conn, status, grpc_status)),
-        Some(Fact::Failed { error, .. }) => Err(NoResponse::Exchange(error)),
-        _ => Err(NoResponse::Exchange(EndError::NothingReceived.into())),
+        Some(ConnectionEvent::Answered { status, grpc_status, .. }) => {
+            Ok(SingleResponse::from_conn(conn, status, grpc_status))
+        }
+        Some(ConnectionEvent::Failed { error, .. }) => Err(NoResponse::Exchange(error)),
+        _ => Err(NoResponse::Exchange(EarlyCloseError::NothingReceived.into())),
     }
 }

@@ -6,9 +6,9 @@
 //! The probe also reads the CPU quotas of the dependencies' control groups. For databases, the
 //! probe counts the sessions that wait, by process title or by thread state.
 
-use super::cgroup::{CpuLimit, SLOW_EVERY};
-use super::sink::{ExpensiveReading, Extent, Sink};
-use super::threads::{Threads, Turns, scale_to_all_threads};
+use super::cgroup::{CpuLimit, SAMPLES_PER_SLOW_READING};
+use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::threads::{ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, WaitReason, numbered_entries, read_process_stat};
@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest number of processes on a machine for which every CPU time is read before a load.
 /// Reading more processes would delay the load.
-const PROCESSES_MAX: usize = 2000;
+const CLOCKED_PROCESSES_MAX: usize = 2000;
 /// The largest number of dependencies that are reported by name.
 const NAMED_DEPENDENCIES_MAX: usize = 8;
 /// The largest number of dependencies whose control groups are read.
-const GROUPS_MAX: usize = 16;
+const CONTROL_GROUPS_MAX: usize = 16;
 /// The process name of PostgreSQL, whose processes show their state in the process title. While a
 /// statement waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (setting
 /// `update_process_title`, which is on by default).
-const TITLED_DATABASE: &str = "postgres";
-const WAITS_FOR_A_LOCK: &str = " waiting";
+const DATABASE_WITH_STATE_IN_TITLE: &str = "postgres";
+const LOCK_WAIT_TITLE_SUFFIX: &str = " waiting";
 /// The process names of databases that run each session in a thread. The thread of a session waits
 /// on a futex with a timeout during a lock wait, and waits for data while the session is idle.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
@@ -39,7 +39,7 @@ const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 /// search through open files finds it, so plimsoll keeps every address that was seen once.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
-pub struct Downstream {
+pub struct DownstreamProbe {
     port: u16,
     asked: DependencyAddresses,
     look: ExpensiveReading,
@@ -52,7 +52,7 @@ pub struct Downstream {
     /// The threads of a database that runs each session in a thread; `None` without such a
     /// database.
     sessions: Option<Threads>,
-    turns: Turns,
+    turns: ThreadReadSchedule,
     /// Control groups of the dependencies, by folder. Each entry has the name of a process in the
     /// group, and the group's CPU limit.
     groups: BTreeMap<PathBuf, (String, CpuLimit)>,
@@ -69,20 +69,20 @@ struct DownstreamProcess {
     cpu_ns: u64,
 }
 
-impl Downstream {
+impl DownstreamProbe {
     /// Creates the probe. `port` is the server's own port: connections to the server's port come
     /// from clients, not from dependencies.
-    pub fn new(port: u16) -> Downstream {
-        Downstream {
+    pub fn new(port: u16) -> DownstreamProbe {
+        DownstreamProbe {
             port,
             asked: DependencyAddresses::default(),
             look: ExpensiveReading::new(2_000_000_000),
-            titles: ExpensiveReading::add_edge_part(500_000_000, 500),
+            titles: ExpensiveReading::with_core_divisor(500_000_000, 500),
             before: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
             sessions: None,
-            turns: Turns::default(),
+            turns: ThreadReadSchedule::default(),
             groups: BTreeMap::new(),
             buffer: Vec::new(),
         }
@@ -94,11 +94,11 @@ impl Downstream {
 
     /// Reads the CPU time of the dependencies of the processes `server`.
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
-        let edge = sink.extent() == Extent::Edge;
+        let edge = sink.extent() == SampleExtent::Edge;
         if edge {
             self.look.make_due_now();
         }
-        let Downstream { look, port, asked, .. } = self;
+        let DownstreamProbe { look, port, asked, .. } = self;
         let found = look.read(sink, || {
             let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
             listener::find_dependencies(server, &asked, *port, std::process::id())
@@ -123,31 +123,32 @@ impl Downstream {
             }
             sink.gauge("downstream.processes", "", self.members.len() as f64);
         }
-        self.read_titles(sink);
-        self.read_sessions(sink);
-        self.read_groups(sink);
+        self.report_lock_waits(sink);
+        self.report_waiting_sessions(sink);
+        self.report_cpu_quotas(sink);
         if edge {
-            self.note_clocks();
+            self.record_cpu_times();
         }
     }
 
-    fn read_titles(&mut self, sink: &mut Sink) {
+    fn report_lock_waits(&mut self, sink: &mut Sink) {
         let mut titled = self.members.iter().filter(|(_, member)| member.is_titled).map(|(pid, _)| *pid).peekable();
         if titled.peek().is_none() {
             return;
         }
-        let waits = |pid: &u32| waits_for_a_lock(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+        let waits =
+            |pid: &u32| title_shows_lock_wait(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
         if let Some(waiting) = self.titles.read(sink, || titled.filter(waits).count()) {
             sink.gauge("downstream.in_lock", "", waiting as f64);
         }
     }
 
-    fn read_sessions(&mut self, sink: &mut Sink) {
-        let Downstream { sessions: Some(sessions), turns, buffer, .. } = self else { return };
+    fn report_waiting_sessions(&mut self, sink: &mut Sink) {
+        let DownstreamProbe { sessions: Some(sessions), turns, buffer, .. } = self else { return };
         sessions.refresh_seldom(sink, buffer);
-        turns.begin(sink.extent(), sink.effort(), sessions.list.len());
+        turns.begin_sample(sink.extent(), sink.effort(), sessions.list.len());
         sessions.sample(turns, buffer);
-        if turns.tell_states() && sessions.knows_any_wait() {
+        if turns.are_thread_states_due() && sessions.knows_any_wait() {
             let waiting =
                 sessions.count_waiting_threads(turns, [WaitReason::Lock, WaitReason::Sleep], &mut HashMap::new());
             let each = scale_to_all_threads(std::iter::once(&*sessions), turns);
@@ -155,14 +156,14 @@ impl Downstream {
         }
     }
 
-    fn read_groups(&mut self, sink: &mut Sink) {
-        if !sink.in_turn(SLOW_EVERY, 3) {
+    fn report_cpu_quotas(&mut self, sink: &mut Sink) {
+        if !sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 3) {
             return;
         }
-        let Downstream { groups, buffer, .. } = self;
+        let DownstreamProbe { groups, buffer, .. } = self;
         for (name, limit) in groups.values() {
-            let Some(Some(cores)) = limit.quota(buffer) else { continue };
-            let Some(throttling) = limit.throttling(buffer) else { continue };
+            let Some(Some(cores)) = limit.read_quota_cores(buffer) else { continue };
+            let Some(throttling) = limit.read_throttling(buffer) else { continue };
             sink.gauge(&format!("downstream.quota.{name}"), "cores", cores);
             sink.counter(&format!("downstream.periods.{name}"), "", throttling.periods as f64);
             sink.counter(&format!("downstream.periods_throttled.{name}"), "", throttling.throttled as f64);
@@ -183,11 +184,11 @@ impl Downstream {
             // load, so all of its CPU time counts.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = read_process_stat(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
-            let is_titled = name == TITLED_DATABASE;
+            let is_titled = name == DATABASE_WITH_STATE_IN_TITLE;
             if THREAD_PER_SESSION_DATABASES.contains(&name.as_str()) && self.sessions.is_none() {
                 self.sessions = Some(Threads::new(pid));
             }
-            if self.groups.len() < GROUPS_MAX
+            if self.groups.len() < CONTROL_GROUPS_MAX
                 && self.groups.values().all(|(other, _)| *other != name)
                 && let Some((folder, limit)) = CpuLimit::for_process(pid)
             {
@@ -202,10 +203,10 @@ impl Downstream {
         }
     }
 
-    fn note_clocks(&mut self) {
+    fn record_cpu_times(&mut self) {
         self.before.clear();
         let pids = numbered_entries("/proc").unwrap_or_default();
-        if pids.len() <= PROCESSES_MAX {
+        if pids.len() <= CLOCKED_PROCESSES_MAX {
             let clock = |pid: u32| Some((pid, CpuClock::for_process(pid).ok()?.read_ns().ok()?));
             self.before.extend(pids.into_iter().filter_map(clock));
             self.before_ns = monotonic_ns();
@@ -215,9 +216,9 @@ impl Downstream {
 
 /// Whether a process's title says that the process waits for a lock. The title replaces the
 /// arguments in the process's command line, and ends with zeros or spaces.
-fn waits_for_a_lock(title: &[u8]) -> bool {
+fn title_shows_lock_wait(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
-    title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
+    title.trim_end_matches(['\0', ' ']).ends_with(LOCK_WAIT_TITLE_SUFFIX)
 }
 
 /// Reports the names of the processes that accept the server's connections. The map `takers`
@@ -244,7 +245,7 @@ mod tests {
             ("postgres\0-D\0/waiting\0", false),
             ("", false),
         ] {
-            assert_eq!(waits_for_a_lock(title.as_bytes()), expect, "{title:?}");
+            assert_eq!(title_shows_lock_wait(title.as_bytes()), expect, "{title:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Not here: the exchange (`client`), redirects, TLS.
 
-use crate::client::{NoResponse, Question};
+use crate::client::{NoResponse, SingleRequest};
 use plimsoll_model::traffic::url_host;
 use plimsoll_model::{Failure, HttpChoice, Origin, Plan};
 use plimsoll_sys::signal;
@@ -44,7 +44,7 @@ pub struct FetchTarget {
 impl FetchTarget {
     /// Returns the target for requests to the server of a load. The user has already permitted
     /// requests to that server.
-    pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
+    pub fn for_load_server(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
             return Err(Failure::usage(format!(
@@ -96,7 +96,7 @@ pub enum FetchError {
 
 impl FetchError {
     /// Returns the error text, a sentence.
-    pub fn text(&self) -> &str {
+    pub fn error_message(&self) -> &str {
         match self {
             FetchError::Late => "the server sent no complete response in time",
             FetchError::Other(text) => text,
@@ -138,7 +138,7 @@ pub fn fetch(
         keep_alive: false,
     };
     let request = EncodedRequest::new(&parts)
-        .map_err(|error| FetchError::Other(format!("the request is not valid: {error}")))?
+        .map_err(|error| FetchError::Other(format!("the request to {host} is not valid: {error}")))?
         .with_content();
     let deadline = Instant::now() + timeout;
     let mut reasons = Vec::new();
@@ -159,7 +159,7 @@ pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String
         }
         std::thread::sleep(STOP_CHECK_INTERVAL / 20);
     }
-    thread.join().unwrap_or_else(|_| Err("the response could not be read".into()))
+    thread.join().unwrap_or_else(|_| Err("a bug of plimsoll prevented the reading of the server's response".into()))
 }
 
 /// Requests the document from one address. The text of an error names the address.
@@ -170,9 +170,10 @@ fn fetch_at(
     bytes_left: &ByteBudget,
 ) -> Result<FetchResponse, FetchError> {
     let connect_until = Instant::now() + CONNECT_TIMEOUT;
-    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, ignores_stop: false };
+    let question =
+        SingleRequest { request, tls: None, http: HttpChoice::H1, deadline, connect_until, ignores_stop: false };
     let mut body = Vec::new();
-    let asked = question.ask(|| Socket::connect_from(None, address), &mut |piece| {
+    let asked = question.send_and_receive(|| Socket::connect_from(None, address), &mut |piece| {
         body.extend_from_slice(piece.content());
         bytes_left.take(piece.bytes.len())
     });
@@ -189,7 +190,7 @@ fn fetch_at(
         NoResponse::Interrupted => {
             FetchError::other_error("the user stopped plimsoll before the response was complete")
         }
-        error => FetchError::Other(error.text(&address.to_string(), CONNECT_TIMEOUT, false)),
+        error => FetchError::Other(error.error_message(&address.to_string(), CONNECT_TIMEOUT, false)),
     })?;
     Ok(FetchResponse { status: reply.status, body })
 }

@@ -6,7 +6,7 @@ use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
 use plimsoll_sys::probe::listener::{self, SocketHolders};
 use plimsoll_sys::probe::process::read_process_stat;
-use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
 use plimsoll_sys::probe::unix;
 use plimsoll_sys::system_text;
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl ServerSelector {
 
 /// Finds the server's processes, also after a restart of the server.
 #[derive(Debug, Clone)]
-pub struct Finder {
+pub struct ServerFinder {
     wanted: ServerSelector,
     addresses: Vec<SocketAddr>,
     /// The path of the target's unix socket; `None` for a TCP target.
@@ -57,47 +57,47 @@ pub struct Finder {
     first: Result<FoundServer, String>,
 }
 
-impl Finder {
+impl ServerFinder {
     /// Creates the finder and searches for the server. A missing process that the user named is an
     /// error. A missing listener is not an error.
-    pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
-        Finder::create_for_selector(ServerSelector::from_terms(terms), watched).create_and_search()
+    pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<ServerFinder, Failure> {
+        ServerFinder::create_for_selector(ServerSelector::from_terms(terms), watched).search_at_start()
     }
 
     /// Creates a finder for a server on this machine that clients on another machine reach at
     /// `addresses`.
-    pub fn find_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
+    pub fn for_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<ServerFinder, Failure> {
         let (wanted, addresses) = (ServerSelector::from_terms(terms), addresses.to_vec());
-        Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
-            .create_and_search()
+        ServerFinder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
+            .search_at_start()
     }
 
-    fn create_and_search(mut self) -> Result<Finder, Failure> {
+    fn search_at_start(mut self) -> Result<ServerFinder, Failure> {
         self.first = self.find_server();
         match (&self.wanted, &self.first) {
             (ServerSelector::Listener, _) | (_, Ok(_)) => {}
-            (_, Err(reason)) => return Err(Failure::start(reason.clone())),
+            (_, Err(reason)) => return Err(Failure::cannot_start(reason.clone())),
         }
         Ok(self)
     }
 
     /// Creates a finder for the process that listens on the target's address, even if `--pid` or
     /// `--process` names another process.
-    pub fn find_listener_process(watched: &WatchTarget) -> Finder {
-        let mut finder = Finder::create_for_selector(ServerSelector::Listener, watched);
+    pub fn for_listener_process(watched: &WatchTarget) -> ServerFinder {
+        let mut finder = ServerFinder::create_for_selector(ServerSelector::Listener, watched);
         finder.first = finder.find_server();
         finder
     }
 
-    fn create_for_selector(wanted: ServerSelector, watched: &WatchTarget) -> Finder {
+    fn create_for_selector(wanted: ServerSelector, watched: &WatchTarget) -> ServerFinder {
         let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
         // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
-        Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
+        ServerFinder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
     /// Returns the server found at the start, or the reason why no server was found.
-    pub fn first(&self) -> &Result<FoundServer, String> {
+    pub fn initial_result(&self) -> &Result<FoundServer, String> {
         &self.first
     }
 
@@ -107,7 +107,7 @@ impl Finder {
             ServerSelector::Listener => self.find_by_listener(),
             ServerSelector::Pid(pid) => match read_process_stat(*pid, &mut Vec::new()) {
                 Ok((stat, name)) if stat.state != b'Z' => {
-                    let name = with_interpreter(*pid, name);
+                    let name = name_with_interpreter(*pid, name);
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
                 }
                 Ok(_) => Err(format!(
@@ -122,7 +122,7 @@ impl Finder {
                     Err(format!("--pid {pid}: the process cannot be read: {reason}", reason = system_text(&error)))
                 }
             },
-            ServerSelector::Name(name) => self.by_name(name),
+            ServerSelector::Name(name) => self.find_by_name(name),
         }
     }
 
@@ -135,7 +135,7 @@ impl Finder {
             // be another program.
             ServerSelector::Pid(pid) => self.find_by_listener().map_err(|_| format!("process {pid} has ended")),
             ServerSelector::Listener => self.find_by_listener(),
-            ServerSelector::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
+            ServerSelector::Name(name) => self.find_by_name(name).map_err(|_| format!("the process {name} has ended")),
         }
     }
 
@@ -193,7 +193,7 @@ impl Finder {
         let SocketHolders { mut pids, denied } = listener::socket_holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
-            return Err("plimsoll itself serves the target: server and load share one process".into());
+            return Err("this process of plimsoll is itself the server: server and load share one process".into());
         }
         pids.retain(|pid| *pid != me);
         if pids.len() > 1 {
@@ -216,7 +216,7 @@ impl Finder {
             });
         }
         let all = listener::processes().map_err(blocked)?;
-        let roots = listener::roots(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
+        let roots = listener::topmost_processes(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
         let root = roots.first().copied().unwrap_or(pids[0]);
         let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
         if name == "docker-proxy" {
@@ -225,7 +225,7 @@ impl Finder {
                 (docker inspect -f '{{{{.State.Pid}}}}' CONTAINER)"
             ));
         }
-        let name = with_interpreter(root, name);
+        let name = name_with_interpreter(root, name);
         Ok(FoundServer { roots, name, found_by: format!("it listens on {address}") })
     }
 
@@ -238,21 +238,21 @@ impl Finder {
     fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
         let (mut asker, mut found) = (SocketDiagnostics::open()?, Vec::new());
         for port in self.distinct_ports() {
-            let filter = Filter::LocalPort(port);
-            asker.for_each_socket(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
+            let filter = SocketFilter::LocalPort(port);
+            asker.for_each_socket(IpVersion::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
         }
         Ok(found)
     }
 
-    fn by_name(&self, wanted: &str) -> Result<FoundServer, String> {
+    fn find_by_name(&self, wanted: &str) -> Result<FoundServer, String> {
         let all = listener::processes().map_err(|e| format!("--process {wanted}: {}", system_text(&e)))?;
         let me = std::process::id();
         let pids: Vec<u32> = all
             .iter()
-            .filter(|(pid, (stat, name))| **pid != me && stat.state != b'Z' && is_called(**pid, name, wanted))
+            .filter(|(pid, (stat, name))| **pid != me && stat.state != b'Z' && has_process_name(**pid, name, wanted))
             .map(|(pid, _)| *pid)
             .collect();
-        let mut roots = listener::roots(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
+        let mut roots = listener::topmost_processes(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
         if roots.len() > 1
             && let Ok(listening) = self.find_by_listener()
         {
@@ -265,7 +265,7 @@ impl Finder {
             [] => Err(format!("--process {wanted}: no process has this name; see ps -e, or give --pid")),
             [root] => {
                 let name = all.get(&root).map(|(_, name)| name.clone()).unwrap_or_default();
-                let name = with_interpreter(root, name);
+                let name = name_with_interpreter(root, name);
                 Ok(FoundServer { roots, name, found_by: format!("--process {wanted}") })
             }
             _ => {
@@ -284,7 +284,7 @@ impl Finder {
 /// Returns the name of a process, with its interpreter if the names differ: `flask (python3.12)`. A
 /// script that was started by its own name gives its name to the process, although an interpreter
 /// runs the script.
-fn with_interpreter(pid: u32, name: String) -> String {
+fn name_with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETER_NAMES: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
@@ -297,7 +297,7 @@ fn with_interpreter(pid: u32, name: String) -> String {
 }
 
 /// Whether the kernel's name of a process, or the file name of its program, equals `wanted`.
-pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
+pub fn has_process_name(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;
     }

@@ -7,7 +7,7 @@
 
 use super::probe::Probe;
 use super::server::Tables;
-use super::sink::{ExpensiveReading, Extent, Sink};
+use super::sink::{ExpensiveReading, SampleExtent, Sink};
 use plimsoll_model::{SampleInterval, SampledStack, library_panic};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbered_entries;
@@ -19,7 +19,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 
 /// The length of an interval over which function samples are counted, ns.
-const STRETCH_NS: u64 = 500_000_000;
+const SAMPLE_INTERVAL_NS: u64 = 500_000_000;
 /// The common name under which all kernel functions are counted.
 const KERNEL_GROUP_NAME: &str = "[kernel]";
 /// The kind of input that symbol libraries parse, named in error texts.
@@ -83,7 +83,7 @@ impl FunctionSampling {
             // The list of threads is updated at every sample, unless the updates cost more than a
             // 700th of a core. Some servers start a thread for each connection, so their list of
             // threads changes often.
-            threads_schedule: ExpensiveReading::add_edge_part(0, 700),
+            threads_schedule: ExpensiveReading::with_core_divisor(0, 700),
             walked: Vec::new(),
         }
     }
@@ -98,11 +98,12 @@ impl FunctionSampling {
         if pids == self.pids {
             return;
         }
-        self.symbols.keep(&pids);
+        self.symbols.retain_processes(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
             // If the parser panics on the symbol table of a program file, the functions of that
             // file have no names.
-            let _ = library_panic::catch(SYMBOL_INPUT_NAME, || self.symbols.prepare(*pid));
+            let _ =
+                library_panic::catch_library_panic(SYMBOL_INPUT_NAME, || self.symbols.preload_function_tables(*pid));
         }
         self.pids = pids;
     }
@@ -110,12 +111,12 @@ impl FunctionSampling {
     /// Updates the list of threads, if the kernel permits sampling only thread by thread.
     fn update_threads(&mut self, sink: &mut Sink) {
         let FunctionSampling { sampler: Some(sampler), pids, threads_schedule, .. } = self else { return };
-        if !sampler.wants_threads() {
+        if !sampler.needs_thread_ids() {
             return;
         }
         let all = threads_schedule.read(sink, || {
             let threads = pids.iter().filter_map(|pid| numbered_entries(format!("/proc/{pid}/task")).ok()).flatten();
-            sampler.follow(&threads.collect::<Vec<u32>>())
+            sampler.sample_threads(&threads.collect::<Vec<u32>>())
         });
         if all == Some(false) {
             sink.report_unobserved_part(
@@ -129,7 +130,7 @@ impl FunctionSampling {
     fn take(&mut self) {
         let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
         let kernel: Arc<str> = Arc::from(KERNEL_GROUP_NAME);
-        sampler.take(|record| match record {
+        sampler.for_each_new_record(|record| match record {
             SamplingRecord::Lost(count) => stretch.lost += count,
             SamplingRecord::Caught { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
                 let mut stack = Vec::new();
@@ -138,14 +139,16 @@ impl FunctionSampling {
                 }
                 let places = match top {
                     Some(top) => {
-                        let _ = library_panic::catch(SYMBOL_INPUT_NAME, || symbols.callers(pid, &top, places, walked));
+                        let _ = library_panic::catch_library_panic(SYMBOL_INPUT_NAME, || {
+                            symbols.callers(pid, &top, places, walked)
+                        });
                         walked.as_slice()
                     }
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
                     // An address that belongs to no code ends the chain of callers of a stack.
-                    match library_panic::catch(SYMBOL_INPUT_NAME, || symbols.name(pid, *place, depth > 0))
+                    match library_panic::catch_library_panic(SYMBOL_INPUT_NAME, || symbols.name(pid, *place, depth > 0))
                         .unwrap_or_default()
                     {
                         Some(name) => stack.push(stretch.intern_name(name)),
@@ -190,7 +193,7 @@ impl Probe for FunctionSampling {
                 Ok(sampler) => self.sampler = Some(sampler),
                 Err(error) => {
                     self.refused = true;
-                    sink.sampling_refused(&refusal_reason(&error, sampling::restriction()));
+                    sink.set_sampling_refusal(&refusal_reason(&error, sampling::perf_event_paranoid_level()));
                     return;
                 }
             }
@@ -199,10 +202,10 @@ impl Probe for FunctionSampling {
         self.update_threads(sink);
         self.take();
         let now_ns = monotonic_ns();
-        if sink.extent() == Extent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= STRETCH_NS {
+        if sink.extent() == SampleExtent::Edge || now_ns.saturating_sub(self.stretch.from_ns) >= SAMPLE_INTERVAL_NS {
             let in_kernel = self.sampler.as_ref().is_some_and(CpuSampler::in_kernel);
             let stretch = std::mem::replace(&mut self.stretch, OpenSampleInterval::new(now_ns));
-            sink.sampled(stretch.into_interval(now_ns, in_kernel));
+            sink.add_stack_samples(stretch.into_interval(now_ns, in_kernel));
         }
     }
 }
@@ -210,7 +213,7 @@ impl Probe for FunctionSampling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::Effort;
+    use crate::sink::ProbeEffort;
     use plimsoll_sys::clock::thread_cpu_ns;
 
     #[test]
@@ -255,8 +258,8 @@ mod tests {
         let tables = Tables::default();
         tables.lock().expect("whole").push((me, me));
         let mut sampling = FunctionSampling::new(tables);
-        let mut sink = Sink::new(monotonic_ns(), Effort::Thorough);
-        sink.begin(monotonic_ns(), true);
+        let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Thorough);
+        sink.begin_sample(monotonic_ns(), true);
         sampling.sample(&mut sink);
         for function in [burn_test_cpu, test_thread_clocks] {
             for _ in 0..10 {
@@ -264,7 +267,7 @@ mod tests {
                 sampling.sample(&mut sink);
             }
         }
-        sink.begin(monotonic_ns(), true);
+        sink.begin_sample(monotonic_ns(), true);
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
         if seen.refused.is_some() {
@@ -273,14 +276,15 @@ mod tests {
         let stretches = &seen.stretches;
         let caught = |function: &str| {
             let of_stretch = |stretch: &SampleInterval| {
-                let of_it = |stack: &&SampledStack| stretch.names_of(stack).any(|name| name.contains(function));
+                let of_it =
+                    |stack: &&SampledStack| stretch.stack_function_names(stack).any(|name| name.contains(function));
                 stretch.stacks.iter().filter(of_it).map(|stack| stack.count).sum::<u32>()
             };
             stretches.iter().map(of_stretch).sum::<u32>()
         };
         // If threads are sampled one by one, the test's thread may not be in the list of sampled
         // threads yet.
-        let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
+        let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.needs_thread_ids());
         assert!(caught("burn_test_cpu") >= 10 || !named, "of about 29 samples: {stretches:?}");
         // Clock readings appear in stacks, although neither the clock's code nor the library has
         // frame pointers. A few samples contain only the address of the clock function, without its

@@ -3,7 +3,7 @@
 //! machine. Not here: the machine's CPU time ([`super::machine`]).
 
 use super::optional_file::OptionalFile;
-use super::ports::Ports;
+use super::ports::TimeWaitProbe;
 use super::probe::Probe;
 use super::sink::Sink;
 use plimsoll_model::SeriesKind;
@@ -20,15 +20,15 @@ pub struct Host {
     interface: Option<String>,
     snmp: OptionalFile,
     netstat: OptionalFile,
-    ports: Ports,
+    ports: TimeWaitProbe,
     buffer: Vec<u8>,
 }
 
 /// Slowly changing values and sums are read in every fifth sample only, that is every 0.5 s.
-const SLOW_EVERY: u64 = 5;
+const SAMPLES_PER_SLOW_READING: u64 = 5;
 /// Means over a minute and almost constant values are read in every tenth sample only, that is
 /// every second.
-const SLOWEST_EVERY: u64 = 10;
+const SAMPLES_PER_SLOWEST_READING: u64 = 10;
 
 const PRESSURE_SERIES_NAMES: [(&str, [&str; 2]); 3] = [
     ("cpu", ["host.pressure_cpu_some", "host.pressure_cpu_full"]),
@@ -82,7 +82,7 @@ impl Host {
             interface,
             snmp: OptionalFile::open(&format!("{net}/snmp")),
             netstat: OptionalFile::open(&format!("{net}/netstat")),
-            ports: Ports::new(OptionalFile::open(&format!("{net}/sockstat")), server, addresses),
+            ports: TimeWaitProbe::new(OptionalFile::open(&format!("{net}/sockstat")), server, addresses),
             buffer: Vec::new(),
         }
     }
@@ -96,7 +96,7 @@ impl Host {
                         sink.counter(full, "ns waiting", full_us as f64 * 1e3);
                     }
                 }
-                Err(reason) => sink.gap(some, SeriesKind::Counter, "ns waiting", &reason),
+                Err(reason) => sink.add_gap(some, SeriesKind::Counter, "ns waiting", &reason),
             }
         }
     }
@@ -117,7 +117,9 @@ impl Host {
                         sink.counter(&format!("net.{interface}.{what}"), unit, value as f64);
                     }
                 }
-                Err(reason) => sink.gap(&format!("net.{interface}.bytes_in"), SeriesKind::Counter, "bytes", &reason),
+                Err(reason) => {
+                    sink.add_gap(&format!("net.{interface}.bytes_in"), SeriesKind::Counter, "bytes", &reason)
+                }
             }
         }
     }
@@ -128,14 +130,14 @@ impl Host {
         {
             let told = reading.read(&mut self.buffer, |text| {
                 // A counter that this kernel lacks does not count as a failed reading.
-                host::counters(text, group, |name, value| {
+                host::for_each_counter(text, group, |name, value| {
                     if let Some((series, _)) = counters.iter().find(|(_, key)| key.as_bytes() == name) {
                         sink.counter(series, "", value as f64);
                     }
                 })
             });
             if let Err(reason) = told {
-                counters.iter().for_each(|(name, _)| sink.gap(name, SeriesKind::Counter, "", &reason));
+                counters.iter().for_each(|(name, _)| sink.add_gap(name, SeriesKind::Counter, "", &reason));
             }
         }
     }
@@ -143,7 +145,7 @@ impl Host {
     fn report_available_memory(&mut self, sink: &mut Sink) {
         match self.memory.read(&mut self.buffer, host::parse_memory_available) {
             Ok(bytes) => sink.gauge("host.memory_available", "bytes", bytes as f64),
-            Err(reason) => sink.gap("host.memory_available", SeriesKind::Gauge, "bytes", &reason),
+            Err(reason) => sink.add_gap("host.memory_available", SeriesKind::Gauge, "bytes", &reason),
         }
     }
 
@@ -164,16 +166,16 @@ impl Host {
 impl Probe for Host {
     fn sample(&mut self, sink: &mut Sink) {
         self.report_network_traffic(sink);
-        if sink.in_turn(SLOW_EVERY, 1) {
+        if sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 1) {
             self.report_tcp_counters(sink);
         }
-        if sink.in_turn(SLOW_EVERY, 2) {
+        if sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 2) {
             self.report_pressure(sink);
         }
-        if sink.in_turn(SLOW_EVERY, 3) {
+        if sink.is_due_in_this_sample(SAMPLES_PER_SLOW_READING, 3) {
             self.report_available_memory(sink);
         }
-        if sink.in_turn(SLOWEST_EVERY, 4) {
+        if sink.is_due_in_this_sample(SAMPLES_PER_SLOWEST_READING, 4) {
             self.report_load_and_frequency(sink);
         }
     }

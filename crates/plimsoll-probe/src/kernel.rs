@@ -5,7 +5,7 @@
 //! In a container with its own process ids, kernel threads are invisible, so the series
 //! `kernel.cpu` has no readings.
 
-use super::sink::{ExpensiveReading, Extent, Sink};
+use super::sink::{ExpensiveReading, SampleExtent, Sink};
 use plimsoll_sys::probe::process::{CpuClock, numbered_entries, read_process_stat};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +35,12 @@ impl KernelThreads {
 
     /// Reads the CPU time that the kernel's threads have used so far.
     pub fn sample(&mut self, sink: &mut Sink) {
-        if sink.extent() == Extent::Edge {
+        if sink.extent() == SampleExtent::Edge {
             self.look.make_due_now();
             self.read.make_due_now();
         }
         let KernelThreads { look, read, clocks, non_kernel_pids, ended_ns, buffer } = self;
-        look.read(sink, || find(clocks, non_kernel_pids, buffer));
+        look.read(sink, || add_new_kernel_threads(clocks, non_kernel_pids, buffer));
         let used_ns = read.read(sink, || {
             clocks.retain(|_, (clock, used_ns)| {
                 let now_ns = clock.read_ns().ok().filter(|now_ns| now_ns >= used_ns);
@@ -58,7 +58,11 @@ impl KernelThreads {
 
 /// Adds the CPU clocks of kernel threads that are new since the last call. Known process ids are
 /// skipped.
-fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, non_kernel_pids: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
+fn add_new_kernel_threads(
+    clocks: &mut BTreeMap<u32, (CpuClock, u64)>,
+    non_kernel_pids: &mut BTreeSet<u32>,
+    buffer: &mut Vec<u8>,
+) {
     let pids: BTreeSet<u32> = numbered_entries("/proc").unwrap_or_default().into_iter().collect();
     non_kernel_pids.retain(|pid| pids.contains(pid));
     for pid in pids {

@@ -36,15 +36,15 @@ mod tests;
 mod threads;
 mod watched;
 
-pub use finder::{Finder, FoundServer, is_called};
+pub use finder::{FoundServer, ServerFinder, has_process_name};
 pub use machine::MachineRecorder;
 pub use metrics::find_metrics_endpoint;
-pub use probe::LiveServer;
-pub use sink::Effort;
+pub use probe::LiveServerCpu;
+pub use sink::ProbeEffort;
 pub use source::ReadingSource;
 pub use watched::WatchTarget;
 
-use metrics::Metrics;
+use metrics::MetricsProbe;
 use plimsoll_model::Failure;
 use plimsoll_model::Probes;
 use plimsoll_model::terms::ProbesTerms;
@@ -58,12 +58,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The time between two samples, ns.
-const PERIOD_NS: u64 = 100_000_000;
+const SAMPLE_PERIOD_NS: u64 = 100_000_000;
 /// The number of samples after which the sampling thread publishes its readings. A requested sample
 /// is published at once.
 const SAMPLES_PER_HANDOVER: u32 = 10;
 /// The longest wait for a requested sample. A load is not delayed for a late sample.
-const SAMPLE_WAIT: Duration = Duration::from_millis(200);
+const REQUESTED_SAMPLE_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct SharedState {
@@ -111,7 +111,7 @@ impl WatcherChannel {
 /// A running measurement of the target. Dropping this value ends the measurement.
 pub struct Watcher {
     shared: Arc<WatcherChannel>,
-    live: LiveServer,
+    live: LiveServerCpu,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -119,8 +119,8 @@ pub struct Watcher {
 struct WatchSite {
     /// Finds the server's processes; `None` if the server's processes are measured on another
     /// machine.
-    finder: Option<Finder>,
-    cgroup: Option<cgroup::Folder>,
+    finder: Option<ServerFinder>,
+    cgroup: Option<cgroup::CgroupProbe>,
     addresses: Vec<SocketAddr>,
     /// Whether the server is on this machine.
     local: bool,
@@ -134,38 +134,38 @@ impl Watcher {
     pub fn begin(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
-        effort: Effort,
+        effort: ProbeEffort,
     ) -> Result<Option<Watcher>, Failure> {
         if terms.none {
             return Ok(None);
         }
-        plimsoll_sys::process::release_code();
-        let finder = Finder::new(terms, watched)?;
+        plimsoll_sys::process::drop_unmodified_file_pages();
+        let finder = ServerFinder::new(terms, watched)?;
         // A server process that is visible in `/proc` runs on this machine, whatever the server's
         // address.
-        let local = watched.local || finder.first().is_ok();
+        let local = watched.local || finder.initial_result().is_ok();
         let site = WatchSite {
             finder: Some(finder),
-            cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
+            cgroup: terms.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
             addresses: watched.plan.carriage.addresses.clone(),
             local,
             is_remote_load: false,
         };
-        Watcher::start(site, Metrics::new_from_terms(terms, watched)?, effort, SAMPLES_PER_HANDOVER).map(Some)
+        Watcher::start(site, MetricsProbe::from_terms(terms, watched)?, effort, SAMPLES_PER_HANDOVER).map(Some)
     }
 
     /// Starts to measure a server on this machine: a named process, or the server that another
     /// machine reaches at `addresses`. The function fails if the server does not exist.
-    pub fn begin_remote_server_probes(
+    pub fn begin_for_remote_load(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
-        effort: Effort,
+        effort: ProbeEffort,
     ) -> Result<Watcher, Failure> {
-        let finder = Finder::find_server_at_port(terms, addresses)?;
-        finder.first().clone().map_err(Failure::start)?;
+        let finder = ServerFinder::for_server_at_port(terms, addresses)?;
+        finder.initial_result().clone().map_err(Failure::cannot_start)?;
         let site = WatchSite {
             finder: Some(finder),
-            cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
+            cgroup: terms.cgroup.as_deref().map(cgroup::CgroupProbe::from_flag_path).transpose()?,
             addresses: addresses.to_vec(),
             local: true,
             is_remote_load: true,
@@ -185,16 +185,21 @@ impl Watcher {
     ) -> Result<Watcher, Failure> {
         let site =
             WatchSite { finder: None, cgroup: None, addresses: Vec::new(), local: shared, is_remote_load: false };
-        Watcher::start(site, Metrics::new_from_terms(terms, watched)?, Effort::Little, SAMPLES_PER_HANDOVER)
+        Watcher::start(site, MetricsProbe::from_terms(terms, watched)?, ProbeEffort::Little, SAMPLES_PER_HANDOVER)
     }
 
-    fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
-        let live = LiveServer::without_value();
+    fn start(
+        site: WatchSite,
+        metrics: Option<MetricsProbe>,
+        effort: ProbeEffort,
+        together: u32,
+    ) -> Result<Watcher, Failure> {
+        let live = LiveServerCpu::without_value();
         let shared =
             Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();
         let cannot =
-            |reason: std::io::Error| Failure::start(format!("no thread for probes could be started: {reason}"));
+            |reason: std::io::Error| Failure::cannot_start(format!("no thread for probes could be started: {reason}"));
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
@@ -203,15 +208,23 @@ impl Watcher {
                 // a separate file table, the watcher shares the file table of the load.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.create_probes(live, &shared, effort);
-                take_samples(&shared, &mut probes, PERIOD_NS, effort, together, true);
+                take_samples(&shared, &mut probes, SAMPLE_PERIOD_NS, effort, together, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
         if let Some(metrics) = metrics {
             // Metrics have their own thread, because a slow response must not delay other readings.
             let shared = Arc::clone(&shared);
-            let watch =
-                move || take_samples(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
+            let watch = move || {
+                take_samples(
+                    &shared,
+                    &mut [Box::new(metrics)],
+                    metrics::METRICS_PERIOD_NS,
+                    ProbeEffort::Little,
+                    1,
+                    false,
+                )
+            };
             threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
         }
         Ok(Watcher { shared, live, threads })
@@ -220,35 +233,36 @@ impl Watcher {
 
 impl WatchSite {
     /// Creates the probes of the watcher.
-    fn create_probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
+    fn create_probes(self, live: LiveServerCpu, shared: &WatcherChannel, effort: ProbeEffort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
-        let machine = Box::new(machine::MachineProbe::watch_other_process(local, Arc::clone(&shared.ours)));
+        let machine = Box::new(machine::MachineProbe::with_other_process(local, Arc::clone(&shared.ours)));
         let Some(finder) = finder else { return vec![machine] };
         let port = addresses.first().filter(|_| local).map(SocketAddr::port);
         let server = server::ServerProbe::new(finder, live, port);
-        let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.dependency_addresses());
+        let (roots, tables, asked) =
+            (server.root_pids().to_vec(), server.shared_file_tables(), server.dependency_addresses());
         let root = roots.first().copied();
         let mut probes: Vec<Box<dyn Probe>> = vec![Box::new(server), machine];
         probes.push(Box::new(host::Host::new(root, &addresses, is_remote_load)));
-        if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::Folder::for_process)) {
+        if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::CgroupProbe::for_process)) {
             probes.push(Box::new(group));
         }
-        if effort == Effort::Thorough {
+        if effort == ProbeEffort::Thorough {
             probes.push(Box::new(functions::FunctionSampling::new(Arc::clone(&tables))));
         }
         if let Some(port) = port {
-            probes.push(Box::new(sockets::Sockets::new(port, root, tables, asked)));
+            probes.push(Box::new(sockets::SocketProbe::new(port, root, tables, asked)));
         }
         probes
     }
 }
 
 impl ReadingSource for Watcher {
-    fn live(&self) -> LiveServer {
+    fn live_server_cpu(&self) -> LiveServerCpu {
         self.live.clone()
     }
 
-    fn count_as_plimsoll(&self, pid: u32) {
+    fn count_process_as_plimsoll(&self, pid: u32) {
         self.shared.ours.store(pid, Ordering::Relaxed);
     }
 
@@ -257,7 +271,7 @@ impl ReadingSource for Watcher {
         state.asked += 1;
         let asked = state.asked;
         self.shared.changed.notify_all();
-        let wait = self.shared.changed.wait_timeout_while(state, SAMPLE_WAIT, |state| state.done < asked);
+        let wait = self.shared.changed.wait_timeout_while(state, REQUESTED_SAMPLE_TIMEOUT, |state| state.done < asked);
         // The load continues whether or not the sample came in time.
         drop(wait);
     }
@@ -285,7 +299,7 @@ fn take_samples(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],
     period_ns: u64,
-    effort: Effort,
+    effort: ProbeEffort,
     together: u32,
     answers: bool,
 ) {
@@ -311,7 +325,7 @@ fn take_samples(
             0
         };
         let edge = answers && asked > shared.lock().done;
-        sink.begin(monotonic_ns(), edge);
+        sink.begin_sample(monotonic_ns(), edge);
         probes.iter_mut().for_each(|probe| probe.sample(&mut sink));
         held += 1;
         let mut state = shared.lock();

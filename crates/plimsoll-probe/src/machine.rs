@@ -2,11 +2,11 @@
 //! plimsoll. CPU time that neither the kernel's threads, plimsoll nor the server used belongs to
 //! other processes (`plimsoll_analysis::interference`).
 
-use super::downstream::Downstream;
+use super::downstream::DownstreamProbe;
 use super::kernel::KernelThreads;
 use super::optional_file::OptionalFile;
 use super::probe::Probe;
-use super::sink::{Effort, Extent, Sink};
+use super::sink::{ProbeEffort, SampleExtent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
@@ -37,12 +37,12 @@ pub struct MachineProbe {
 impl MachineProbe {
     /// Creates the probe. `local` says whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
-        MachineProbe::watch_other_process(local, Arc::default())
+        MachineProbe::with_other_process(local, Arc::default())
     }
 
     /// Creates the probe that also counts another plimsoll process. `generator_pid` contains the id
     /// of the other process once the process exists.
-    pub fn watch_other_process(local: bool, generator_pid: Arc<AtomicU32>) -> MachineProbe {
+    pub fn with_other_process(local: bool, generator_pid: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
@@ -75,17 +75,17 @@ impl MachineProbe {
                 sink.counter("host.switches", "", stat.switches as f64);
                 sink.gauge("host.threads_runnable", "", stat.runnable as f64);
                 sink.gauge("host.threads_blocked", "", stat.blocked as f64);
-                if sink.extent() == Extent::Edge {
+                if sink.extent() == SampleExtent::Edge {
                     sink.gauge("host.cores", "", f64::from(stat.cores));
                     sink.gauge("target.local", "", f64::from(u8::from(self.local)));
                 }
             }
-            Err(reason) => sink.gap("host.cpu_user", SeriesKind::Counter, "ns", &reason),
+            Err(reason) => sink.add_gap("host.cpu_user", SeriesKind::Counter, "ns", &reason),
         }
     }
 
     /// Reads the CPU time that other plimsoll processes have used, ns.
-    fn others_cpu_ns(&mut self) -> u64 {
+    fn other_plimsoll_cpu_ns(&mut self) -> u64 {
         let pid = self.generator_pid.load(Ordering::Relaxed);
         if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
             self.others_ns += self.other.take().map_or(0, |(_, _, used_ns)| used_ns);
@@ -130,11 +130,11 @@ impl Probe for MachineProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.sample_host_cpu(sink);
         self.kernel.sample(sink);
-        let others_ns = self.others_cpu_ns();
+        let others_ns = self.other_plimsoll_cpu_ns();
         if let Some(cpu_ns) = self.clock.and_then(|clock| clock.read_ns().ok()) {
             sink.counter("client.cpu", "ns", (cpu_ns + others_ns) as f64);
         }
-        if sink.extent() != Extent::Least {
+        if sink.extent() != SampleExtent::Least {
             self.report_run_queue_wait(sink);
         }
     }
@@ -144,25 +144,25 @@ impl Probe for MachineProbe {
 /// This recorder is used if no [`super::Watcher`] runs.
 pub struct MachineRecorder {
     machine: MachineProbe,
-    downstream: Option<Downstream>,
+    downstream: Option<DownstreamProbe>,
     sink: Sink,
 }
 
 impl MachineRecorder {
     /// Creates the recorder. `port` is the target's port, if the target is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineRecorder {
-        let downstream = port.filter(|_| local).map(Downstream::new);
+        let downstream = port.filter(|_| local).map(DownstreamProbe::new);
         MachineRecorder {
             machine: MachineProbe::new(local),
             downstream,
-            sink: Sink::new(monotonic_ns(), Effort::Little),
+            sink: Sink::new(monotonic_ns(), ProbeEffort::Little),
         }
     }
 
     /// Takes a sample now. `edge` says whether a load starts or ends now. `server` has the CPU
     /// clocks of the server's processes, if known.
     pub fn take_sample(&mut self, edge: bool, server: Option<&CpuClocks>) {
-        self.sink.begin(monotonic_ns(), edge);
+        self.sink.begin_sample(monotonic_ns(), edge);
         if let Some(clocks) = server {
             self.sink.counter("server.cpu", "ns", clocks.cpu_ns() as f64);
             if let Some(downstream) = &mut self.downstream {

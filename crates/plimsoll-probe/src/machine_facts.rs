@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The largest number of cores whose frequency governor is read.
 const CORES_READ_MAX: u32 = 1024;
 /// The smallest CPU use, in cores, at which the busiest other process is named to the user.
-const NAMED_CORES_MIN: f64 = 0.01;
+const NAMED_PROCESS_CORES_MIN: f64 = 0.01;
 
 /// Reads all facts about this machine. CPU use of other processes is sampled for the time `sample`,
 /// while the caller is idle.
@@ -24,25 +24,25 @@ pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
     // The check for separate file tables needs a new thread, because a new file table closes all
     // other files of its thread.
-    let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
+    let own_tables = std::thread::spawn(|| process::unshare_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
         cores_online,
         cpu_model: process::cpu_model(),
         is_virtual: is_virtual(),
-        kernel: process::kernel(),
+        kernel: process::kernel_version_text(),
         governors: read_cpu_governors(cores_online),
         interference: measure_interference(sample),
         files_max: process::raise_open_files_limit(),
         has_own_file_tables: own_tables,
-        local_ports: process::local_ports(),
-        ports_in_time_wait: process::time_wait(),
+        local_ports: process::local_port_count(),
+        ports_in_time_wait: process::time_wait_connections(),
         accept_queue_max: process::backlog_max(),
         memory_available_bytes: process::memory_available_bytes(),
         limits: cgroup_limits(),
         sampling: sampling_access(),
-        perf_event_paranoid: sampling::restriction(),
-        probes_missing: probes_missing(),
+        perf_event_paranoid: sampling::perf_event_paranoid_level(),
+        probes_missing: find_missing_probes(),
     }
 }
 
@@ -71,13 +71,13 @@ fn cgroup_limits() -> MachineLimits {
 
 fn sampling_access() -> SamplingAccess {
     match sampling::CpuSampler::open(std::process::id()) {
-        Ok(sampler) if !sampler.wants_threads() => SamplingAccess::Machine,
+        Ok(sampler) if !sampler.needs_thread_ids() => SamplingAccess::Machine,
         Ok(sampler) => SamplingAccess::OwnProcesses { in_kernel: sampler.in_kernel() },
         Err(_) => SamplingAccess::Refused,
     }
 }
 
-fn probes_missing() -> Vec<MissingProbe> {
+fn find_missing_probes() -> Vec<MissingProbe> {
     let is_readable = |path: &str| ProcFile::open(path).is_ok_and(|file| file.read(&mut Vec::new()).is_ok());
     // Plimsoll sees the processes of other users if it can read the open files of process 1, which
     // only root can read.
@@ -95,14 +95,14 @@ fn probes_missing() -> Vec<MissingProbe> {
 
 /// Returns the CPU time of the machine so far, in ticks: time in use, and time stolen by the
 /// hypervisor.
-fn machine_ticks() -> Option<(u64, u64)> {
+fn machine_cpu_ticks() -> Option<(u64, u64)> {
     let text = std::fs::read("/proc/stat").ok()?;
     let cpu = host::parse_stat(&text)?.cpu;
     Some((cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq, cpu.steal))
 }
 
 /// Returns the CPU time so far of each process except this process, in ticks, with its name.
-fn process_ticks() -> BTreeMap<u32, (String, u64)> {
+fn process_cpu_ticks() -> BTreeMap<u32, (String, u64)> {
     let mut buffer = Vec::new();
     let pids = numbered_entries("/proc").unwrap_or_default();
     pids.into_iter()
@@ -116,18 +116,20 @@ fn process_ticks() -> BTreeMap<u32, (String, u64)> {
 
 /// Measures the CPU use of other processes for the time `sample`.
 fn measure_interference(sample: Duration) -> Option<InterferenceSample> {
-    let before = process_ticks();
-    let (began_ns, own_before_ns, (busy_before, steal_before)) = (monotonic_ns(), process_cpu_ns(), machine_ticks()?);
+    let before = process_cpu_ticks();
+    let (began_ns, own_before_ns, (busy_before, steal_before)) =
+        (monotonic_ns(), process_cpu_ns(), machine_cpu_ticks()?);
     std::thread::sleep(sample);
-    let (busy, steal) = machine_ticks()?;
+    let (busy, steal) = machine_cpu_ticks()?;
     let own_ns = process_cpu_ns().saturating_sub(own_before_ns) as f64;
     let span_ns = monotonic_ns().saturating_sub(began_ns).max(1) as f64;
     let tick_ns = 1e9 / ticks_per_second() as f64;
     let busy_ns = busy.saturating_sub(busy_before) as f64 * tick_ns;
     let steal_ns = steal.saturating_sub(steal_before) as f64 * tick_ns;
-    let used = process_ticks().into_iter().filter_map(|(pid, (name, ticks))| {
+    let used = process_cpu_ticks().into_iter().filter_map(|(pid, (name, ticks))| {
         let before = before.get(&pid).map_or(0, |(_, ticks)| *ticks);
-        Some((name, ticks.saturating_sub(before) as f64 * tick_ns / span_ns)).filter(|used| used.1 >= NAMED_CORES_MIN)
+        Some((name, ticks.saturating_sub(before) as f64 * tick_ns / span_ns))
+            .filter(|used| used.1 >= NAMED_PROCESS_CORES_MIN)
     });
     Some(InterferenceSample {
         cores: ((busy_ns - own_ns) / span_ns).max(0.0),

@@ -47,7 +47,7 @@ const RUNTIME_METRIC_WORDS: [&str; 12] = [
     "worker",
 ];
 /// The longest metric name that is recorded, in bytes.
-const NAME_BYTES_MAX: usize = 200;
+const METRIC_NAME_BYTES_MAX: usize = 200;
 
 fn is_runtime_metric(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -57,7 +57,7 @@ fn is_runtime_metric(name: &str) -> bool {
 
 /// The choice of metrics to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Take {
+pub enum MetricSelection {
     /// Metrics of runtime, pools, queues and garbage collection.
     Runtime,
     /// All metrics, for a server without runtime metrics.
@@ -66,10 +66,10 @@ pub enum Take {
 
 /// Parses metrics in Prometheus' text format or in the JSON of Go's `/debug/vars`. Returns `None`
 /// if the bytes are in neither format, or every line is invalid. Single invalid lines are skipped.
-pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
+pub fn parse(bytes: &[u8], take: MetricSelection) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
-        return debug_vars(text);
+        return parse_debug_vars(text);
     }
     let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
     let (mut metrics, mut understood) = (Vec::new(), 0);
@@ -86,22 +86,25 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
         let Some((name, labels, value)) = parse_sample(line) else { continue };
         understood += 1;
         // Histogram buckets are skipped: there are many, and the histogram's count and sum suffice.
-        if name.ends_with("_bucket") || (take == Take::Runtime && !is_runtime_metric(name)) || !value.is_finite() {
+        if name.ends_with("_bucket")
+            || (take == MetricSelection::Runtime && !is_runtime_metric(name))
+            || !value.is_finite()
+        {
             continue;
         }
-        let shown = without_secrets(labels);
+        let shown = redact_label_values(labels);
         let whole = format!("{name}{}", shown.as_deref().unwrap_or(labels));
         // If secret label values are redacted, several metrics may have the same name. Only the
         // first metric with each name is used.
         let is_again = || shown.is_some() && metrics.iter().any(|metric: &ServerMetric| metric.name == whole);
-        if whole.len() <= NAME_BYTES_MAX && !is_again() {
-            metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
+        if whole.len() <= METRIC_NAME_BYTES_MAX && !is_again() {
+            metrics.push(ServerMetric { kind: metric_kind(name, &kinds), name: whole, value });
         }
     }
     (understood > 0).then_some(metrics)
 }
 
-fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
+fn metric_kind(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
     let declared = |name: &str| kinds.get(name).copied();
     // A summary or histogram, and a counter of OpenMetrics, is declared under its name without the
     // ending `_total`, `_sum` or `_count`.
@@ -137,7 +140,7 @@ fn parse_sample(line: &str) -> Option<(&str, &str, f64)> {
 
 /// Replaces label values that may be secret: values of secret names, and long random values.
 /// Returns `None` if no value was replaced.
-fn without_secrets(labels: &str) -> Option<String> {
+fn redact_label_values(labels: &str) -> Option<String> {
     /// A word in a label value counts as a secret key if it mixes letters and digits and has at
     /// least this many bytes.
     const KEY_CHARS_MIN: usize = 16;
@@ -185,7 +188,7 @@ fn labels_end(text: &str) -> Option<usize> {
 
 /// Reads Go's `/debug/vars`: the heap and garbage collection from `memstats`, and every top-level
 /// number.
-fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
+fn parse_debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
     const GO_MEMSTATS_GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
     const GO_MEMSTATS_COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
     let Value::Object(vars) = serde_json::from_str(text).ok()? else { return None };
@@ -198,7 +201,7 @@ fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
             }
         }
     }
-    for (name, value) in vars.iter().filter(|(name, _)| name.len() <= NAME_BYTES_MAX) {
+    for (name, value) in vars.iter().filter(|(name, _)| name.len() <= METRIC_NAME_BYTES_MAX) {
         metrics.extend(value.as_f64().map(|value| ServerMetric { name: name.clone(), kind: SeriesKind::Gauge, value }));
     }
     // A JSON document without numbers is not a metrics document.
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn prometheus_text_is_parsed() {
-        let got: Vec<(String, SeriesKind, f64)> = parse(SAMPLE_METRICS_TEXT.as_bytes(), Take::Runtime)
+        let got: Vec<(String, SeriesKind, f64)> = parse(SAMPLE_METRICS_TEXT.as_bytes(), MetricSelection::Runtime)
             .expect("text")
             .into_iter()
             .map(|m| (m.name, m.kind, m.value))
@@ -240,7 +243,8 @@ mod tests {
     fn metric_labels_keep_no_secret() {
         let text = "go_a{token=\"s3cret\",db=\"a\\\"}b\"} 1\ngo_a{token=\"other\",db=\"a\\\"}b\"} 2\n\
                     go_b{user=\"k Zq7xK2mW9vLp4TnR8sYd\"} 3\ngo_c{pool=\"http-nio-8080\",version=\"go1.26\"} 4\n";
-        let got: Vec<String> = parse(text.as_bytes(), Take::All).expect("text").into_iter().map(|m| m.name).collect();
+        let got: Vec<String> =
+            parse(text.as_bytes(), MetricSelection::All).expect("text").into_iter().map(|m| m.name).collect();
         let expect = [
             "go_a{token=\"[redacted]\",db=\"a\\\"}b\"}",
             "go_b{user=\"[redacted]\"}",
@@ -252,8 +256,11 @@ mod tests {
     #[test]
     fn go_vars_are_parsed() {
         let text = r#"{"cmdline":["x"],"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3,"BySize":[{"Size":0}]}}"#;
-        let got: Vec<(String, SeriesKind)> =
-            parse(text.as_bytes(), Take::Runtime).expect("vars").into_iter().map(|m| (m.name, m.kind)).collect();
+        let got: Vec<(String, SeriesKind)> = parse(text.as_bytes(), MetricSelection::Runtime)
+            .expect("vars")
+            .into_iter()
+            .map(|m| (m.name, m.kind))
+            .collect();
         let expect = [
             ("memstats.HeapAlloc", SeriesKind::Gauge),
             ("memstats.NumGC", SeriesKind::Counter),
@@ -276,11 +283,12 @@ mod tests {
             "go_x\n",
             "go_x{a=\"b 1\n",
         ] {
-            assert_eq!(parse(text.as_bytes(), Take::Runtime), None, "{text}");
+            assert_eq!(parse(text.as_bytes(), MetricSelection::Runtime), None, "{text}");
         }
-        assert_eq!(parse(b"\xff\xfe", Take::All), None);
-        assert_eq!(parse(b"orders 5\n", Take::Runtime), Some(vec![]), "metrics, but none of a runtime");
-        let all = parse(b"# TYPE orders counter\norders 5\norders_bucket{le=\"1\"} 4\n", Take::All).expect("text");
+        assert_eq!(parse(b"\xff\xfe", MetricSelection::All), None);
+        assert_eq!(parse(b"orders 5\n", MetricSelection::Runtime), Some(vec![]), "metrics, but none of a runtime");
+        let all =
+            parse(b"# TYPE orders counter\norders 5\norders_bucket{le=\"1\"} 4\n", MetricSelection::All).expect("text");
         assert_eq!(all, [ServerMetric { name: "orders".into(), kind: SeriesKind::Counter, value: 5.0 }]);
     }
 
@@ -294,20 +302,22 @@ mod tests {
         let mut understood = 0;
         for round in 0..20_000 {
             let mut bytes = if round % 2 == 0 { SAMPLE_METRICS_TEXT.as_bytes().to_vec() } else { vars.to_vec() };
-            for _ in 0..=rng.below(4) {
-                let at = rng.below(bytes.len() as u64 + 1) as usize;
-                match rng.below(3) {
+            for _ in 0..=rng.uniform_below(4) {
+                let at = rng.uniform_below(bytes.len() as u64 + 1) as usize;
+                match rng.uniform_below(3) {
                     0 => bytes.truncate(at),
-                    1 if at < bytes.len() => bytes[at] ^= 1 << rng.below(7),
+                    1 if at < bytes.len() => bytes[at] ^= 1 << rng.uniform_below(7),
                     _ => {
-                        let noise: Vec<u8> = (0..rng.below(9)).map(|_| rng.next_u64() as u8 & 0x7f).collect();
+                        let noise: Vec<u8> = (0..rng.uniform_below(9)).map(|_| rng.next_u64() as u8 & 0x7f).collect();
                         bytes.splice(at..at, noise);
                     }
                 }
             }
-            if let Some(metrics) = parse(&bytes, if round % 3 == 0 { Take::All } else { Take::Runtime }) {
+            if let Some(metrics) =
+                parse(&bytes, if round % 3 == 0 { MetricSelection::All } else { MetricSelection::Runtime })
+            {
                 understood += 1;
-                assert!(metrics.iter().all(|m| m.value.is_finite() && m.name.len() <= NAME_BYTES_MAX));
+                assert!(metrics.iter().all(|m| m.value.is_finite() && m.name.len() <= METRIC_NAME_BYTES_MAX));
             }
         }
         assert!(understood > 1000, "only {understood} were understood: the damage is too great to test anything");

@@ -7,30 +7,31 @@
 use super::server::Tables;
 use plimsoll_sys::probe::listener::socket_inode;
 use plimsoll_sys::probe::process::files_folder;
-use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, Version, states};
+use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, states};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
 /// The largest number of measured ports. If the server has more ports, the ports with the lowest
 /// numbers are measured.
-const PORTS_MAX: usize = 8;
+const MEASURED_PORTS_MAX: usize = 8;
 /// The largest number of open files that are searched for listening sockets before the load.
 /// Servers open their listening sockets first, so the search finds them early.
-const FILES_MAX: usize = 20_000;
+const SEARCHED_FILES_MAX: usize = 20_000;
 
 /// Returns the ports to measure, ascending, and whether they differ from the target's port. If the
 /// server's ports cannot be read, only the target's port is returned.
-pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
+pub fn server_listening_ports(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
-    let listed = asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    let listed = asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {
         listening.insert(socket.inode, socket.local.port());
     });
     let mut own = BTreeSet::new();
     if listed.is_ok() {
         let folders = tables.iter().filter_map(|(pid, table)| std::fs::read_dir(files_folder(*pid, *table)).ok());
-        let links = folders.flatten().flatten().take(FILES_MAX).flat_map(|entry| std::fs::read_link(entry.path()));
+        let links =
+            folders.flatten().flatten().take(SEARCHED_FILES_MAX).flat_map(|entry| std::fs::read_link(entry.path()));
         let inodes = links.filter_map(|link| socket_inode(link.as_os_str().as_bytes()));
         own.extend(inodes.filter_map(|inode| listening.get(&inode).copied()));
     }
@@ -39,7 +40,7 @@ pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (
     if own.is_empty() || own.contains(&target) {
         return (vec![target], false);
     }
-    (own.into_iter().take(PORTS_MAX).collect(), true)
+    (own.into_iter().take(MEASURED_PORTS_MAX).collect(), true)
 }
 
 #[cfg(test)]
@@ -54,7 +55,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let own = listener.local_addr().expect("an address").port();
         let mut asker = SocketDiagnostics::open().expect("netlink");
-        let mut watched = |tables: Vec<(u32, u32)>, target| watched(&mut asker, &Arc::new(Mutex::new(tables)), target);
+        let mut watched =
+            |tables: Vec<(u32, u32)>, target| server_listening_ports(&mut asker, &Arc::new(Mutex::new(tables)), target);
         assert_eq!(watched(vec![(me, me)], own), (vec![own], false), "it takes the target's connections itself");
         let (ports, others) = watched(vec![(me, me)], 1);
         assert!(others && ports.contains(&own), "{ports:?}");

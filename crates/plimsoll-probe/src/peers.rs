@@ -9,10 +9,10 @@
 
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
-use super::sink::{ExpensiveReading, Extent, Sink};
-use plimsoll_sys::probe::listener::{UnixLink, ipv4_if_mapped, other_networks, socket_inode, unix_links};
+use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use plimsoll_sys::probe::listener::{UnixConnection, ipv4_if_mapped, other_networks, socket_inode, unix_links};
 use plimsoll_sys::probe::process::files_folder;
-use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, Version, states};
+use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, states};
 use plimsoll_sys::probe::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,7 +43,7 @@ const RECENT_DATA_MS: u32 = 40;
 const CONNECTIONS_DENIED_TEXT: &str = "the server's own connections cannot be read: the process belongs to another user (run plimsoll \
     as that user or as root)";
 
-pub struct Peers {
+pub struct PeerProbe {
     tables: Tables,
     /// Addresses on this machine to which the server is known to send requests. This probe and the
     /// probe of dependencies (`downstream`) share the list of addresses.
@@ -54,10 +54,10 @@ pub struct Peers {
     elsewhere: Vec<SocketDiagnostics>,
     foreign_schedule: ExpensiveReading,
     /// The owner of each socket, by inode.
-    owners: BTreeMap<u32, Owner>,
+    owners: BTreeMap<u32, SocketOwner>,
     /// The last snapshot of connections, kept until their owners are known.
     seen: Option<ServerPeerConnections>,
-    search: Option<FileWalk>,
+    search: Option<OpenFileSearch>,
     known: BTreeSet<PeerAddress>,
     /// The traffic of each connection since the connection was opened, at the last snapshot, by
     /// inode.
@@ -76,7 +76,7 @@ struct LifetimeTraffic {
 
 /// The owner of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum SocketOwner {
     Server,
     /// Another process owns the socket: the socket exists, but is not among the server's open
     /// files.
@@ -112,7 +112,7 @@ struct OutsidePeers {
     /// TCP connections, each as two addresses: the end in a searched namespace, then the peer.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path without a listener in the client's namespace.
-    files: Vec<UnixLink>,
+    files: Vec<UnixConnection>,
 }
 
 impl OutsidePeers {
@@ -122,10 +122,10 @@ impl OutsidePeers {
 
     /// Whether the network namespace of `asker` contains one of the outside peers or the listener
     /// of an outside peer.
-    fn leads_to(&self, asker: &mut SocketDiagnostics) -> bool {
+    fn exist_in_namespace(&self, asker: &mut SocketDiagnostics) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
-        of_unix || !far_ends(asker, &self.ends).queued.is_empty()
+        of_unix || !read_foreign_peers(asker, &self.ends).queued.is_empty()
     }
 }
 
@@ -192,16 +192,16 @@ impl PeerTraffic {
 }
 
 /// A search through the open files of the server's processes.
-struct FileWalk {
+struct OpenFileSearch {
     since_ns: u64,
     left: Vec<(u32, u32)>,
     folder: Option<(String, ReadDir)>,
     denied: bool,
 }
 
-impl Peers {
-    pub fn new(tables: Tables, asked: DependencyAddresses) -> Peers {
-        Peers {
+impl PeerProbe {
+    pub fn new(tables: Tables, asked: DependencyAddresses) -> PeerProbe {
+        PeerProbe {
             tables,
             asked,
             look: ExpensiveReading::new(1_000_000_000),
@@ -224,11 +224,12 @@ impl Peers {
         }
         if self.seen.is_none() {
             let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let Peers { look, elsewhere, .. } = self;
-            let found = look.read(sink, || match tables.iter().all(|(pid, table)| is_denied(*pid, *table)) {
-                true => None,
-                false => Some(snapshot_candidate_connections(asker, elsewhere, port)),
-            });
+            let PeerProbe { look, elsewhere, .. } = self;
+            let found =
+                look.read(sink, || match tables.iter().all(|(pid, table)| is_file_table_denied(*pid, *table)) {
+                    true => None,
+                    false => Some(snapshot_candidate_connections(asker, elsewhere, port)),
+                });
             let seen = match found {
                 Some(Some(Ok(seen))) => ServerPeerConnections { at_ns: now_ns, ..seen },
                 Some(None) => {
@@ -245,9 +246,9 @@ impl Peers {
                 let found = self.foreign_schedule.read(sink, || {
                     let mut askers: Vec<SocketDiagnostics> = other_networks(*pid)
                         .into_iter()
-                        .filter_map(|pid| SocketDiagnostics::open_in(pid).ok())
+                        .filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok())
                         .collect();
-                    askers.retain_mut(|asker| seen.outside.leads_to(asker));
+                    askers.retain_mut(|asker| seen.outside.exist_in_namespace(asker));
                     askers
                 });
                 self.elsewhere.extend(found.into_iter().flatten());
@@ -256,23 +257,25 @@ impl Peers {
             let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
             // The kernel reuses inode numbers, so owners of closed sockets are forgotten.
             self.owners.retain(|known, _| inodes.contains(known));
-            for owner in self.owners.values_mut().filter(|owner| **owner == Owner::NotFound) {
-                *owner = Owner::Other;
+            for owner in self.owners.values_mut().filter(|owner| **owner == SocketOwner::NotFound) {
+                *owner = SocketOwner::Other;
             }
             self.seen = Some(seen);
             if unknown {
-                self.search = Some(FileWalk { since_ns: now_ns, left: tables, folder: None, denied: false });
+                self.search = Some(OpenFileSearch { since_ns: now_ns, left: tables, folder: None, denied: false });
             }
         }
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
-            Extent::Usual => self.go_on(now_ns, FILES_PER_SAMPLE * sink.effort().factor(), sink),
+            SampleExtent::Usual => {
+                self.continue_file_search(now_ns, FILES_PER_SAMPLE * sink.effort().cpu_budget_factor(), sink)
+            }
             // A search that has waited long continues even without budget, because a server that
             // always uses up the budget would prevent the search for ever.
-            Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
-                self.go_on(now_ns, FILES_PER_SAMPLE_MIN, sink);
+            SampleExtent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
+                self.continue_file_search(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
-            Extent::Least | Extent::Edge => {}
+            SampleExtent::Least | SampleExtent::Edge => {}
         }
         if self.search.is_none()
             && let Some(seen) = self.seen.take()
@@ -282,12 +285,12 @@ impl Peers {
     }
 
     /// Searches the next `files` open files for sockets of the snapshot.
-    fn go_on(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
+    fn continue_file_search(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..files {
             let Some(inode) = search.next() else {
                 for inode in seen.candidate_inodes() {
-                    self.owners.entry(inode).or_insert(Owner::NotFound);
+                    self.owners.entry(inode).or_insert(SocketOwner::NotFound);
                 }
                 if search.denied {
                     sink.report_unobserved_part(CONNECTIONS_DENIED_TEXT);
@@ -298,7 +301,7 @@ impl Peers {
             if let Some(inode) = inode
                 && seen.candidate_inodes().any(|candidate| candidate == inode)
             {
-                self.owners.insert(inode, Owner::Server);
+                self.owners.insert(inode, SocketOwner::Server);
                 if seen.candidate_inodes().all(|candidate| self.owners.contains_key(&candidate)) {
                     self.search = None;
                     return;
@@ -317,12 +320,13 @@ impl Peers {
     /// request is gone before the search finds its owner. A connection with an unknown owner counts
     /// as the server's if only the server is known to send requests to the connection's peer.
     fn server_connections<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
-        let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
-        let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
+        let of =
+            |owner: SocketOwner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
+        let others: BTreeSet<&PeerAddress> = of(SocketOwner::Other).map(|connection| &connection.peer).collect();
         let known: BTreeSet<&PeerAddress> =
-            of(Owner::Server).map(|connection| &connection.peer).chain(&self.known).collect();
-        let short = of(Owner::NotFound).filter(|it| known.contains(&it.peer) && !others.contains(&it.peer));
-        of(Owner::Server).chain(short).collect()
+            of(SocketOwner::Server).map(|connection| &connection.peer).chain(&self.known).collect();
+        let short = of(SocketOwner::NotFound).filter(|it| known.contains(&it.peer) && !others.contains(&it.peer));
+        of(SocketOwner::Server).chain(short).collect()
     }
 
     fn report_peer_readings(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
@@ -385,7 +389,7 @@ impl Peers {
                 sink.counter_at(&format!("peer.{peer}.received"), "bytes", seen.at_ns, *bytes as f64);
             }
         }
-        let own = seen.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&Owner::Server));
+        let own = seen.listeners.iter().filter(|(_, inode)| self.owners.get(inode) == Some(&SocketOwner::Server));
         for port in own.map(|(port, _)| *port).collect::<BTreeSet<u16>>() {
             let unsent = seen.unsent.get(&port).copied().unwrap_or(0);
             sink.gauge_at(&format!("peer.:{port}.unsent"), "bytes", seen.at_ns, unsent as f64);
@@ -401,7 +405,7 @@ impl Peers {
     }
 }
 
-fn is_denied(pid: u32, table: u32) -> bool {
+fn is_file_table_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
@@ -416,7 +420,7 @@ fn snapshot_candidate_connections(
     // lead to a dependency.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
-    asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {
         if socket.local.port() != port && socket.inode != 0 {
             listeners.push((socket.local.port(), socket.inode));
             queues.add(socket.local, u64::from(socket.receive_queue));
@@ -424,31 +428,37 @@ fn snapshot_candidate_connections(
     })?;
     let incoming: BTreeSet<u16> = listeners.iter().map(|(port, _)| *port).collect();
     let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
-    asker.for_each_socket(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
-        if incoming.contains(&socket.local.port()) {
-            // An accepted connection is recorded only if it has unsent bytes, because other
-            // accepted connections add nothing to the sums.
-            if socket.send_queue > 0 {
-                taken.insert(
-                    (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)),
-                    u64::from(socket.send_queue),
-                );
+    asker.for_each_socket(
+        IpVersion::BOTH,
+        states::ESTABLISHED,
+        SocketFilter::NeitherPort(port),
+        true,
+        &mut |socket| {
+            if incoming.contains(&socket.local.port()) {
+                // An accepted connection is recorded only if it has unsent bytes, because other
+                // accepted connections add nothing to the sums.
+                if socket.send_queue > 0 {
+                    taken.insert(
+                        (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)),
+                        u64::from(socket.send_queue),
+                    );
+                }
+            } else if socket.inode != 0 {
+                let traffic = PeerTraffic {
+                    waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
+                    coming: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
+                    unread: u64::from(socket.receive_queue),
+                    unsent: u64::from(socket.send_queue),
+                    on_the_way: 0,
+                };
+                let carried = socket.segments_sent.zip(socket.bytes_received);
+                let carried =
+                    carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
+                let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
+                found.push((socket.local, ServerPeerConnection { inode, peer, traffic: Some(traffic), carried }));
             }
-        } else if socket.inode != 0 {
-            let traffic = PeerTraffic {
-                waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
-                coming: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
-                unread: u64::from(socket.receive_queue),
-                unsent: u64::from(socket.send_queue),
-                on_the_way: 0,
-            };
-            let carried = socket.segments_sent.zip(socket.bytes_received);
-            let carried =
-                carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
-            let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
-            found.push((socket.local, ServerPeerConnection { inode, peer, traffic: Some(traffic), carried }));
-        }
-    })?;
+        },
+    )?;
     let (mut queued, mut led_away) = (BTreeMap::new(), OutsidePeers::default());
     for (local, connection) in &mut found {
         if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
@@ -477,7 +487,7 @@ fn snapshot_candidate_connections(
     led_away.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
     let mut foreign_accept_queues = BTreeMap::new();
     for asker in elsewhere {
-        let far = far_ends(asker, &led_away.ends);
+        let far = read_foreign_peers(asker, &led_away.ends);
         foreign_accept_queues.extend(far.queued);
         for (local, connection) in &mut found {
             if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
@@ -524,16 +534,16 @@ struct ForeignPeers {
 }
 
 /// Reads the accept queues and unsent bytes of the peers of `ends` in the namespace of `asker`.
-fn far_ends(asker: &mut SocketDiagnostics, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> ForeignPeers {
+fn read_foreign_peers(asker: &mut SocketDiagnostics, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> ForeignPeers {
     if ends.is_empty() {
         return ForeignPeers::default();
     }
     let mut queues = AcceptQueues::default();
-    let listening = asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    let listening = asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {
         queues.add(socket.local, u64::from(socket.receive_queue));
     });
     let mut found = ForeignPeers::default();
-    let taken = asker.for_each_socket(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
+    let taken = asker.for_each_socket(IpVersion::BOTH, states::ESTABLISHED, SocketFilter::Any, false, &mut |socket| {
         let (local, remote) = (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote));
         if ends.contains(&(remote, local)) {
             found.queued.extend(queues.queue_length(local, local).map(|count| (local, count)));
@@ -572,7 +582,7 @@ impl AcceptQueues {
     }
 }
 
-impl FileWalk {
+impl OpenFileSearch {
     /// Returns the next open file: `Some(inode)` for a socket, `Some(None)` for another file;
     /// `None` if there are no more files.
     fn next(&mut self) -> Option<Option<u32>> {
@@ -635,23 +645,23 @@ mod tests {
     /// CPU budget of the probes.
     #[test]
     fn own_connections_are_found_despite_an_exhausted_budget() {
-        use crate::sink::{Effort, Extent};
+        use crate::sink::{ProbeEffort, SampleExtent};
         let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = store.local_addr().expect("bound");
         let _link = std::net::TcpStream::connect(address).expect("connected");
         let me = std::process::id();
         let tables = Tables::default();
         tables.lock().expect("no panic").push((me, me));
-        let mut peers = Peers::new(tables, DependencyAddresses::default());
+        let mut peers = PeerProbe::new(tables, DependencyAddresses::default());
         let mut asker = SocketDiagnostics::open().expect("netlink");
-        let mut sink = Sink::new(monotonic_ns(), Effort::Little);
+        let mut sink = Sink::new(monotonic_ns(), ProbeEffort::Little);
         let start_ns = thread_cpu_ns();
         while thread_cpu_ns() < start_ns + 100_000_000 {}
         let name = format!("peer.{address}.connections");
         let is_told = (0..80).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(100));
-            sink.begin(monotonic_ns(), false);
-            assert_eq!(sink.extent(), Extent::Least);
+            sink.begin_sample(monotonic_ns(), false);
+            assert_eq!(sink.extent(), SampleExtent::Least);
             peers.sample(&mut asker, 1, monotonic_ns(), &mut sink);
             sink.take().series.contains_key(&name)
         });
@@ -659,11 +669,11 @@ mod tests {
     }
 
     #[test]
-    fn short_connections_get_the_owner_of_their_peer() {
-        use Owner::{NotFound, Other, Server};
+    fn short_lived_connections_belong_to_the_known_client_of_their_peer() {
+        use SocketOwner::{NotFound, Other, Server};
         let leads = |peer: u16| PeerAddress::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
-        let check = |known: &[u16], sockets: &[(u32, u16, Owner)], expect: &[u32]| {
-            let mut peers = Peers::new(Tables::default(), DependencyAddresses::default());
+        let check = |known: &[u16], sockets: &[(u32, u16, SocketOwner)], expect: &[u32]| {
+            let mut peers = PeerProbe::new(Tables::default(), DependencyAddresses::default());
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection =

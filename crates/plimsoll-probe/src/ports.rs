@@ -10,8 +10,8 @@ use super::optional_file::OptionalFile;
 use super::sink::{ExpensiveReading, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
 use plimsoll_sys::probe::listener::other_networks;
-use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, SocketRow, Version, states};
-use plimsoll_sys::process::local_ports;
+use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
+use plimsoll_sys::process::local_port_count;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -68,7 +68,7 @@ impl TimeWaitPorts {
     }
 }
 
-pub struct Ports {
+pub struct TimeWaitProbe {
     /// The server's network namespace is the first element; the namespaces of possible dependencies
     /// follow.
     networks: Vec<PortsOfNetwork>,
@@ -81,19 +81,19 @@ struct PortsOfNetwork {
     asker: Option<SocketDiagnostics>,
 }
 
-impl Ports {
+impl TimeWaitProbe {
     /// Creates the probe, which reads the file `sockstat` and the network namespace of the process
     /// `server`, if that process is known. `targets` are the load's target addresses.
-    pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
+    pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> TimeWaitProbe {
         let own = PortsOfNetwork {
             sockstat,
             asker: server.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace).ok(),
         };
         let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
             sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
-            asker: SocketDiagnostics::open_in(pid).ok(),
+            asker: SocketDiagnostics::open_namespace_of_process(pid).ok(),
         });
-        Ports {
+        TimeWaitProbe {
             networks: [own].into_iter().chain(others).collect(),
             targets: targets.to_vec(),
             look: ExpensiveReading::new(1_000_000_000),
@@ -106,14 +106,14 @@ impl Ports {
         let Some(Some(own)) = counts.first().copied() else {
             return;
         };
-        let ports = local_ports();
+        let ports = local_port_count();
         sink.gauge("tcp.time_wait", "", own as f64);
         if counts.iter().flatten().all(|count| *count <= UNCOUNTED_CONNECTIONS_MAX) {
             sink.gauge("tcp.local_ports", "", ports as f64);
             sink.gauge("tcp.time_wait_pair", "", own as f64);
             return;
         }
-        let Ports { networks, targets, look } = self;
+        let TimeWaitProbe { networks, targets, look } = self;
         let asked = look.read(sink, || {
             let many = networks.iter_mut().zip(&counts).enumerate();
             let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > UNCOUNTED_CONNECTIONS_MAX));
@@ -121,7 +121,7 @@ impl Ports {
                 let mut pairs = TimeWaitPorts::default();
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
                 let asker = network.asker.as_mut()?;
-                asker.for_each_socket(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
+                asker.for_each_socket(IpVersion::BOTH, states::TIME_WAIT, SocketFilter::Any, false, &mut tell).ok()?;
                 Some((pairs.busiest_pair_ports(targets, ports), number > 0))
             };
             let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
@@ -142,7 +142,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn the_fullest_foreign_address_pair_is_reported() {
+    fn the_busiest_address_pair_besides_the_target_is_reported() {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let (store, target) = (at("127.0.0.1:6379"), at("127.0.0.1:80"));
         let mut pairs = TimeWaitPorts::default();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fully_used_port_range_leaves_no_other_port() {
+    fn a_densely_used_port_range_counts_as_the_whole_range() {
         // Each row has the number and step of the used ports, and the number of another process's
         // ports in a different range. The last column is the expected number of ports available to
         // the pair.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn time_wait_connections_are_counted_by_owner() {
+    fn ports_of_closed_connections_are_found_in_time_wait() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let to = listener.local_addr().expect("an address");
         let mut own_ports = Vec::new();
@@ -200,7 +200,7 @@ mod tests {
         let mut asker = SocketDiagnostics::open().expect("netlink");
         let mut pairs = TimeWaitPorts::default();
         let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
-        asker.for_each_socket(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).expect("told");
+        asker.for_each_socket(IpVersion::BOTH, states::TIME_WAIT, SocketFilter::Any, false, &mut tell).expect("told");
         // Another process may have used the listener's port within the last minute.
         let held = pairs.held.get(&(to.ip(), to)).expect("the address of the peer");
         assert!(own_ports.iter().all(|port| held.contains(port)), "{own_ports:?} in {held:?}");

@@ -13,23 +13,23 @@ pub(super) trait Probe: Send {
 /// The server's current CPU use, in thousandths of a core. The number `u64::MAX` stands for an
 /// unknown CPU use.
 #[derive(Debug, Clone)]
-pub struct LiveServer(Arc<AtomicU64>);
+pub struct LiveServerCpu(Arc<AtomicU64>);
 
-impl LiveServer {
+impl LiveServerCpu {
     const UNKNOWN_CPU_USE: u64 = u64::MAX;
 
     /// Creates the live reading of the server's CPU use, which has no value yet.
-    pub fn without_value() -> LiveServer {
-        LiveServer(Arc::new(AtomicU64::new(Self::UNKNOWN_CPU_USE)))
+    pub fn without_value() -> LiveServerCpu {
+        LiveServerCpu(Arc::new(AtomicU64::new(Self::UNKNOWN_CPU_USE)))
     }
 
     /// Sets the number of cores that the server used recently; `None` if it is unknown.
-    pub fn set(&self, cores: Option<f64>) {
+    pub fn set_cores_used(&self, cores: Option<f64>) {
         self.0.store(cores.map_or(Self::UNKNOWN_CPU_USE, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }
 
     /// Returns the number of cores that the server used recently; `None` if it is unknown.
-    pub fn cores(&self) -> Option<f64> {
+    pub fn cores_used(&self) -> Option<f64> {
         Some(self.0.load(Ordering::Relaxed))
             .filter(|value| *value != Self::UNKNOWN_CPU_USE)
             .map(|value| value as f64 / 1000.0)

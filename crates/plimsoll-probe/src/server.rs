@@ -1,11 +1,11 @@
 //! Readings of the server's processes, summed over the found processes and all their descendants.
 //! After a restart of the server, the new processes are found, and the sums continue.
 
-use super::downstream::{DependencyAddresses, Downstream};
-use super::finder::{Finder, FoundServer};
-use super::probe::{LiveServer, Probe};
-use super::sink::{ExpensiveReading, Extent, Sink};
-use super::threads::{BUSY_SHARE, Threads, Turns, scale_to_all_threads};
+use super::downstream::{DependencyAddresses, DownstreamProbe};
+use super::finder::{FoundServer, ServerFinder};
+use super::probe::{LiveServerCpu, Probe};
+use super::sink::{ExpensiveReading, SampleExtent, Sink};
+use super::threads::{BUSY_SHARE, ThreadReadSchedule, Threads, scale_to_all_threads};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
@@ -20,7 +20,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of samples that the live CPU use figure covers.
-const LIVE_SAMPLES: usize = 10;
+const LIVE_CPU_SAMPLES: usize = 10;
 /// The largest number of busy threads that get their own series.
 const THREADS_SHOWN_MAX: usize = 24;
 /// The largest number of processes whose states and sizes are all read in each sample. The CPU
@@ -29,7 +29,7 @@ const PROCESSES_PER_SAMPLE_MAX: usize = 8;
 /// The smallest number of threads with similar names that form a group.
 const SIMILAR_THREADS_MIN: usize = 3;
 /// The largest number of groups of threads with similar names that are reported.
-const GROUPS_MAX: usize = 8;
+const THREAD_GROUPS_MAX: usize = 8;
 /// The names of the series that count waiting threads, each with the reason of the wait.
 const WAIT_REASON_SERIES: [(&str, WaitReason); 5] = [
     ("server.in_lock", WaitReason::Lock),
@@ -40,7 +40,7 @@ const WAIT_REASON_SERIES: [(&str, WaitReason); 5] = [
 ];
 /// One of this many readings of a process includes the kernel's sums over all threads, which are
 /// slow to read.
-const PROCESS_SUM_EVERY: u64 = 5;
+const READINGS_PER_THREAD_SUM: u64 = 5;
 
 /// One process of the server, with its last readings.
 struct ServerProcess {
@@ -82,7 +82,7 @@ enum ReadDepth {
 /// The sums over ended processes: ticks in user and kernel mode, ns of waiting, context switches,
 /// page faults.
 #[derive(Default, Clone, Copy)]
-struct EndedSums {
+struct EndedProcessSums {
     user_ticks: u64,
     system_ticks: u64,
     wait_ns: u64,
@@ -95,8 +95,8 @@ struct EndedSums {
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
-    finder: Finder,
-    live: LiveServer,
+    finder: ServerFinder,
+    live: LiveServerCpu,
     tables: Tables,
     /// The parent process id of every process on this machine.
     parents: BTreeMap<u32, u32>,
@@ -104,7 +104,7 @@ pub struct ServerProbe {
     others: BTreeSet<u32>,
     /// The port of the measured server; `None` if the target is on another machine.
     port: Option<u16>,
-    turns: Turns,
+    turns: ThreadReadSchedule,
     stats_turn: usize,
     roots: Vec<u32>,
     members: Vec<ServerProcess>,
@@ -112,7 +112,7 @@ pub struct ServerProbe {
     earlier_cpu_ns: u64,
     /// CPU time of child processes that have ended since the restart, ns.
     ended_ns: u64,
-    ended: EndedSums,
+    ended: EndedProcessSums,
     lost: Option<String>,
     /// The start time of plimsoll's own process, in ticks. The whole CPU time of a process that
     /// started after plimsoll counts.
@@ -123,7 +123,7 @@ pub struct ServerProbe {
     seek: ExpensiveReading,
     files: ExpensiveReading,
     /// The dependencies of the server; `None` if the target is on another machine.
-    downstream: Option<Downstream>,
+    downstream: Option<DownstreamProbe>,
     before_ns: u64,
     buffer: Vec<u8>,
 }
@@ -169,9 +169,9 @@ impl ServerProcess {
             }
         }
         let whole = match sink.extent() {
-            Extent::Least => false,
-            Extent::Usual => self.looks.is_multiple_of(PROCESS_SUM_EVERY),
-            Extent::Edge => true,
+            SampleExtent::Least => false,
+            SampleExtent::Usual => self.looks.is_multiple_of(READINGS_PER_THREAD_SUM),
+            SampleExtent::Edge => true,
         };
         self.looks += 1;
         let source = if whole { &self.whole } else { &self.brief };
@@ -182,7 +182,7 @@ impl ServerProcess {
         }
         let Stat { state, threads, resident_pages, .. } = stat;
         self.last = if whole { stat } else { Stat { state, threads, resident_pages, ..self.last } };
-        self.threads.follow(threads, sink, buffer);
+        self.threads.refresh_if_count_changed(threads, sink, buffer);
         if whole { ReadDepth::Whole } else { ReadDepth::Brief }
     }
 
@@ -190,8 +190,8 @@ impl ServerProcess {
         self.last.reaped_ticks.saturating_sub(self.first.reaped_ticks)
     }
 
-    fn sums_since_first_reading(&self) -> EndedSums {
-        EndedSums {
+    fn sums_since_first_reading(&self) -> EndedProcessSums {
+        EndedProcessSums {
             user_ticks: self.last.user_ticks.saturating_sub(self.first.user_ticks),
             system_ticks: self.last.system_ticks.saturating_sub(self.first.system_ticks),
             wait_ns: self.threads.wait_ns(),
@@ -201,8 +201,8 @@ impl ServerProcess {
     }
 }
 
-impl EndedSums {
-    fn add(&mut self, other: EndedSums) {
+impl EndedProcessSums {
+    fn add(&mut self, other: EndedProcessSums) {
         self.user_ticks += other.user_ticks;
         self.system_ticks += other.system_ticks;
         self.wait_ns += other.wait_ns;
@@ -213,7 +213,7 @@ impl EndedSums {
 
 impl ServerProbe {
     /// Creates the probe. `port` is the target's port, if the target is on this machine.
-    pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> ServerProbe {
+    pub fn new(finder: ServerFinder, live: LiveServerCpu, port: Option<u16>) -> ServerProbe {
         let mut buffer = Vec::new();
         let own_start_ticks =
             read_process_stat(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
@@ -224,26 +224,26 @@ impl ServerProbe {
             parents: BTreeMap::new(),
             others: BTreeSet::new(),
             port,
-            turns: Turns::default(),
+            turns: ThreadReadSchedule::default(),
             stats_turn: 0,
             roots: Vec::new(),
             members: Vec::new(),
             earlier_cpu_ns: 0,
             ended_ns: 0,
-            ended: EndedSums::default(),
+            ended: EndedProcessSums::default(),
             lost: None,
             own_start_ticks,
             shown: BTreeSet::new(),
             recent: VecDeque::new(),
             rescan: ExpensiveReading::new(1_000_000_000),
             // A server that ended may restart at once, so the search for its successor runs often.
-            seek: ExpensiveReading::add_edge_part(100_000_000, 100),
+            seek: ExpensiveReading::with_core_divisor(100_000_000, 100),
             files: ExpensiveReading::new(200_000_000),
-            downstream: port.map(Downstream::new),
+            downstream: port.map(DownstreamProbe::new),
             before_ns: 0,
             buffer,
         };
-        match server.finder.first().clone() {
+        match server.finder.initial_result().clone() {
             Ok(found) => {
                 server.roots = found.roots;
                 server.update_members(false);
@@ -257,18 +257,18 @@ impl ServerProbe {
     }
 
     /// Returns the topmost processes of the server; empty while no server is found.
-    pub fn roots(&self) -> &[u32] {
+    pub fn root_pids(&self) -> &[u32] {
         &self.roots
     }
 
-    pub fn tables(&self) -> Tables {
+    pub fn shared_file_tables(&self) -> Tables {
         Arc::clone(&self.tables)
     }
 
     /// Returns the addresses of dependencies on this machine, for the probe that finds
     /// dependencies.
     pub fn dependency_addresses(&self) -> DependencyAddresses {
-        self.downstream.as_ref().map(Downstream::dependency_addresses).unwrap_or_default()
+        self.downstream.as_ref().map(DownstreamProbe::dependency_addresses).unwrap_or_default()
     }
 
     /// Updates the list of the server's processes.
@@ -293,7 +293,7 @@ impl ServerProbe {
         for member in &mut self.members {
             member.tables = file_tables(member.pid, member.threads.list.iter().map(|thread| thread.tid));
         }
-        self.report_tables();
+        self.publish_file_tables();
     }
 
     /// Returns the server's topmost processes and their descendants, except separate servers and
@@ -302,11 +302,11 @@ impl ServerProbe {
         self.others.retain(|pid| parents.contains_key(pid));
         loop {
             let apart = parents.iter().filter(|(pid, _)| !self.others.contains(pid)).map(|(pid, of)| (*pid, *of));
-            let family = listener::families(&self.roots, std::process::id(), &apart.collect());
+            let family = listener::processes_with_descendants(&self.roots, std::process::id(), &apart.collect());
             let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
             let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
             let (Some(root), false) = (self.roots.first(), unknown.is_empty()) else { return family };
-            let Ok(mut askers) = SocketDiagnostics::open_both(*root) else { return family };
+            let Ok(mut askers) = SocketDiagnostics::open_process_and_own_namespaces(*root) else { return family };
             let serves = |pid: &u32| listener::is_separate_server(&mut askers, *pid, *root, self.port).unwrap_or(false);
             let found: Vec<u32> = unknown.into_iter().filter(serves).collect();
             if found.is_empty() {
@@ -316,7 +316,7 @@ impl ServerProbe {
         }
     }
 
-    fn report_tables(&self) {
+    fn publish_file_tables(&self) {
         let all = self.members.iter().flat_map(|member| member.tables.iter().map(|table| (member.pid, *table)));
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
@@ -336,7 +336,7 @@ impl ServerProbe {
         let finder = &self.finder;
         match self.seek.read(sink, || finder.find_successor()) {
             Some(Ok(found)) => {
-                self.adopt_processes(found, sink);
+                self.switch_to_new_server(found, sink);
                 true
             }
             Some(Err(reason)) => {
@@ -347,7 +347,7 @@ impl ServerProbe {
         }
     }
 
-    fn adopt_processes(&mut self, found: FoundServer, sink: &mut Sink) {
+    fn switch_to_new_server(&mut self, found: FoundServer, sink: &mut Sink) {
         let known = found.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
         self.roots = found.roots;
         if !known {
@@ -360,7 +360,7 @@ impl ServerProbe {
         }
         self.update_members(true);
         if let (false, Some(root)) = (known, self.roots.first()) {
-            sink.server(*root, &found.name, &found.found_by);
+            sink.report_found_server(*root, &found.name, &found.found_by);
         }
         self.lost = None;
         sink.set_unmeasured_reason(None);
@@ -370,7 +370,7 @@ impl ServerProbe {
     /// least one reading included the kernel's slow sums over all threads of a process.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
-        let length = if sink.extent() == Extent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
+        let length = if sink.extent() == SampleExtent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
         let (mut number, start, mut whole) = (0, self.stats_turn, false);
         let ended: Vec<ServerProcess> = self
             .members
@@ -388,14 +388,14 @@ impl ServerProbe {
             self.ended.add(member.sums_since_first_reading());
         }
         if !ended.is_empty() {
-            self.report_tables();
+            self.publish_file_tables();
         }
         whole
     }
 
-    fn show_live(&mut self, at_ns: u64, cpu_ns: u64) {
+    fn update_live_cpu_use(&mut self, at_ns: u64, cpu_ns: u64) {
         self.recent.push_back((at_ns, cpu_ns));
-        if self.recent.len() > LIVE_SAMPLES {
+        if self.recent.len() > LIVE_CPU_SAMPLES {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
@@ -406,14 +406,14 @@ impl ServerProbe {
             }
             _ => None,
         };
-        self.live.set(cores);
+        self.live.set_cores_used(cores);
     }
 
     fn report_threads(&mut self, at_ns: u64, sink: &mut Sink) {
         let mut fullest = 0.0f64;
         for member in &mut self.members {
             for thread in &mut member.threads.list {
-                let share = thread.share();
+                let share = thread.core_share();
                 fullest = fullest.max(share);
                 let key = (member.pid, thread.tid);
                 let shown = self.shown.contains(&key);
@@ -426,7 +426,7 @@ impl ServerProbe {
                     continue;
                 }
                 let (before, now) = ((thread.read_before_ns, thread.cpu_before_ns), (thread.read_ns, thread.cpu_ns));
-                let name = thread.series(member.pid);
+                let name = thread.series_name(member.pid);
                 if !shown {
                     self.shown.insert(key);
                     sink.counter_at(name, "ns", before.0, before.1 as f64);
@@ -442,11 +442,11 @@ impl ServerProbe {
 
     /// Reports the number of threads in each state. If the states of only some threads were read,
     /// the counts are scaled up to all threads.
-    fn tell_states(&self, sink: &mut Sink) {
+    fn report_thread_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = scale_to_all_threads(all(), turns);
         let of_all = |count: usize| count as f64 * each;
-        let in_state = |state: u8| of_all(all().map(|threads| threads.in_state(turns, state)).sum());
+        let in_state = |state: u8| of_all(all().map(|threads| threads.count_in_state(turns, state)).sum());
         sink.gauge("server.threads_runnable", "", in_state(b'R'));
         sink.gauge("server.threads_blocked", "", in_state(b'D'));
         if !all().any(Threads::knows_any_wait) {
@@ -479,7 +479,7 @@ impl ServerProbe {
         let mut groups: Vec<(String, usize)> =
             alike.into_iter().filter(|(_, count)| *count >= SIMILAR_THREADS_MIN).collect();
         groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        for (stem, count) in groups.into_iter().take(GROUPS_MAX) {
+        for (stem, count) in groups.into_iter().take(THREAD_GROUPS_MAX) {
             sink.gauge(&format!("threads.{stem}"), "", count as f64);
         }
     }
@@ -489,7 +489,7 @@ impl ServerProbe {
         Some(cores_of_processes(self.members.iter().map(|member| member.pid))?.count().into())
     }
 
-    fn report_files(&mut self, sink: &mut Sink) {
+    fn report_open_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
         // If the server has several file tables, the table with the largest share of used files is
         // reported.
@@ -517,7 +517,7 @@ impl ServerProbe {
             }
             Some(Err(true)) => {
                 let reason = "permission denied: the process is another user's";
-                sink.gap("server.files_open", SeriesKind::Gauge, "", reason);
+                sink.add_gap("server.files_open", SeriesKind::Gauge, "", reason);
             }
             Some(Err(false)) | None => {}
         }
@@ -528,20 +528,20 @@ impl Probe for ServerProbe {
     fn sample(&mut self, sink: &mut Sink) {
         if self.before_ns == 0
             && self.lost.is_none()
-            && let (Ok(found), Some(root)) = (self.finder.first().clone(), self.roots.first())
+            && let (Ok(found), Some(root)) = (self.finder.initial_result().clone(), self.roots.first())
         {
-            sink.server(*root, &found.name, &found.found_by);
+            sink.report_found_server(*root, &found.name, &found.found_by);
         }
         if let Some(reason) = self.lost.clone() {
             if !self.find_successor_server(sink) {
                 sink.set_unmeasured_reason(Some(&reason));
-                sink.gaps("server.", &reason);
-                self.live.set(None);
+                sink.add_gaps_to_series("server.", &reason);
+                self.live.set_cores_used(None);
                 return;
             }
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, ExpensiveReading::new(0));
-            if sink.extent() == Extent::Edge {
+            if sink.extent() == SampleExtent::Edge {
                 // Find children that started since the last reading, so that their work does not
                 // count as interference.
                 rescan.make_due_now();
@@ -557,20 +557,20 @@ impl Probe for ServerProbe {
         {
             let reason = format!("process {} has ended", self.roots.first().copied().unwrap_or_default());
             self.lost.get_or_insert(reason.clone());
-            sink.gaps("server.", &reason);
-            self.live.set(None);
+            sink.add_gaps_to_series("server.", &reason);
+            self.live.set_cores_used(None);
             return;
         }
         let cpu_ns = self.cpu_ns();
         sink.counter_at("server.cpu", "ns", at_ns, cpu_ns as f64);
-        self.show_live(at_ns, cpu_ns);
+        self.update_live_cpu_use(at_ns, cpu_ns);
         if let Some(downstream) = &mut self.downstream {
             downstream.sample(&self.members.iter().map(|member| member.pid).collect(), sink);
         }
         let mut sums = self.ended;
         let (mut pages, mut threads) = (0, 0);
         let watched = self.members.iter().map(|member| member.threads.list.len()).sum();
-        self.turns.begin(sink.extent(), sink.effort(), watched);
+        self.turns.begin_sample(sink.extent(), sink.effort(), watched);
         for member in &mut self.members {
             member.threads.sample(&mut self.turns, &mut self.buffer);
             sums.add(member.sums_since_first_reading());
@@ -591,13 +591,13 @@ impl Probe for ServerProbe {
             sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);
             sink.counter("server.major_faults", "", sums.major_faults as f64);
         }
-        if self.turns.read_all_states() {
+        if self.turns.has_read_all_states() {
             sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
             sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
             self.report_similar_names(sink);
         }
-        if self.turns.tell_states() {
-            self.tell_states(sink);
+        if self.turns.are_thread_states_due() {
+            self.report_thread_states(sink);
         }
         if self.turns.has_read_cpu_times() {
             sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);
@@ -609,6 +609,6 @@ impl Probe for ServerProbe {
             sink.gauge("server.cores_allowed", "cores", cores);
         }
         self.report_threads(at_ns, sink);
-        self.report_files(sink);
+        self.report_open_files(sink);
     }
 }

@@ -1,7 +1,7 @@
 //! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also manages the CPU
 //! time budget of readings, so that even readings of a large server exceed the budget only briefly.
 
-use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
+use plimsoll_model::series_table::{SeriesRow, SeriesSubject, find_series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
@@ -22,33 +22,33 @@ pub struct Sink {
     began_cpu_ns: u64,
     /// The number of the current sample.
     round: u64,
-    extent: Extent,
-    effort: Effort,
+    extent: SampleExtent,
+    effort: ProbeEffort,
 }
 
 /// The amount of CPU time that readings may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum ProbeEffort {
     /// Readings use so little CPU time that they affect no figure of a load.
     Little,
     /// Readings use more CPU time, for a study whose question needs detailed readings.
     Thorough,
 }
 
-impl Effort {
+impl ProbeEffort {
     /// Returns the factor by which an effort multiplies the CPU budget of the lowest effort
     /// (`Effort::Little`).
-    pub fn factor(self) -> u64 {
+    pub fn cpu_budget_factor(self) -> u64 {
         match self {
-            Effort::Little => 1,
-            Effort::Thorough => 4,
+            ProbeEffort::Little => 1,
+            ProbeEffort::Thorough => 4,
         }
     }
 }
 
 /// The set of values that the current sample reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum SampleExtent {
     /// The sample reads only cheap, quickly changing values, because the CPU budget is used up.
     Least,
     /// The sample reads quickly changing values, some other values in turn, and expensive values
@@ -60,17 +60,17 @@ pub enum Extent {
 }
 
 impl Sink {
-    pub fn new(now_ns: u64, effort: Effort) -> Sink {
+    pub fn new(now_ns: u64, effort: ProbeEffort) -> Sink {
         let seen = Probes::default();
-        let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), Extent::Usual);
+        let (budget, extent) = (CpuBudget::new(now_ns, thread_cpu_ns(), effort), SampleExtent::Usual);
         let (server, unseen, sampling_refused) = (None, None, None);
         let (before_ns, began_cpu_ns, round) = (now_ns, thread_cpu_ns(), 0);
         Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
     }
 
     /// Begins a sample. `edge` says whether the sample is at the start or end of a load.
-    pub fn begin(&mut self, now_ns: u64, edge: bool) {
-        if self.extent == Extent::Edge {
+    pub fn begin_sample(&mut self, now_ns: u64, edge: bool) {
+        if self.extent == SampleExtent::Edge {
             // A sample at the start or end of a load costs no budget, because no load runs then.
             self.budget.add_cpu_ns(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
@@ -78,37 +78,37 @@ impl Sink {
         (self.before_ns, self.now_ns) = (self.now_ns, now_ns);
         self.round += 1;
         self.budget.add_elapsed_time(now_ns);
-        self.budget.limit(thread_cpu_ns());
+        self.budget.cap_unused_budget(thread_cpu_ns());
         self.extent = match self.budget.left_ns(thread_cpu_ns()) {
-            _ if edge => Extent::Edge,
-            0 => Extent::Least,
-            _ => Extent::Usual,
+            _ if edge => SampleExtent::Edge,
+            0 => SampleExtent::Least,
+            _ => SampleExtent::Usual,
         };
     }
 
     /// Returns the set of values that the current sample reads.
-    pub fn extent(&self) -> Extent {
+    pub fn extent(&self) -> SampleExtent {
         self.extent
     }
 
     /// Returns the amount of CPU time that readings may use.
-    pub fn effort(&self) -> Effort {
+    pub fn effort(&self) -> ProbeEffort {
         self.effort
     }
 
     /// Whether a value that is read in one of `every` samples is due now. The number `place` (less
     /// than `every`) determines in which samples the value is due. At the start and end of a load
     /// every value is due.
-    pub fn in_turn(&self, every: u64, place: u64) -> bool {
+    pub fn is_due_in_this_sample(&self, every: u64, place: u64) -> bool {
         match self.extent {
-            Extent::Least => false,
-            Extent::Usual => self.round % every == place,
-            Extent::Edge => true,
+            SampleExtent::Least => false,
+            SampleExtent::Usual => self.round % every == place,
+            SampleExtent::Edge => true,
         }
     }
 
     /// Returns the CPU time left in the budget now, ns.
-    fn left_ns(&self) -> u64 {
+    fn budget_left_ns(&self) -> u64 {
         self.budget.left_ns(thread_cpu_ns())
     }
 
@@ -149,13 +149,13 @@ impl Sink {
     }
 
     /// Adds a gap: a reading failed in this sample.
-    pub fn gap(&mut self, name: &str, kind: SeriesKind, unit: &str, reason: &str) {
+    pub fn add_gap(&mut self, name: &str, kind: SeriesKind, unit: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
         self.find_or_add_series(name, kind, unit).push_gap(gap);
     }
 
     /// Reports that a server process was found and is measured from now on.
-    pub fn server(&mut self, pid: u32, name: &str, found_by: &str) {
+    pub fn report_found_server(&mut self, pid: u32, name: &str, found_by: &str) {
         // The previous server stays in the record of the run.
         self.seen.servers.extend(self.server.take());
         let (name, found_by) = (name.to_owned(), found_by.to_owned());
@@ -177,17 +177,17 @@ impl Sink {
     }
 
     /// Adds the stack samples of one interval, which show the functions that use CPU time.
-    pub fn sampled(&mut self, stretch: SampleInterval) {
+    pub fn add_stack_samples(&mut self, stretch: SampleInterval) {
         self.seen.sampled.stretches.push(stretch);
     }
 
     /// Reports why no functions are sampled from now on.
-    pub fn sampling_refused(&mut self, reason: &str) {
+    pub fn set_sampling_refusal(&mut self, reason: &str) {
         self.sampling_refused = Some(reason.to_owned());
     }
 
     /// Adds a gap to every series whose name begins with `beginning`.
-    pub fn gaps(&mut self, beginning: &str, reason: &str) {
+    pub fn add_gaps_to_series(&mut self, beginning: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
         let series = self.seen.series.iter_mut().filter(|(name, _)| name.starts_with(beginning));
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
@@ -211,12 +211,12 @@ impl Sink {
 /// Whether name, kind and unit of a series agree with the table of series.
 fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
     let is_such = |row: &SeriesRow| row.subject == SeriesSubject::Metrics || (row.kind, row.unit) == (kind, unit);
-    series_row(name).is_some_and(is_such)
+    find_series_row(name).is_some_and(is_such)
 }
 
 /// A budget of CPU time for readings: a share of a core. Unused budget accumulates up to a limit.
 pub struct CpuBudget {
-    effort: Effort,
+    effort: ProbeEffort,
     passed_ns: u64,
     granted_ns: u64,
     spent_before_ns: u64,
@@ -230,13 +230,14 @@ impl CpuBudget {
     /// budget. In a short load, readings may use this much CPU time beyond their share of a core.
     const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
 
-    pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> CpuBudget {
+    pub fn new(now_ns: u64, cpu_ns: u64, effort: ProbeEffort) -> CpuBudget {
         CpuBudget { effort, passed_ns: now_ns, granted_ns: Self::SAVED_BUDGET_NS_MAX, spent_before_ns: cpu_ns }
     }
 
     /// Adds the budget for the time since the last call.
     pub fn add_elapsed_time(&mut self, now_ns: u64) {
-        self.granted_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::CORE_SHARE_DIVISOR;
+        self.granted_ns +=
+            now_ns.saturating_sub(self.passed_ns) * self.effort.cpu_budget_factor() / Self::CORE_SHARE_DIVISOR;
         self.passed_ns = now_ns;
     }
 
@@ -252,7 +253,7 @@ impl CpuBudget {
     }
 
     /// Drops unused budget above the largest accumulated budget.
-    pub fn limit(&mut self, cpu_ns: u64) {
+    pub fn cap_unused_budget(&mut self, cpu_ns: u64) {
         self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::SAVED_BUDGET_NS_MAX);
     }
 }
@@ -275,17 +276,17 @@ pub struct ExpensiveReading {
 }
 
 /// The largest CPU time of a reading that may run at the start or end of a load, ns.
-const EDGE_COST_NS_MAX: u64 = 500_000;
+const LOAD_EDGE_COST_NS_MAX: u64 = 500_000;
 /// The shortest wait for budget before the reading runs anyway, ns.
-const WAIT_NS_MIN: u64 = 1_000_000_000;
+const BUDGET_WAIT_NS_MIN: u64 = 1_000_000_000;
 
 impl ExpensiveReading {
     /// Creates a schedule: at most one run in `period_ns`, and at most a two-thousandth of a core.
     pub fn new(period_ns: u64) -> ExpensiveReading {
-        ExpensiveReading::add_edge_part(period_ns, 2000)
+        ExpensiveReading::with_core_divisor(period_ns, 2000)
     }
 
-    pub fn add_edge_part(period_ns: u64, part: u64) -> ExpensiveReading {
+    pub fn with_core_divisor(period_ns: u64, part: u64) -> ExpensiveReading {
         ExpensiveReading { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
@@ -301,16 +302,16 @@ impl ExpensiveReading {
             return None;
         }
         let room = match sink.extent {
-            Extent::Least => false,
+            SampleExtent::Least => false,
             // The CPU time of the last run is the best estimate of the next cost. A reading that
             // costs more than half of the largest budget runs once more than half of the largest
             // budget is left.
-            Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
-            Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
+            SampleExtent::Usual => sink.budget_left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
+            SampleExtent::Edge => self.cost_ns <= LOAD_EDGE_COST_NS_MAX,
         };
         let waits_since_ns = *self.waits_since_ns.get_or_insert(now_ns);
-        let is_overdue = now_ns - waits_since_ns >= self.pause_ns(sink.effort).max(WAIT_NS_MIN);
-        if !room && (sink.extent == Extent::Edge || !is_overdue) {
+        let is_overdue = now_ns - waits_since_ns >= self.pause_ns(sink.effort).max(BUDGET_WAIT_NS_MIN);
+        if !room && (sink.extent == SampleExtent::Edge || !is_overdue) {
             return None;
         }
         let before_ns = thread_cpu_ns();
@@ -322,7 +323,7 @@ impl ExpensiveReading {
     }
 
     /// Returns the time from one run to the next, ns.
-    fn pause_ns(&self, effort: Effort) -> u64 {
-        self.period_ns.max(self.cost_ns * self.part / effort.factor())
+    fn pause_ns(&self, effort: ProbeEffort) -> u64 {
+        self.period_ns.max(self.cost_ns * self.part / effort.cpu_budget_factor())
     }
 }

@@ -3,18 +3,18 @@
 
 use super::downstream::DependencyAddresses;
 use super::own_ports;
-use super::peers::Peers;
+use super::peers::PeerProbe;
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{ExpensiveReading, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::sockets::{Filter, SendLimitTimes, SocketDiagnostics, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{IpVersion, SendLimitTimes, SocketDiagnostics, SocketFilter, SocketRow, states};
 use plimsoll_sys::system_text;
 use std::collections::HashMap;
 use std::io;
 
-pub struct Sockets {
+pub struct SocketProbe {
     /// The target's port; connections to the target's port are the connections of the load.
     target: u16,
     /// The ports that are measured: the ports on which the server listens, or the target's port if
@@ -32,20 +32,20 @@ pub struct Sockets {
     /// inode.
     sending: HashMap<u32, SendLimitTimes>,
     looked_ns: u64,
-    peers: Peers,
+    peers: PeerProbe,
 }
 
-impl Sockets {
+impl SocketProbe {
     /// Creates the probe of the server whose topmost process is `root`, if known. The load reaches
     /// the server at the port `target`.
-    pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> Sockets {
+    pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> SocketProbe {
         let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
         let (ports, others) = match &mut asker {
-            Ok(asker) => own_ports::watched(asker, &tables, target),
+            Ok(asker) => own_ports::server_listening_ports(asker, &tables, target),
             Err(_) => (vec![target], false),
         };
-        Sockets {
+        SocketProbe {
             target,
             ports,
             others,
@@ -54,39 +54,40 @@ impl Sockets {
             listeners_schedule: ExpensiveReading::new(5_000_000_000),
             // Queues are read at every sample, unless the readings cost more than a 700th of a
             // core, as with many listeners.
-            queues_schedule: ExpensiveReading::add_edge_part(0, 700),
+            queues_schedule: ExpensiveReading::with_core_divisor(0, 700),
             accepted_schedule: ExpensiveReading::new(1_000_000_000),
             sending: HashMap::new(),
             looked_ns: 0,
-            peers: Peers::new(tables, asked),
+            peers: PeerProbe::new(tables, asked),
         }
     }
 
     fn report_listen_queues(&mut self, sink: &mut Sink) {
-        let Sockets { asker, listeners, listeners_schedule, queues_schedule, ports, .. } = self;
+        let SocketProbe { asker, listeners, listeners_schedule, queues_schedule, ports, .. } = self;
         let asked = match asker {
             Ok(asker) => read_listeners_if_due(asker, ports, listeners, listeners_schedule, queues_schedule, sink),
             Err(reason) => {
-                sink.gap("listen.queue", SeriesKind::Gauge, "", reason);
+                sink.add_gap("listen.queue", SeriesKind::Gauge, "", reason);
                 return;
             }
         };
         match asked {
             None => {}
             Some(Ok(())) if listeners.is_empty() => {
-                sink.gap("listen.queue", SeriesKind::Gauge, "", "no socket listens");
+                sink.add_gap("listen.queue", SeriesKind::Gauge, "", "no socket listens");
             }
             Some(Ok(())) => {
                 let sum = |of: fn(&SocketRow) -> u32| listeners.iter().map(|socket| f64::from(of(socket))).sum();
                 sink.gauge("listen.queue", "", sum(|socket| socket.receive_queue));
                 sink.gauge("listen.backlog", "", sum(|socket| socket.send_queue));
             }
-            Some(Err(error)) => sink.gap("listen.queue", SeriesKind::Gauge, "", &system_text(&error)),
+            Some(Err(error)) => sink.add_gap("listen.queue", SeriesKind::Gauge, "", &system_text(&error)),
         }
     }
 
     fn report_accepted_connections(&mut self, sink: &mut Sink) {
-        let Sockets { asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, others, .. } = self
+        let SocketProbe { asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, others, .. } =
+            self
         else {
             return;
         };
@@ -95,24 +96,30 @@ impl Sockets {
         let mut now: HashMap<u32, SendLimitTimes> = HashMap::new();
         // Only the kernel tables of the listening sockets are read, because an accepted connection
         // is in the same table as its listening socket.
-        let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
+        let mut versions: Vec<IpVersion> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
         let asked = accepted_schedule.read(sink, || {
             ports.iter().try_for_each(|port| {
-                asker.for_each_socket(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
-                    count += 1;
-                    receive += u64::from(socket.receive_queue);
-                    send += u64::from(socket.send_queue);
-                    if let Some(time) = socket.send_time {
-                        let before = sending.get(&socket.inode).copied().unwrap_or_default();
-                        held.add_since(&time, &before);
-                        // A connection that is not accepted yet has no inode.
-                        if socket.inode != 0 {
-                            now.insert(socket.inode, time);
+                asker.for_each_socket(
+                    &versions,
+                    states::ESTABLISHED,
+                    SocketFilter::LocalPort(*port),
+                    true,
+                    &mut |socket| {
+                        count += 1;
+                        receive += u64::from(socket.receive_queue);
+                        send += u64::from(socket.send_queue);
+                        if let Some(time) = socket.send_time {
+                            let before = sending.get(&socket.inode).copied().unwrap_or_default();
+                            held.add_since(&time, &before);
+                            // A connection that is not accepted yet has no inode.
+                            if socket.inode != 0 {
+                                now.insert(socket.inode, time);
+                            }
                         }
-                    }
-                })
+                    },
+                )
             })
         });
         match asked {
@@ -134,7 +141,7 @@ impl Sockets {
                 }
                 (*sending, *looked_ns) = (now, at_ns);
             }
-            Some(Err(error)) => sink.gap("accepted.connections", SeriesKind::Gauge, "", &system_text(&error)),
+            Some(Err(error)) => sink.add_gap("accepted.connections", SeriesKind::Gauge, "", &system_text(&error)),
             None => {}
         }
     }
@@ -151,15 +158,15 @@ fn read_listeners_if_due(
     queues_schedule: &mut ExpensiveReading,
     sink: &Sink,
 ) -> Option<io::Result<()>> {
-    let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
+    let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[IpVersion]| {
         listeners.clear();
         ports.iter().try_for_each(|port| {
-            asker.for_each_socket(versions, states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| {
+            asker.for_each_socket(versions, states::LISTEN, SocketFilter::LocalPort(*port), false, &mut |socket| {
                 listeners.push(*socket)
             })
         })
     };
-    let listed = listeners_schedule.read(sink, || list(asker, listeners, Version::BOTH));
+    let listed = listeners_schedule.read(sink, || list(asker, listeners, IpVersion::BOTH));
     match (listed, &listeners[..]) {
         (Some(done), _) => Some(done),
         (None, [only]) => match asker.listener_at(only.local) {
@@ -176,14 +183,14 @@ fn read_listeners_if_due(
         (None, [first, ..]) => {
             let version = first.version;
             let one = listeners.iter().all(|socket| socket.version == version);
-            let versions = if one { vec![version] } else { Version::BOTH.to_vec() };
+            let versions = if one { vec![version] } else { IpVersion::BOTH.to_vec() };
             queues_schedule.read(sink, || list(asker, listeners, &versions))
         }
-        (None, []) => queues_schedule.read(sink, || list(asker, listeners, Version::BOTH)),
+        (None, []) => queues_schedule.read(sink, || list(asker, listeners, IpVersion::BOTH)),
     }
 }
 
-impl Probe for Sockets {
+impl Probe for SocketProbe {
     fn sample(&mut self, sink: &mut Sink) {
         self.report_listen_queues(sink);
         self.report_accepted_connections(sink);

@@ -3,16 +3,16 @@
 //!
 //! Not here: how values are read, and how values are used.
 
-use crate::probe::LiveServer;
+use crate::probe::LiveServerCpu;
 use plimsoll_model::Probes;
 
 /// A source of a target's readings during loads.
 pub trait ReadingSource {
     /// Returns the live reading of the server's CPU use.
-    fn live(&self) -> LiveServer;
+    fn live_server_cpu(&self) -> LiveServerCpu;
 
     /// Counts the process `pid` on this machine as a process of plimsoll from now on.
-    fn count_as_plimsoll(&self, pid: u32);
+    fn count_process_as_plimsoll(&self, pid: u32);
 
     /// Takes a sample now, and waits for the sample up to a time limit. Plimsoll calls this
     /// function at the start and end of a load.
@@ -22,7 +22,7 @@ pub trait ReadingSource {
     fn take(&self) -> Probes;
 
     /// Returns new messages for the user.
-    fn take_news(&self) -> Vec<String> {
+    fn take_user_messages(&self) -> Vec<String> {
         Vec::new()
     }
 }

@@ -2,7 +2,7 @@
 //! CPU time so far, are read in every sample. Threads with little CPU time are read in turn, over
 //! all processes of the server ([`Turns`]).
 
-use super::sink::{Effort, ExpensiveReading, Extent, Sink};
+use super::sink::{ExpensiveReading, ProbeEffort, SampleExtent, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{
@@ -84,7 +84,7 @@ impl RoundRobin {
         let start = if of == 0 { 0 } else { (self.start + self.length) % of };
         let stride = match of == self.of {
             true => self.stride,
-            false => ((of as f64 * STRIDE_PART) as usize..).find(|stride| have_no_factor(*stride, of)).unwrap_or(1),
+            false => ((of as f64 * STRIDE_PART) as usize..).find(|stride| are_coprime(*stride, of)).unwrap_or(1),
         };
         RoundRobin { start, length: length.min(of), of, stride }
     }
@@ -100,13 +100,13 @@ impl RoundRobin {
 }
 
 /// Whether two numbers have no common factor (Euclid).
-fn have_no_factor(a: usize, b: usize) -> bool {
-    if b == 0 { a == 1 } else { have_no_factor(b, a % b) }
+fn are_coprime(a: usize, b: usize) -> bool {
+    if b == 0 { a == 1 } else { are_coprime(b, a % b) }
 }
 
 /// Chooses the threads to read in each sample, over all processes of the server.
 #[derive(Default)]
-pub struct Turns {
+pub struct ThreadReadSchedule {
     times: RoundRobin,
     states: RoundRobin,
     /// The number of threads in the processes that the current sample has visited so far.
@@ -120,13 +120,13 @@ pub struct Turns {
     is_told: bool,
 }
 
-impl Turns {
+impl ThreadReadSchedule {
     /// Begins a sample of `count` threads in all.
-    pub fn begin(&mut self, extent: Extent, effort: Effort, count: usize) {
+    pub fn begin_sample(&mut self, extent: SampleExtent, effort: ProbeEffort, count: usize) {
         let (times, states) = match extent {
-            Extent::Least => (0, 0),
-            Extent::Usual => (CPU_TIMES_PER_SAMPLE, STATES_PER_SAMPLE * effort.factor() as usize),
-            Extent::Edge => (CPU_TIMES_PER_EDGE, STATES_PER_SAMPLE),
+            SampleExtent::Least => (0, 0),
+            SampleExtent::Usual => (CPU_TIMES_PER_SAMPLE, STATES_PER_SAMPLE * effort.cpu_budget_factor() as usize),
+            SampleExtent::Edge => (CPU_TIMES_PER_EDGE, STATES_PER_SAMPLE),
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
         self.passed = 0;
@@ -139,12 +139,12 @@ impl Turns {
 
     /// Whether thread states are to be reported after this sample. [`Threads::threads_with_state`]
     /// returns the threads whose states were read.
-    pub fn tell_states(&self) -> bool {
+    pub fn are_thread_states_due(&self) -> bool {
         self.is_told
     }
 
     /// Whether this sample completes a round in which the states of all threads were read.
-    pub fn read_all_states(&self) -> bool {
+    pub fn has_read_all_states(&self) -> bool {
         self.states.ends_round()
     }
 
@@ -157,7 +157,7 @@ impl Turns {
 
 /// Returns the number of all threads, divided by the number of threads whose states the current
 /// round has read.
-pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
+pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &ThreadReadSchedule) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     watched as f64 / told.max(1) as f64
@@ -182,7 +182,7 @@ impl Threads {
             list: Vec::new(),
             ended: (0, 0, 0),
             too_many: false,
-            look: ExpensiveReading::add_edge_part(0, 500),
+            look: ExpensiveReading::with_core_divisor(0, 500),
         }
     }
 
@@ -202,7 +202,7 @@ impl Threads {
 
     /// Updates the list of threads for a process with `count` threads. The update is skipped in
     /// some samples if the server constantly starts and ends threads.
-    pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
+    pub fn refresh_if_count_changed(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
         if count == self.list.len() as u64 || self.too_many {
             return;
         }
@@ -213,18 +213,21 @@ impl Threads {
 
     /// Updates the list of threads from time to time, if the number of threads is unknown.
     pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
-        self.follow(u64::MAX, sink, buffer);
+        self.refresh_if_count_changed(u64::MAX, sink, buffer);
     }
 
     /// Reads busy threads, threads with much CPU time so far, and threads whose turn it is. A
     /// thread that does most of the work may be idle between two loads. A thread with much CPU time
     /// so far is therefore read even if the thread is idle.
-    pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
+    pub fn sample(&mut self, turns: &mut ThreadReadSchedule, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
         let much_ns = busy_cpu_time_ns(self.list.iter().map(|thread| thread.cpu_ns));
         for (number, thread) in self.list.iter_mut().enumerate() {
-            if turns.times.contains_item(first + number) || thread.share() >= BUSY_SHARE || thread.cpu_ns >= much_ns {
+            if turns.times.contains_item(first + number)
+                || thread.core_share() >= BUSY_SHARE
+                || thread.cpu_ns >= much_ns
+            {
                 thread.read_schedstat(buffer);
             }
             if turns.states.contains_item(first + number) {
@@ -254,7 +257,7 @@ impl Threads {
 
     /// Returns the threads whose states were read in the current round, which are the threads that
     /// the next report counts.
-    pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
+    pub fn threads_with_state(&self, turns: &ThreadReadSchedule) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
@@ -264,7 +267,7 @@ impl Threads {
     /// adds the number of waiters at each futex address to `places`.
     pub fn count_waiting_threads<const KINDS: usize>(
         &self,
-        turns: &Turns,
+        turns: &ThreadReadSchedule,
         kinds: [WaitReason; KINDS],
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
@@ -307,7 +310,7 @@ impl Threads {
 
     /// Returns the number of threads in `state`, among the threads whose states the current round
     /// has read.
-    pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
+    pub fn count_in_state(&self, turns: &ThreadReadSchedule, state: u8) -> usize {
         self.threads_with_state(turns).filter(|thread| thread.state == state).count()
     }
 }
@@ -318,7 +321,7 @@ fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE) as u64).max(1)
 }
 
-fn name_of(pid: u32, tid: u32) -> String {
+fn read_thread_name(pid: u32, tid: u32) -> String {
     let name = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
@@ -360,14 +363,14 @@ impl Thread {
     }
 
     /// Returns the name of the thread's series. The thread's name is read at the first call.
-    pub fn series(&mut self, pid: u32) -> &str {
+    pub fn series_name(&mut self, pid: u32) -> &str {
         let tid = self.tid;
-        self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
+        self.series.get_or_insert_with(|| format!("thread.{}.{tid}", read_thread_name(pid, tid)))
     }
 
     /// Returns the share of a core that the thread used between its last two readings. Kernel ticks
     /// may not align with samples, so the share is at most 1.
-    pub fn share(&self) -> f64 {
+    pub fn core_share(&self) -> f64 {
         let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
     }
@@ -408,7 +411,7 @@ impl Thread {
             let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
             self.futex_place = call.and_then(parse_futex_address);
         }
-        self.stem.get_or_insert_with(|| name_without_number(&name_of(pid, self.tid)));
+        self.stem.get_or_insert_with(|| name_without_number(&read_thread_name(pid, self.tid)));
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
     }
@@ -452,23 +455,23 @@ mod tests {
         // Each row has the number of threads, and the expected number of samples between two
         // reports. Each sample reads the states of 16 threads.
         for (count, expect) in [(0, 1), (1, 1), (16, 1), (17, 2), (100, 7), (128, 8), (129, 8), (522, 8), (4000, 8)] {
-            let mut turns = Turns::default();
+            let mut turns = ThreadReadSchedule::default();
             let told: Vec<bool> = (0..4 * expect)
                 .map(|_| {
-                    turns.begin(Extent::Usual, Effort::Thorough, count);
-                    turns.tell_states()
+                    turns.begin_sample(SampleExtent::Usual, ProbeEffort::Thorough, count);
+                    turns.are_thread_states_due()
                 })
                 .collect();
             let every: Vec<bool> = (1..=told.len()).map(|sample| count > 0 && sample % expect == 0).collect();
             assert_eq!(told, every, "{count}");
             assert_eq!(turns.telling, if count > 0 { 4 } else { 1 }, "{count}");
-            turns.begin(Extent::Least, Effort::Thorough, count);
-            assert!(!turns.tell_states(), "nothing is read, nothing is told: {count}");
+            turns.begin_sample(SampleExtent::Least, ProbeEffort::Thorough, count);
+            assert!(!turns.are_thread_states_due(), "nothing is read, nothing is told: {count}");
         }
     }
 
     #[test]
-    fn each_thread_has_one_turn_a_round_and_neighbours_are_apart() {
+    fn each_thread_is_read_once_a_round_and_neighbours_are_read_apart() {
         for of in 1..300 {
             for length in [1, 4, 24] {
                 let mut turns = RoundRobin::default();

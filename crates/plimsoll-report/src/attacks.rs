@@ -4,38 +4,39 @@
 //! Not here: computing the figures (`plimsoll_traffic::vegeta`), and vegeta's own report formats.
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisUnit, Heading, Line, Panel, percentile_chart, time_chart};
+use crate::chart::{AxisUnit, ChartLine, Heading, Panel, percentile_chart, time_chart};
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
-use plimsoll_traffic::vegeta::{AttackCourse, CoursePoint, VegetaCourse};
+use plimsoll_traffic::vegeta::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
 
 /// The maximum number of time intervals on the horizontal axis of a chart.
 const CHART_INTERVALS_MAX: usize = 150;
 /// The maximum number of different errors that the page lists for one attack.
 const ERRORS_SHOWN: usize = 20;
 
-fn attack_name(attack: &AttackCourse) -> &str {
+fn attack_name(attack: &AttackTimeSeries) -> &str {
     if attack.name.is_empty() { "attack" } else { &attack.name }
 }
 
-fn success_share(attack: &AttackCourse) -> f64 {
+fn success_share(attack: &AttackTimeSeries) -> f64 {
     (attack.requests() - attack.failed) as f64 / attack.requests().max(1) as f64
 }
 
-fn quantile_text(attack: &AttackCourse, quantile: f64) -> String {
+fn quantile_text(attack: &AttackTimeSeries, quantile: f64) -> String {
     duration(attack.latency.quantile_ns(quantile) as f64)
 }
 
 /// Formats the result of one attack as a sentence. An attack is a run of vegeta against a list of
 /// targets.
-fn attack_sentence(attack: &AttackCourse) -> String {
+fn attack_sentence(attack: &AttackTimeSeries) -> String {
     let requests = attack.requests();
     let pace = match attack.attack_ns() {
         0 => "at once".to_owned(),
         ns => format!("at {}/s for {}", rate(attack.rate_rps()), duration(ns as f64)),
     };
     format!(
-        "{name}: {requests} request{plural} {pace}; {share_percent} succeeded; half within {p50}, 99 % within {p99}",
+        "{name}: {requests} request{plural} {pace}; {share_percent} succeeded; half of the responses arrived \
+         within {p50}, 99 % within {p99}",
         name = attack_name(attack),
         requests = count(requests),
         plural = if requests == 1 { "" } else { "s" },
@@ -45,8 +46,12 @@ fn attack_sentence(attack: &AttackCourse) -> String {
     )
 }
 
-fn chart_line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) -> Option<f64>) -> Line {
-    Line {
+fn chart_line(
+    name: &str,
+    moments: &[AttackIntervalFigures],
+    value: impl Fn(&AttackIntervalFigures) -> Option<f64>,
+) -> ChartLine {
+    ChartLine {
         name: name.to_owned(),
         points: moments.iter().map(|moment| (moment.at_s, value(moment).unwrap_or(f64::NAN))).collect(),
     }
@@ -55,9 +60,9 @@ fn chart_line(name: &str, moments: &[CoursePoint], value: impl Fn(&CoursePoint) 
 /// Creates the panels of the chart. One panel has the rates of all attacks. If any request failed,
 /// a second panel has the rates of failed requests. A further panel for each attack has the
 /// latencies.
-fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
-    let of: Vec<(&AttackCourse, Vec<CoursePoint>)> =
-        attacks.iter().map(|attack| (attack, attack.moments(columns_max))).collect();
+fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> {
+    let of: Vec<(&AttackTimeSeries, Vec<AttackIntervalFigures>)> =
+        attacks.iter().map(|attack| (attack, attack.interval_figures(columns_max))).collect();
     let panel = |title: String, unit, log, lines| Panel { title, unit, log, lines };
     let sent = of.iter().map(|(attack, moments)| chart_line(attack_name(attack), moments, |moment| moment.sent_rps));
     let mut panels = vec![panel("requests/s".to_owned(), AxisUnit::Count, false, sent.collect())];
@@ -84,7 +89,7 @@ fn chart_panels(attacks: &[AttackCourse], columns_max: usize) -> Vec<Panel> {
     panels
 }
 
-fn table_row(attack: &AttackCourse) -> Vec<String> {
+fn table_row(attack: &AttackTimeSeries) -> Vec<String> {
     let mut row = vec![
         attack_name(attack).to_owned(),
         count(attack.requests()),
@@ -98,11 +103,11 @@ fn table_row(attack: &AttackCourse) -> Vec<String> {
 
 /// Renders the page of vegeta results. `title` is the heading; `columns_max` is the maximum number
 /// of intervals in a chart.
-pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
+pub fn attacks_page(course: &VegetaTimeSeries, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();
     if !title.is_empty() {
-        report.text(Tone::Answer, title);
+        report.add_sentence(Tone::Answer, title);
     }
     if course.results_beyond_limit() > 0 {
         let text = format!(
@@ -110,25 +115,26 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
             results = count(course.results_beyond_limit()),
             attacks_max = attacks.len()
         );
-        report.text(Tone::Warning, text);
+        report.add_sentence(Tone::Warning, text);
     }
     if attacks.is_empty() {
-        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "The vegeta results are empty");
+        report.add_sentence(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "The vegeta results are empty");
         return report;
     }
     for (at, attack) in attacks.iter().enumerate() {
         let tone = if at == 0 && title.is_empty() { Tone::Answer } else { Tone::Plain };
-        report.text(tone, attack_sentence(attack));
+        report.add_sentence(tone, attack_sentence(attack));
     }
     let headings = ["attack", "requests", "rate/s", "for", "succeeded", "p50", "p90", "p99", "max"];
     let rows: Vec<Vec<String>> = attacks.iter().map(table_row).collect();
     let panels = chart_panels(attacks, columns_max.clamp(1, CHART_INTERVALS_MAX));
-    report.responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
-    let lines = attacks
-        .iter()
-        .map(|attack| Line { name: attack_name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
-    let lines: Vec<Line> = lines.collect();
-    report.responsive_chart(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
+    report.add_responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    let lines = attacks.iter().map(|attack| ChartLine {
+        name: attack_name(attack).to_owned(),
+        points: series::latency_by_quantile(&attack.latency),
+    });
+    let lines: Vec<ChartLine> = lines.collect();
+    report.add_responsive_chart(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
     report.add_heading("Responses");
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
@@ -149,7 +155,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         report.add_heading("Failures");
         report.add_table(&["attack", "error", "requests"], errors);
     }
-    report.text(
+    report.add_sentence(
         Tone::Plain,
         "The latencies come from the vegeta results. plimsoll measures from the scheduled start of a request. \
          vegeta measures from the time when a vegeta worker starts the request, without the wait for a worker.",
@@ -163,8 +169,8 @@ mod tests {
     use crate::page;
     use plimsoll_traffic::vegeta::VegetaResult;
 
-    fn course_of_attacks(attacks: &[&str]) -> VegetaCourse {
-        let mut course = VegetaCourse::default();
+    fn test_vegeta_course(attacks: &[&str]) -> VegetaTimeSeries {
+        let mut course = VegetaTimeSeries::default();
         for n in 0..400u64 {
             let code = if n % 8 == 7 { 503 } else { 200 };
             course.add(&VegetaResult {
@@ -181,9 +187,10 @@ mod tests {
 
     #[test]
     fn the_page_describes_each_attack() {
-        let page = page::render(&attacks_page(&course_of_attacks(&["old", "new<"]), "", CHART_INTERVALS_MAX), "vegeta");
+        let page =
+            page::render(&attacks_page(&test_vegeta_course(&["old", "new<"]), "", CHART_INTERVALS_MAX), "vegeta");
         for part in [
-            "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half within ",
+            "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half of the responses arrived within ",
             "new&lt;: 200 requests",
             "latency of old",
             "latency of new&lt;",
@@ -193,19 +200,19 @@ mod tests {
             assert!(page.contains(part), "{part} is not in the page");
         }
         assert!(!page.contains('\u{1b}') && page.matches("<svg").count() >= 4);
-        let titled = page::render(&attacks_page(&course_of_attacks(&[""]), "before & after", 5), "x");
+        let titled = page::render(&attacks_page(&test_vegeta_course(&[""]), "before & after", 5), "x");
         assert!(titled.contains("<h1>Before &amp; after</h1>") && titled.contains("<p>attack: 400 requests"));
     }
 
     #[test]
-    fn pages_exist_for_zero_and_one_result() {
-        let none = page::render(&attacks_page(&VegetaCourse::default(), "", CHART_INTERVALS_MAX), "x");
+    fn attack_pages_render_with_zero_or_one_result() {
+        let none = page::render(&attacks_page(&VegetaTimeSeries::default(), "", CHART_INTERVALS_MAX), "x");
         assert!(none.contains("<h1>The vegeta results are empty</h1>"));
-        let mut one = VegetaCourse::default();
+        let mut one = VegetaTimeSeries::default();
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
         let page = page::render(&attacks_page(&one, "t", 0), "x");
         assert!(
-            page.contains("attack: 1 request at once; 0 % succeeded; half within 5 ns, ")
+            page.contains("attack: 1 request at once; 0 % succeeded; half of the responses arrived within 5 ns, ")
                 && page.contains("no response"),
             "{page}"
         );

@@ -3,10 +3,10 @@
 //! control the terminal.
 
 use crate::chart::Theme;
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 
 fn visible_text(text: impl Into<String>) -> String {
-    visible(&text.into()).into_owned()
+    escape_to_one_line(&text.into()).into_owned()
 }
 
 fn visible_rows(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
@@ -80,7 +80,7 @@ impl Report {
 
     /// Adds a chart to the report, with a table of the chart's figures. `draw` renders the chart
     /// twice: for wide and for narrow screens.
-    pub fn responsive_chart(
+    pub fn add_responsive_chart(
         &mut self,
         draw: impl Fn(Theme) -> String,
         headings: &[&str],
@@ -95,7 +95,7 @@ impl Report {
 
     /// Adds labelled values directly above the table at the end of the report. If the report does
     /// not end with a table, the labelled values become the last block of the report.
-    pub fn facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
+    pub fn add_facts_above_table(&mut self, facts: Vec<(String, String)>) -> &mut Self {
         let table = match self.blocks.last() {
             Some(ReportBlock::Table(..)) => self.blocks.pop(),
             _ => None,
@@ -131,7 +131,7 @@ impl Report {
     }
 
     /// Inserts the blocks of `between`, such as a chart, directly after the answer of the report.
-    pub fn after_answer(&mut self, between: Report) -> &mut Self {
+    pub fn insert_after_answer(&mut self, between: Report) -> &mut Self {
         let answer =
             self.blocks.iter().position(|b| matches!(b, ReportBlock::Text(Tone::Answer, _))).map_or(0, |at| at + 1);
         let rest = self.blocks.split_off(answer);
@@ -142,7 +142,7 @@ impl Report {
 
     /// Adds a sentence to the report. `tone` is the role of the sentence, such as the answer or a
     /// warning.
-    pub fn text(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
+    pub fn add_sentence(&mut self, tone: Tone, text: impl Into<String>) -> &mut Self {
         self.blocks.push(ReportBlock::Text(tone, visible_text(text)));
         self
     }

@@ -43,7 +43,7 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     report.add_table(&headings, rows.collect());
     for (agent, reason) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
-        report.text(
+        report.add_sentence(
             Tone::Warning,
             format!("agent {name} was disturbed: {reason}. Calibrate this agent again on a quiet machine."),
         );

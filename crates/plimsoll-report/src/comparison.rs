@@ -72,8 +72,8 @@ impl<'a> RecordedPair<'a> {
             RecordedPair::Levels(over, [a, b]) => {
                 let (first, second) = ((a.name, a.levels), (b.name, b.levels));
                 let recorded = [first, second].map(|(name, levels)| NamedLevels { name, levels });
-                let throughput = heading::throughput_diff(first, second);
-                let success = heading::success_diff(first, second);
+                let throughput = heading::throughput_diff_heading(first, second);
+                let success = heading::success_diff_heading(first, second);
                 vec![
                     ("qps.ttlb.diff", throughput_diff_chart(&throughput, *over, recorded, Theme::Light)),
                     ("success_rate.diff", success_diff_chart(&success, *over, recorded, Theme::Light)),
@@ -92,20 +92,20 @@ impl<'a> RecordedPair<'a> {
 
     /// Renders the report for an HTML page. For a pair of searches, the report includes their
     /// chart.
-    pub fn page(&self) -> Report {
+    pub fn page_report(&self) -> Report {
         let mut report = self.table_report();
         if let RecordedPair::Searches(sides) = self {
             // The title of the chart is omitted, because the heading of the page already shows it.
             let heading = searches_heading(sides).without_title();
             let mut charts = Report::default();
-            charts.responsive_chart(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
-            report.after_answer(charts);
+            charts.add_responsive_chart(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
+            report.insert_after_answer(charts);
         }
         report
     }
 
     /// Renders the JSON document. `charts` are the names of the chart files.
-    pub fn document(&self, charts: &[String]) -> Value {
+    pub fn comparison_document(&self, charts: &[String]) -> Value {
         match self {
             RecordedPair::Searches(sides) => searches_document(sides, charts),
             RecordedPair::Levels(over, sides) => diff_document(*over, sides, charts),

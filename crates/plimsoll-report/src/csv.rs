@@ -2,22 +2,24 @@
 //! has several routes, the row of the interval is followed by a row for each route. The columns are
 //! derived from the table of measures (`plimsoll_model::measures`).
 
-use crate::visible_controls::visible;
-use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
-use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
+use crate::visible_controls::escape_to_one_line;
+use plimsoll_model::measures::{CsvColumn, Figure, FigureKind, FigureRef, FigureUnit};
+use plimsoll_model::{
+    Experiment, LoadFigures, LoadPurpose, LoadTag, RequestFailure, RouteFigures, SparseHistogram, Trial,
+};
 use std::borrow::Cow;
 
 /// Returns the column headings of a figure; empty if the figure has no column in the CSV.
 fn column_headings(figure: &Figure) -> Vec<String> {
     let Some((name, columns)) = figure.csv else { return Vec::new() };
-    let heading = |column: &Column| match (figure.kind, column) {
-        (Kind::Ledger, _) => {
+    let heading = |column: &CsvColumn| match (figure.kind, column) {
+        (FigureKind::Ledger, _) => {
             let failed = RequestFailure::ALL.iter().map(|kind| format!("failed_{}", kind.name()));
             ["scheduled", "succeeded"].map(String::from).into_iter().chain(failed).chain(["unsent".into()]).collect()
         }
-        (_, Column::Value) => vec![name.to_owned()],
-        (_, Column::Quantile(per_mille)) => vec![format!("{name}_p{}_ns", f64::from(*per_mille) / 10.0)],
-        (_, Column::Max) => vec![format!("{name}_max_ns")],
+        (_, CsvColumn::Value) => vec![name.to_owned()],
+        (_, CsvColumn::Quantile(per_mille)) => vec![format!("{name}_p{}_ns", f64::from(*per_mille) / 10.0)],
+        (_, CsvColumn::Max) => vec![format!("{name}_max_ns")],
     };
     columns.iter().flat_map(heading).collect()
 }
@@ -32,10 +34,10 @@ fn column_values(figure: &Figure, held: FigureRef<SparseHistogram>) -> Vec<u64> 
         }
         FigureRef::Times(times) => {
             let dense = times.to_histogram();
-            let value = |column: &Column| match column {
-                Column::Quantile(per_mille) => dense.quantile_ns(f64::from(*per_mille) / 1_000.0),
-                Column::Max => dense.max_ns(),
-                Column::Value => dense.count(),
+            let value = |column: &CsvColumn| match column {
+                CsvColumn::Quantile(per_mille) => dense.quantile_ns(f64::from(*per_mille) / 1_000.0),
+                CsvColumn::Max => dense.max_ns(),
+                CsvColumn::Value => dense.count(),
             };
             columns.iter().map(value).collect()
         }
@@ -51,16 +53,16 @@ fn column_texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, S
 /// Returns whether a figure is about sessions. The CSV has columns for figures about sessions only
 /// if a load has sessions.
 fn is_session_figure(figure: &Figure) -> bool {
-    figure.unit == Unit::Sessions || figure.name == "session_time"
+    figure.unit == FigureUnit::Sessions || figure.name == "session_time"
 }
 
 /// Formats all intervals of an experiment as CSV. All times are in ns, except `start_s`: the start
 /// of the interval in the schedule of its load, in s.
 pub fn intervals_csv(experiment: &Experiment) -> String {
-    of_trials(&experiment.trials)
+    trials_csv(&experiment.trials)
 }
 
-fn of_trials(trials: &[Trial]) -> String {
+fn trials_csv(trials: &[Trial]) -> String {
     let by_route = trials.iter().any(|trial| trial.run.plan.traffic.routes.len() > 1);
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
@@ -75,7 +77,7 @@ fn of_trials(trials: &[Trial]) -> String {
         for (index, interval) in &trial.run.intervals {
             let start_ns = u64::from(*index).saturating_mul(trial.run.plan.load.interval_ns);
             let start_s = format!("{:.1}", start_ns as f64 / 1e9);
-            let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
+            let begin = [number.to_string(), csv_load_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
             let whole = begin.iter().cloned().chain(all).chain(column_texts(interval.all_routes().figure_values()));
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
@@ -97,7 +99,7 @@ fn of_trials(trials: &[Trial]) -> String {
 /// Formats text as a CSV cell. Text with separators is quoted. Text that a spreadsheet would
 /// evaluate as a formula gets an apostrophe at its beginning (OWASP, CSV injection).
 pub fn csv_cell(text: &str) -> String {
-    let text = visible(text);
+    let text = escape_to_one_line(text);
     let is_formula =
         text.trim_start().starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
     let text = if is_formula { format!("'{text}") } else { text.into_owned() };
@@ -108,30 +110,30 @@ pub fn csv_cell(text: &str) -> String {
 }
 
 /// Returns the name for the purpose of a load, which is the same in every output format.
-pub fn load_purpose_name(purpose: Purpose) -> &'static str {
+pub fn load_purpose_name(purpose: LoadPurpose) -> &'static str {
     match purpose {
-        Purpose::Run => "run",
-        Purpose::Level => "level",
-        Purpose::Peak => "peak",
-        Purpose::Saturate => "saturate",
-        Purpose::Climb => "climb",
-        Purpose::Line => "line",
-        Purpose::Confirm => "confirm",
-        Purpose::Settle => "settle",
-        Purpose::Profile => "profile",
-        Purpose::Block => "block",
-        Purpose::Hold => "hold",
-        Purpose::Soak => "soak",
-        Purpose::Overload => "overload",
+        LoadPurpose::Run => "run",
+        LoadPurpose::Level => "level",
+        LoadPurpose::Peak => "peak",
+        LoadPurpose::Saturate => "saturate",
+        LoadPurpose::Climb => "climb",
+        LoadPurpose::Line => "line",
+        LoadPurpose::Confirm => "confirm",
+        LoadPurpose::Settle => "settle",
+        LoadPurpose::Profile => "profile",
+        LoadPurpose::Block => "block",
+        LoadPurpose::Hold => "hold",
+        LoadPurpose::Soak => "soak",
+        LoadPurpose::Overload => "overload",
     }
 }
 
 /// Returns the name of a load in the CSV. In a comparison, a load in a block (round of
 /// measurements) is named by the letter of its arm (server). All other loads are named by their
 /// purpose.
-fn tag_name(tag: Tag) -> Cow<'static, str> {
+fn csv_load_name(tag: LoadTag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
-        (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
+        (LoadPurpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
         (purpose, _) => load_purpose_name(purpose).into(),
     }
 }
@@ -140,21 +142,22 @@ fn tag_name(tag: Tag) -> Cow<'static, str> {
 mod tests {
     use super::*;
     use plimsoll_model::record::ScenarioRecord;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan, Run};
+    use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, Run};
 
     /// Returns the CSV lines of a load whose routes have these names.
     fn csv_lines(names: &[&str], intervals: Vec<Interval>) -> Vec<String> {
-        let text = of_trials(&[trial_with_routes(names, intervals)]);
+        let text = trials_csv(&[trial_with_routes(names, intervals)]);
         text.lines().map(str::to_owned).collect()
     }
 
     fn trial_with_routes(names: &[&str], intervals: Vec<Interval>) -> Trial {
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+        let mut run =
+            Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
         let first = run.plan.traffic.routes[0].clone();
         run.plan.traffic.routes = names.iter().map(|_| first.clone()).collect();
         run.plan.traffic.routes.iter_mut().zip(names).for_each(|(route, name)| route.label = (*name).to_owned());
         run.intervals = (0..).zip(intervals).collect();
-        Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }
+        Trial { tag: LoadTag::for_purpose(LoadPurpose::Run), start_ns: 0, run }
     }
 
     fn split_cells(line: &str) -> Vec<String> {
@@ -165,7 +168,7 @@ mod tests {
         let mut interval = Interval::default();
         interval.load.bytes_in = 77;
         for (route, succeeded) in routes {
-            interval.routes.of_mut(*route).ledger.succeeded = *succeeded;
+            interval.routes.figures_mut(*route).ledger.succeeded = *succeeded;
         }
         interval
     }
@@ -192,7 +195,7 @@ mod tests {
         let (name, digest) = ("buyer".to_owned(), String::new());
         trial.run.plan.traffic.scenarios =
             vec![ScenarioRecord { name, weight: 1, own_connection: false, cookies: true, requests_max: 3, digest }];
-        let text = of_trials(&[trial]);
+        let text = trials_csv(&[trial]);
         let rows: Vec<Vec<String>> = text.lines().map(split_cells).collect();
         let value = |name: &str| rows[1][rows[0].iter().position(|heading| heading == name).expect(name)].as_str();
         let values = ["sessions_started", "sessions_completed", "sessions_cut", "session_time_p99_ns"].map(value);

@@ -5,7 +5,7 @@ use crate::block::{Report, Tone};
 use crate::chart::heading;
 use crate::document::to_json_value;
 use crate::format::{count, duration, rate, share};
-use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
+use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, level_changes};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub struct DiffSide<'a> {
 fn common_load_rows(sides: &[DiffSide; 2]) -> Vec<(LevelChange, Level, Level)> {
     let of = |side: &DiffSide, load: f64| side.levels.iter().find(|l| l.load == load).cloned();
     let row = |change: LevelChange| Some((change, of(&sides[0], change.load)?, of(&sides[1], change.load)?));
-    changes(sides[0].levels, sides[1].levels).into_iter().filter_map(row).collect()
+    level_changes(sides[0].levels, sides[1].levels).into_iter().filter_map(row).collect()
 }
 
 fn format_percent_change(change: Option<f64>) -> String {
@@ -51,11 +51,11 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
     let rows = common_load_rows(sides);
     let [a, b] = sides;
-    report.text(Tone::Warning, heading::comparison_caveat((a.name, a.levels), (b.name, b.levels)));
+    report.add_sentence(Tone::Warning, heading::comparison_caveat((a.name, a.levels), (b.name, b.levels)));
     if let Some(text) = unmatched_loads_note(sides, rows.len()) {
-        report.text(Tone::Warning, text);
+        report.add_sentence(Tone::Warning, text);
     }
-    report.text(Tone::Answer, heading::throughput_diff((a.name, a.levels), (b.name, b.levels)).title);
+    report.add_sentence(Tone::Answer, heading::throughput_diff_heading((a.name, a.levels), (b.name, b.levels)).title);
     let load = match over {
         LoadUnit::Concurrency => "concurrency",
         LoadUnit::Rate => "offered/s",

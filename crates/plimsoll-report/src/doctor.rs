@@ -7,7 +7,7 @@ use crate::block::{Report, Tone};
 use crate::document::to_json_value;
 use crate::format::{duration, rate};
 use crate::screen::{COLUMNS_MAX, LINES_MAX};
-use crate::text::render_in;
+use crate::text::render_wrapped;
 use plimsoll_analysis::fitness::{
     BENCHMARK_CPU_US, BENCHMARK_RPS, Fitness, FitnessCheck, LAG_LIMITED_NS, MachineFitness,
 };
@@ -20,7 +20,7 @@ const BENCHMARK_PAGE: &str = "docs/reference/benchmarks.md";
 
 /// Formats the overall result of the checks as one sentence.
 fn fitness_sentence(fitness: &MachineFitness) -> String {
-    let list = |of: Fitness| fitness.named(of).join(", ");
+    let list = |of: Fitness| fitness.check_names_with_fitness(of).join(", ");
     match fitness.fitness() {
         Fitness::Fit => "this machine is fit to measure".to_owned(),
         Fitness::Limited => {
@@ -49,7 +49,7 @@ fn comparison_rows(measured: &SelfMeasurement) -> Vec<[String; 3]> {
 /// this machine, and the remedies. `columns` is the width of the terminal, if known.
 pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness, columns: Option<usize>) -> String {
     let mut report = Report::default();
-    report.text(Tone::Answer, fitness_sentence(fitness));
+    report.add_sentence(Tone::Answer, fitness_sentence(fitness));
     let row =
         |check: &FitnessCheck| vec![check.name.to_owned(), check.fitness.word().to_owned(), check.observation.clone()];
     report.add_table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
@@ -57,7 +57,7 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
         let rows = comparison_rows(measured).into_iter().map(Vec::from).collect();
         report.add_table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
-    let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
+    let mut text = render_wrapped(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
     // The remedies for the most serious problems come first. Remedies that do not fit on the screen
     // are only in the JSON document.
     let mut remedies: Vec<(Fitness, &str)> =
@@ -195,7 +195,7 @@ mod tests {
 
     /// Checks that the output fits on one screen even for a machine that fails every check.
     #[test]
-    fn a_machine_that_fails_every_check_has_a_screen() {
+    fn doctor_output_fits_one_screen_if_every_check_fails() {
         let facts = MachineFacts {
             cores: 1,
             cores_online: 64,

@@ -11,12 +11,12 @@ use crate::json::{LoadLineFields, TrialFields, round_fractional_numbers};
 use crate::run::load_text;
 use plimsoll_analysis::study::Study;
 use plimsoll_analysis::{Summary, TrialOutcome};
-use plimsoll_model::{ExperimentSpec, Interval, LoadShape, PlanRecord, Tag, Trial};
+use plimsoll_model::{ExperimentSpec, Interval, LoadShape, LoadTag, PlanRecord, Trial};
 use serde::Serialize;
 use serde_json::Value;
 
 /// The name and version of the schema of the event lines.
-const SCHEMA: &str = "plimsoll.events/1";
+const EVENTS_SCHEMA: &str = "plimsoll.events/1";
 
 /// The event `begin` at the start of a study.
 #[derive(Serialize)]
@@ -110,14 +110,14 @@ fn event_line(event: &impl Serialize) -> String {
 }
 
 /// Formats the first line of the output, which names the study.
-pub fn begin(asked: &ExperimentSpec) -> String {
-    let (command, plimsoll) = (asked.word(), env!("CARGO_PKG_VERSION"));
-    event_line(&StudyBeginsFields { event: "begin", schema: SCHEMA, plimsoll, command })
+pub fn study_begin_line(asked: &ExperimentSpec) -> String {
+    let (command, plimsoll) = (asked.study_word(), env!("CARGO_PKG_VERSION"));
+    event_line(&StudyBeginsFields { event: "begin", schema: EVENTS_SCHEMA, plimsoll, command })
 }
 
 /// Formats the event line for the start of a load. `load` is the number of the load, from 0, and
 /// `elapsed_ns` is the time since the start of the study.
-pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -> String {
+pub fn load_begin_line(load: usize, tag: &LoadTag, plan: &PlanRecord, elapsed_ns: u64) -> String {
     let level = plan.load.shape.curve().max();
     let is_closed = matches!(plan.load.shape, LoadShape::Closed { .. });
     event_line(&LoadBeginsFields {
@@ -125,7 +125,7 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
         load,
         purpose: load_purpose_name(tag.purpose),
         arm: tag.arm.map(plimsoll_model::ArmIndex::letter),
-        target: plan.traffic.place(),
+        target: plan.traffic.target_label(),
         text: load_text(plan),
         offered_rps: (!is_closed).then_some(level),
         users: is_closed.then_some(level),
@@ -167,7 +167,7 @@ pub fn tick_event_line(
 
 /// Formats the event line for the end of a load. The line has the figures of the load and, if the
 /// study is a search, the verdict of the trial.
-pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
+pub fn load_end_line(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> String {
     let summary = Summary::from_run(&trial.run);
     let search = match study {
         Study::Find(search) => Some(&**search),
@@ -189,7 +189,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
         generator_limited: summary.generator.limited,
         interference_cores: summary.interference.cores,
         trial: outcome.map(|outcome| TrialFields::new(outcome, &trial.run)),
-        load_line_rps: outcome.and(search).map(|search| search.so_far(elapsed_ns).into()),
+        load_line_rps: outcome.and(search).map(|search| search.interim_load_line(elapsed_ns).into()),
         elapsed_s: elapsed_ns as f64 / 1e9,
     })
 }

@@ -11,7 +11,8 @@ use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, InterventionReport, RequestPlace, SettingValueLoad, SignalRow, VariedSetting, displayed_value,
+    Cause, Explanation, InterventionReport, RequestPlace, SettingValueLoad, SignalEvidence, VariedSetting,
+    displayed_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
@@ -39,7 +40,7 @@ pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
 
 /// Returns the headings of the table that shows where in the system requests in flight are, such as
 /// in a queue of the server.
-pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
+pub(crate) fn request_place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
@@ -51,7 +52,8 @@ const PLACE_SHARE_MIN: f64 = 0.02;
 /// requests in flight at the low load, at the load line and above the load line. The places are
 /// sorted by their share at the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
-    let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
+    let share =
+        |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share_at_place(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
     let mut found: Vec<_> = all.filter(|(_, shares)| most(shares) >= PLACE_SHARE_MIN).collect();
@@ -66,7 +68,7 @@ const OTHER_PLACES: &str = "other places";
 /// Formats the rows of the table that shows where in the system requests are. Each share has a bar
 /// of one character for each 10 %. Only the first `rows_max` places have their own row. A last row
 /// has the sum of all other places, if this sum is large enough to be shown.
-pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
+pub(crate) fn request_place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
     let row = |name: &str, shares: [Option<f64>; 3]| std::iter::once(name.to_owned()).chain(shares.map(cell)).collect();
@@ -76,7 +78,7 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
         let shown: Option<f64> = places.iter().map(|(_, shares)| shares[load]).sum();
         shown.filter(|_| !places.is_empty()).map(|shown| (1.0 - shown).max(0.0))
     });
-    let mut rows: Vec<Vec<String>> = places.iter().map(|(place, shares)| row(place.text(), *shares)).collect();
+    let mut rows: Vec<Vec<String>> = places.iter().map(|(place, shares)| row(place.display_text(), *shares)).collect();
     if others.iter().flatten().any(|share| *share >= PLACE_SHARE_MIN) {
         rows.push(row(OTHER_PLACES, others));
     }
@@ -85,14 +87,14 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
 
 /// The smallest share (0 to 1) of requests in flight at an unknown place in the system for which
 /// the report explains how to observe these requests.
-const UNOBSERVED_MIN: f64 = 0.2;
+const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 
 /// Returns a note if the place in the system is unknown for many of the requests; otherwise `None`.
 /// The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
-    let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
-    (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
+    let most = loads.map(|load| load.share_at_place(RequestPlace::Unobserved)).fold(0.0, f64::max);
+    (most >= UNOBSERVED_SHARE_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
         Ok(_) if found.explanation.abstained => {
             "not observed: requests wait in the server or its sockets; --metrics URL reads the server's queues"
@@ -102,15 +104,15 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
 }
 
 /// Draws the share of requests in flight at each place in the system, for the three steady loads.
-fn places_svg(explanation: &Explanation, theme: Theme) -> String {
+fn request_places_svg(explanation: &Explanation, theme: Theme) -> String {
     let value = |share: Option<f64>| share.map(|share| (share, percent(share)));
     let of = |(place, shares): (RequestPlace, [Option<f64>; 3])| EvidenceBars {
-        name: place.text().to_owned(),
+        name: place.display_text().to_owned(),
         values: shares.map(value),
     };
     let bars: Vec<EvidenceBars> = request_places(explanation).into_iter().map(of).collect();
     let heading = Heading {
-        title: "Requests in flight by place, from a low load to past the load line".into(),
+        title: "Places of the requests in flight, from a low load to past the load line".into(),
         subtitle: "shares of all requests in flight; each group of three bars is relative to its longest bar".into(),
     };
     evidence_chart(&heading, &bars, theme)
@@ -122,7 +124,7 @@ fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
     ["signal", low, line, past, "evidence for", "from"]
 }
 
-pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
+pub(crate) fn evidence_row(shown: &SignalEvidence) -> Vec<String> {
     let text = shown.signal.text();
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| displayed_value(shown.signal, value));
     vec![
@@ -130,12 +132,12 @@ pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
         value(shown.low),
         value(shown.line),
         value(shown.past),
-        shown.supports.word().to_owned(),
+        shown.supports.identifier().to_owned(),
         text.source.to_owned(),
     ]
 }
 
-fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
+fn evidence_bars(shown: &SignalEvidence) -> EvidenceBars {
     let value = |value: Option<f64>| value.map(|value| (value, displayed_value(shown.signal, value)));
     EvidenceBars {
         name: shown.signal.text().words.to_owned(),
@@ -158,11 +160,11 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => {
-            "a load without a change, as the reference for the loads with a change".to_owned()
+            "this load changes nothing: the loads with a change are compared with this load".to_owned()
         }
         (_, []) => "no remaining possible cause predicts an effect of this change".to_owned(),
         (_, predicted) => {
-            let texts = predicted.iter().map(|(cause, text)| format!("{text} (if the cause is {cause})"));
+            let texts = predicted.iter().map(|(cause, effect)| format!("{effect} (if the cause is {cause})"));
             format!("prediction: {}", texts.collect::<Vec<_>>().join("; "))
         }
     }
@@ -174,7 +176,7 @@ const EXPERIMENT_TABLE_HEADINGS: [&str; 4] = ["experiment", "predicted throughpu
 
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
     let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
-    let words = |causes: &[Cause]| causes.iter().map(|cause| cause.word()).collect::<Vec<_>>().join(", ");
+    let words = |causes: &[Cause]| causes.iter().map(|cause| cause.identifier()).collect::<Vec<_>>().join(", ");
     let speaks = match (made.supports.as_slice(), made.denies.as_slice()) {
         ([], []) => "neither way".to_owned(),
         (supports, []) => format!("for {}", words(supports)),
@@ -182,16 +184,16 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
         (supports, denies) => format!("for {}, against {}", words(supports), words(denies)),
     };
     let predicted = if predicted.is_empty() { "nothing".to_owned() } else { predicted.join("; ") };
-    vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
+    vec![made.intervention.description().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
 /// Formats how much the throughput changed when a setting of the server was varied.
-fn varied_text(varied: &VariedSetting) -> String {
+fn setting_elasticity_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
             "elasticity {elasticity:.2}: twice the setting's value gives {factor:.2} times the throughput{consequence}",
             factor = 2f64.powf(elasticity),
-            consequence = match varied.holds() {
+            consequence = match varied.limits_load_line() {
                 Some(true) => "; the setting limits the load line",
                 Some(false) => "; the setting does not limit the load line",
                 None => "",
@@ -201,8 +203,8 @@ fn varied_text(varied: &VariedSetting) -> String {
     }
 }
 
-fn varied_row(step: &SettingValueLoad) -> Vec<String> {
-    let counts = if step.is_void { "void: plimsoll or other processes were the limit" } else { "" };
+fn setting_value_row(step: &SettingValueLoad) -> Vec<String> {
+    let counts = if step.is_void { "void load: plimsoll or other processes were the limit" } else { "" };
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
@@ -230,10 +232,10 @@ pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> 
 pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubts: &Doubts) -> Report {
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
-    report.text(Tone::Answer, explain_answer(explanation));
+    report.add_sentence(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.target_text()), ("line", find_answer(findings, doubts))];
     facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("moves it", text)));
-    facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
+    facts.extend(explanation.varied.as_ref().map(|varied| ("setting", setting_elasticity_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
         && also.probability >= first.probability / 4.0
@@ -252,7 +254,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
             format!(
                 "a request uses {used_time} of {resource}, so this resource is saturated at {ceiling_rps} requests/s",
                 used_time = duration(demand.per_request_s * 1e9),
-                resource = demand.resource.text(),
+                resource = demand.resource.display_text(),
                 ceiling_rps = rate(demand.ceiling_rps)
             ),
         ));
@@ -270,27 +272,28 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     ));
     report.add_facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
-        let (headings, rows) = (place_headings(findings), place_rows(explanation, RequestPlace::ALL.len()));
-        report.responsive_chart(|theme| places_svg(explanation, theme), &headings, rows.clone());
+        let (headings, rows) =
+            (request_place_headings(findings), request_place_rows(explanation, RequestPlace::ALL.len()));
+        report.add_responsive_chart(|theme| request_places_svg(explanation, theme), &headings, rows.clone());
         report.add_table(&headings, rows);
         if let Some(note) = unobserved_note(found) {
-            report.text(Tone::Plain, note);
+            report.add_sentence(Tone::Plain, note);
         }
     }
     if !explanation.evidence.is_empty() {
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
         let headings = evidence_headings(findings);
-        report.responsive_chart(|theme| evidence_svg(explanation, theme), &headings, rows());
+        report.add_responsive_chart(|theme| evidence_svg(explanation, theme), &headings, rows());
         report.add_table(&headings, rows());
     }
     if let Some(varied) = &explanation.varied {
-        report.add_table(&["setting", "goodput", ""], varied.steps.iter().map(varied_row).collect());
+        report.add_table(&["setting", "goodput", ""], varied.steps.iter().map(setting_value_row).collect());
     }
     if !explanation.interventions.is_empty() {
         report.add_table(&EXPERIMENT_TABLE_HEADINGS, explanation.interventions.iter().map(experiment_row).collect());
     }
     if !explanation.ruled_out.is_empty() {
-        let row = |(cause, why): &(Cause, String)| vec![cause.word().to_owned(), why.clone()];
+        let row = |(cause, why): &(Cause, String)| vec![cause.identifier().to_owned(), why.clone()];
         report.add_table(&["ruled out", "why"], explanation.ruled_out.iter().map(row).collect());
     }
     report

@@ -2,17 +2,17 @@
 //! `plimsoll.explain/2`.
 
 use crate::document::to_json_value;
-use crate::json::{FrameFields, LoadLineFields, LoadSetupFields};
+use crate::json::{CommonDocumentFields, LoadLineFields, LoadSetupFields};
 use crate::load_profiles::ProfilesFields;
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
 use plimsoll_analysis::explain::{
-    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SettingValueLoad, SignalRow, VariedSetting,
+    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SettingValueLoad, SignalEvidence, VariedSetting,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
-use plimsoll_analysis::taken_profiles::Profiles;
+use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
 use plimsoll_analysis::{Assessment, StopReason};
 use plimsoll_model::Experiment;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 #[derive(Serialize)]
 struct ExplainDocument<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     warnings: &'a [String],
     cause: &'static str,
     causes: Vec<CauseFields<'a>>,
@@ -33,7 +33,7 @@ struct ExplainDocument<'a> {
     ruled_out: Vec<RuledOutFields<'a>>,
     to_tell: Vec<String>,
     interventions: Vec<InterventionFields<'a>>,
-    varied: Option<VariedFields>,
+    varied: Option<VariedSettingFields>,
     predicted: Option<LinePredictionFields>,
     demands: Vec<DemandFields>,
     load_line_rps: LoadLineFields,
@@ -58,9 +58,10 @@ enum FunctionsFields<'a> {
 /// kernel, and the third is profiles without a comparison.
 fn choose_functions<'a>(
     explanation: &'a Explanation,
-    profiles: Option<&'a Assessment<Profiles>>,
+    profiles: Option<&'a Assessment<SingleTargetProfiles>>,
 ) -> Option<FunctionsFields<'a>> {
-    let served = |profiles: &'a Assessment<Profiles>| FunctionsFields::Served(ProfilesFields::new(profiles));
+    let served =
+        |profiles: &'a Assessment<SingleTargetProfiles>| FunctionsFields::Served(ProfilesFields::new(profiles));
     let whole = profiles.filter(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
     let sampled = || Some(FunctionsFields::Sampled(SampledFields::new(explanation.functions.as_ref()?)));
     whole.map(served).or_else(sampled).or_else(|| profiles.map(served))
@@ -82,7 +83,7 @@ struct InFlightFields {
 
 impl From<&InFlightBreakdown> for InFlightFields {
     fn from(of: &InFlightBreakdown) -> InFlightFields {
-        let requests = of.parts.iter().map(|part| (part.place.word(), part.requests)).collect();
+        let requests = of.parts.iter().map(|part| (part.place.identifier(), part.requests)).collect();
         InFlightFields { in_flight: of.in_flight, requests }
     }
 }
@@ -114,7 +115,7 @@ struct InterventionFields<'a> {
 }
 
 #[derive(Serialize)]
-struct VariedFields {
+struct VariedSettingFields {
     elasticity: Option<f64>,
     steps: Vec<VariedStepFields>,
 }
@@ -144,7 +145,7 @@ struct DemandFields {
 
 impl<'a> From<&'a LikelyCause> for CauseFields<'a> {
     fn from(named: &'a LikelyCause) -> CauseFields<'a> {
-        CauseFields { name: named.cause.word(), probability: named.probability, subject: &named.subject }
+        CauseFields { name: named.cause.identifier(), probability: named.probability, subject: &named.subject }
     }
 }
 
@@ -152,30 +153,30 @@ impl<'a> From<&'a InterventionReport> for InterventionFields<'a> {
     fn from(intervened: &'a InterventionReport) -> InterventionFields<'a> {
         let InterventionReport { intervention, predictions, measured, supports, denies } = intervened;
         InterventionFields {
-            name: intervention.word(),
-            predictions: predictions.iter().map(|(cause, text)| (cause.word(), text.as_str())).collect(),
+            name: intervention.name(),
+            predictions: predictions.iter().map(|(cause, text)| (cause.identifier(), text.as_str())).collect(),
             measured,
-            supports: supports.first().map(|cause| cause.word()),
-            denies: denies.iter().map(|cause| cause.word()).collect(),
+            supports: supports.first().map(|cause| cause.identifier()),
+            denies: denies.iter().map(|cause| cause.identifier()).collect(),
         }
     }
 }
 
-impl From<&VariedSetting> for VariedFields {
-    fn from(varied: &VariedSetting) -> VariedFields {
+impl From<&VariedSetting> for VariedSettingFields {
+    fn from(varied: &VariedSetting) -> VariedSettingFields {
         let step = |step: &SettingValueLoad| VariedStepFields {
             value: step.value,
             goodput_rps: step.goodput_rps,
             counts: !step.is_void,
         };
-        VariedFields { elasticity: varied.elasticity, steps: varied.steps.iter().map(step).collect() }
+        VariedSettingFields { elasticity: varied.elasticity, steps: varied.steps.iter().map(step).collect() }
     }
 }
 
-impl From<&SignalRow> for EvidenceFields {
-    fn from(shown: &SignalRow) -> EvidenceFields {
-        let (text, supports) = (shown.signal.text(), shown.supports.word());
-        let SignalRow { low, line, past, .. } = *shown;
+impl From<&SignalEvidence> for EvidenceFields {
+    fn from(shown: &SignalEvidence) -> EvidenceFields {
+        let (text, supports) = (shown.signal.text(), shown.supports.identifier());
+        let SignalEvidence { low, line, past, .. } = *shown;
         EvidenceFields { signal: text.name, unit: text.unit, low, line, past, supports, source: text.source }
     }
 }
@@ -186,15 +187,15 @@ pub(crate) fn explain_document(
     context: &RunContext,
     found: &ExplainFinding,
     warnings: &[String],
-    profiles: Option<&Assessment<Profiles>>,
+    profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
     let ExplainFinding { search: SearchFinding { findings, server, .. }, explanation } = found;
     let Explanation { ruled_out, line_prediction, demands, load_line_rps, .. } = explanation;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     to_json_value(&ExplainDocument {
-        frame: FrameFields::new("plimsoll.explain/2", experiment, Some(made)),
+        frame: CommonDocumentFields::new("plimsoll.explain/2", experiment, Some(made)),
         warnings,
-        cause: explanation.cause.word(),
+        cause: explanation.cause.identifier(),
         causes: explanation.causes.iter().map(CauseFields::from).collect(),
         abstained: explanation.abstained,
         sentence: sentence_text(&explanation.sentence),
@@ -204,21 +205,21 @@ pub(crate) fn explain_document(
             .filter_map(|(load, of)| Some((load, of.as_ref()?.into())))
             .collect(),
         evidence: explanation.evidence.iter().map(EvidenceFields::from).collect(),
-        ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.word(), why }).collect(),
+        ruled_out: ruled_out.iter().map(|(cause, why)| RuledOutFields { name: cause.identifier(), why }).collect(),
         to_tell: explanation.missing_evidence.iter().map(sentence_text).collect(),
         interventions: explanation.interventions.iter().map(InterventionFields::from).collect(),
-        varied: explanation.varied.as_ref().map(VariedFields::from),
+        varied: explanation.varied.as_ref().map(VariedSettingFields::from),
         predicted: line_prediction.map(|predicted| LinePredictionFields {
             line_rps: predicted.line_rps,
             line_rps_lower: predicted.range_rps.0,
             line_rps_upper: predicted.range_rps.1,
-            next_cause: predicted.next_cause.word(),
+            next_cause: predicted.next_cause.identifier(),
             doubled_rps: predicted.doubled_rps,
         }),
         demands: demands
             .iter()
             .map(|demand| DemandFields {
-                resource: demand.resource.word(),
+                resource: demand.resource.identifier(),
                 us_per_request: demand.per_request_s * 1e6,
                 ceiling_rps: demand.ceiling_rps,
             })

@@ -3,23 +3,23 @@
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use serde::Serialize;
 
 /// Returns a labelled fact for each kind of failure. Each fact has the first failed response of its
 /// kind, the number of requests that failed in this way, and the time of the first failure.
 pub(crate) fn failure_facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
-        let side = match (kind.tag.purpose, kind.tag.arm) {
-            (Purpose::Block, Some(arm)) => format!(" from {}", arm.letter()),
+        let from_server = match (kind.tag.purpose, kind.tag.arm) {
+            (LoadPurpose::Block, Some(arm)) => format!(" from {}", arm.letter()),
             _ => String::new(),
         };
         let requests =
             if kind.requests == 1 { "1 request".to_owned() } else { format!("{} requests", count(kind.requests)) };
-        let route = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
-        let response = kind.first.text();
+        let route_prefix = kind.route.as_ref().map_or_else(String::new, |label| format!("{label}: "));
+        let response = kind.first.description();
         let text = format!(
-            "{route}{response} ({requests}; the first{side} after {load_time})",
+            "{route_prefix}{response} ({requests}; the first{from_server} after {load_time})",
             load_time = duration(kind.at_ns as f64)
         );
         ("failed response", text)

@@ -6,12 +6,12 @@ use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::sentence_text;
-use crate::run::{RunContext, setup_fact};
+use crate::run::{RunContext, plan_adjustments_fact};
 use crate::wrap::{display_width, wrap_text};
-use plimsoll_analysis::find::{LoadLine, LogRate, StopReason};
-use plimsoll_analysis::finding::{Bottleneck, InstanceEstimate, PlannedLoad, SearchFinding};
+use plimsoll_analysis::find::{AccessLogRate, LoadLine, StopReason};
+use plimsoll_analysis::finding::{Bottleneck, HeadroomLoadResult, InstanceEstimate, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, TrialOutcome, Verdict};
-use plimsoll_model::{Arrivals, Experiment, LoadShape, PlanRecord, Purpose, Trial};
+use plimsoll_model::{ArrivalSpacing, Experiment, LoadPurpose, LoadShape, PlanRecord, Trial};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use std::net::IpAddr;
 pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
         StopReason::Width => "the interval of the load line is narrow enough",
-        StopReason::Budget => "the budget was exhausted",
+        StopReason::Budget => "the time budget was exhausted",
         StopReason::Client => "the load generator could not offer a higher rate",
         StopReason::Disturbed => "other processes used the machine during most of the trials",
         StopReason::MaxRate => "--max-rate was reached",
@@ -46,34 +46,34 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
     {
         let conclusion = match &stalls.impossible_bound {
             Some(bound) => format!("no rate meets {bound}"),
-            None => format!("no rate was shown to meet {slo} despite the stalls"),
+            None => format!("no rate was shown to meet {slo} while the server stalls"),
         };
-        return format!("no load line: {reason}: {conclusion}{disturbed}", reason = stalls.text());
+        return format!("no load line: {reason}: {conclusion}{disturbed}", reason = stalls.stalls_text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
-        return format!("no load line: {reason}{disturbed}", reason = gone.text());
+        return format!("no load line: {reason}{disturbed}", reason = gone.server_loss_text());
     }
     if let Some(failing) = findings.constant_failure {
-        return format!("no load line: {reason}: no rate meets {slo}{disturbed}", reason = failing.text());
+        return format!("no load line: {reason}: no rate meets {slo}{disturbed}", reason = failing.failure_text());
     }
-    let times = |rps: f64| log_times(findings, rps);
+    let times = |rps: f64| log_multiple_prefix(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
-    let seen = if findings.longest_pass_at_line_s > 0.0 {
+    let longest_pass = if findings.longest_pass_at_line_s > 0.0 {
         format!("; seen for {}", duration(findings.longest_pass_at_line_s * 1e9))
     } else {
         String::new()
     };
     let line = match (rps > 0.0, upper) {
-        (false, _) => not_found_text(findings),
+        (false, _) => missing_lower_bound_text(findings),
         (true, None) => {
-            let times = times(lower);
+            let log_multiple = times(lower);
             format!(
-                "load line: at least {times}{lower_per_s} {counted}/s under {slo} ({arrivals}{seen}); no upper bound \
-                 was found",
+                "load line: at least {log_multiple}{lower_per_s} {counted}/s under {slo} ({arrivals}{longest_pass}); \
+                 no upper bound was found",
                 lower_per_s = rate(lower)
             )
         }
-        (true, Some(upper)) if provable => proven_text(findings, upper, &seen),
+        (true, Some(upper)) if provable => proven_load_line_text(findings, upper, &longest_pass),
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
                 format!(
@@ -84,7 +84,7 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
             });
             format!(
                 "load line: not provable in {time}; so far {log_multiple}{lower_per_s} to {upper_per_s} {counted}/s \
-                 under {slo} (90 % interval; {arrivals}{seen}){longer}",
+                 under {slo} (90 % interval; {arrivals}{longest_pass}){longer}",
                 time = duration((findings.elapsed_s * 1e9).round()),
                 log_multiple = times(lower),
                 lower_per_s = rate(lower),
@@ -97,19 +97,21 @@ pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
 
 /// Formats `rps` as a multiple of the access log's rate. The text is a prefix for the rate itself.
 /// The prefix is empty if the search replays no log.
-pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
-    findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
+pub(crate) fn log_multiple_prefix(findings: &Findings, rps: f64) -> String {
+    findings.log.map_or_else(String::new, |log| {
+        format!("{} times the log, ", format::format_factor(log.multiple_of_mean_rate(rps)))
+    })
 }
 
 /// Formats the result of a search that found no lower bound: the upper bound of the load line, or
 /// that no load line was found.
-pub(crate) fn not_found_text(findings: &Findings) -> String {
+pub(crate) fn missing_lower_bound_text(findings: &Findings) -> String {
     let (counted, slo) = (findings.counted, &findings.slo);
     match findings.load_line_rps.upper {
         Some(upper) => format!(
             "load line: below {log_multiple}{upper_per_s} {counted}/s under {slo} ({arrivals}; no lower bound was \
              found)",
-            log_multiple = log_times(findings, upper),
+            log_multiple = log_multiple_prefix(findings, upper),
             upper_per_s = rate(upper),
             arrivals = arrivals_text(findings.arrivals)
         ),
@@ -117,15 +119,15 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `seen` is appended to the text, and states for how
-/// long loads met the SLO.
-pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
+/// Formats a proven load line with its interval. `longest_pass` is appended to the text, and
+/// states for how long loads met the SLO.
+pub(crate) fn proven_load_line_text(findings: &Findings, upper: f64, longest_pass: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
     let (counted, slo, arrivals) = (findings.counted, &findings.slo, arrivals_text(findings.arrivals));
     format!(
         "load line: {log_multiple}{rate_per_s} {counted}/s under {slo} (90 % interval: {lower_per_s} to {upper_per_s}; \
-         {arrivals}{seen})",
-        log_multiple = log_times(findings, rps),
+         {arrivals}{longest_pass})",
+        log_multiple = log_multiple_prefix(findings, rps),
         rate_per_s = rate(rps),
         lower_per_s = rate(lower),
         upper_per_s = rate(upper),
@@ -133,11 +135,11 @@ pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String
 }
 
 /// Returns in words how arrivals are spaced in time, such as evenly or at random.
-pub(crate) fn arrivals_text(arrivals: Arrivals) -> &'static str {
+pub(crate) fn arrivals_text(arrivals: ArrivalSpacing) -> &'static str {
     match arrivals {
-        Arrivals::Poisson => "random arrivals",
-        Arrivals::Constant => "evenly spaced arrivals",
-        Arrivals::Replayed => "arrivals as in the log",
+        ArrivalSpacing::Poisson => "random arrivals",
+        ArrivalSpacing::Constant => "evenly spaced arrivals",
+        ArrivalSpacing::Replayed => "arrivals as in the log",
     }
 }
 
@@ -173,7 +175,7 @@ pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) ->
 }
 
 /// Half the width of a 90 % confidence interval, in standard errors of a normal distribution.
-const INTERVAL_90: f64 = 1.645;
+const INTERVAL_90_STANDARD_ERRORS: f64 = 1.645;
 
 /// The column headings of the table of trials, for the rows of [`trial_row`].
 pub(crate) const TRIAL_HEADINGS: [&str; 9] =
@@ -189,7 +191,9 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     let verdict = match (trial.purpose, trial.verdict) {
         // Closed-loop trials, and loads that only drain queues or warm up the server, have no
         // verdict, because these loads do not test the SLO.
-        (Purpose::Settle | Purpose::Peak | Purpose::Saturate, Verdict::Pass | Verdict::Fail) => String::new(),
+        (LoadPurpose::Settle | LoadPurpose::Peak | LoadPurpose::Saturate, Verdict::Pass | Verdict::Fail) => {
+            String::new()
+        }
         (_, verdict @ Verdict::Pass) => verdict.to_string(),
         _ => format!("{}: {}", trial.verdict_name(), sentence_text(&trial.reason)),
     };
@@ -214,14 +218,14 @@ const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5,
 /// comes first in the list is dropped first.
 const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
-const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
+const LIVE_LOG_FIXED_WIDTH: usize = 8 + 2 + 7 + 2 + 4;
 /// The indentation of continuation lines of a row, in characters.
 const LIVE_INDENT: usize = 10;
 
 /// Returns the middle columns of the live log that fit a terminal with this number of columns.
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
-    let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
+    let wide = |shown: &[(usize, usize)]| LIVE_LOG_FIXED_WIDTH + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
     // Terminals below 110 columns show only the table columns that fit into 79, so that the reason
     // of a verdict has space on the line.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
@@ -253,18 +257,18 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
 }
 
 /// Formats the column headings of the live log, for the rows of [`trial_line`].
-pub fn trial_heading(columns: Option<usize>) -> String {
+pub fn live_log_heading(columns: Option<usize>) -> String {
     live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
 }
 
 /// Formats one trial as a row of the live log, in lines of at most `columns` characters.
-pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
+pub fn live_log_trial_row(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>) -> String {
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
 /// Returns two texts about the next load of a search: what the load does, and why. `so_far` is the
 /// current estimate of the load line.
-pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
+pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.arrivals_word());
     let level = load.curve().max();
     let load = match load {
@@ -283,40 +287,44 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
         (false, None) => "no estimate of the load line yet".to_owned(),
     };
     match purpose {
-        Purpose::Peak => {
+        LoadPurpose::Peak => {
             (format!("finding the peak: {load}"), "the peak throughput shows where to search for the load line".into())
         }
-        Purpose::Saturate => {
+        LoadPurpose::Saturate => {
             (format!("saturating: {load}"), "this trial measures the throughput while requests always queue".into())
         }
-        Purpose::Climb => (
+        LoadPurpose::Climb => (
             format!("climbing: {load}"),
             format!("rates rise until the SLO is violated, then approach the load line; {estimate}"),
         ),
-        Purpose::Line => (
+        LoadPurpose::Line => (
             format!("near the line: {load}"),
             format!("this trial measures the share of late requests at this rate; {estimate}"),
         ),
-        Purpose::Confirm => (
+        LoadPurpose::Confirm => (
             format!("confirming: {load}"),
             format!("this longer trial tests the lower end of the load line's interval; {estimate}"),
         ),
-        Purpose::Settle => (
+        LoadPurpose::Settle => (
             format!("settling: {load}, not measured"),
             "this load brings the server into the same state before each trial".into(),
         ),
-        Purpose::Overload => (load, "this load measures the throughput past the load line, and the recovery".into()),
-        Purpose::Soak => (
+        LoadPurpose::Overload => {
+            (load, "this load measures the throughput past the load line, and the recovery".into())
+        }
+        LoadPurpose::Soak => (
             format!("soaking: {load}"),
             format!("this load tests whether the server sustains the load line for a long time; {estimate}"),
         ),
-        Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
+        LoadPurpose::Run | LoadPurpose::Level | LoadPurpose::Profile | LoadPurpose::Block | LoadPurpose::Hold => {
+            (load, String::new())
+        }
     }
 }
 
 /// Formats the rate that the user should plan with: the load line reduced by the chosen headroom.
-pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
-    let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
+pub(crate) fn planned_load_text(planned: &HeadroomLoadResult, counted: &str) -> String {
+    let HeadroomLoadResult { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
     let broken = if is_sustained { "" } else { "; the confirming trial at this rate violated the SLO" };
@@ -325,8 +333,8 @@ pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
 
 /// Formats the rates of the access log, and the load line as a multiple of the rate in the log's
 /// busiest minute and second.
-pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
-    let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
+pub(crate) fn access_log_text(log: &AccessLogRate, line_rps: f64) -> String {
+    let AccessLogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
     let mut text = format!(
         "{requests} requests of {sessions} in {time}, {mean_rps}/s on average; the loads are drawn from the sessions \
@@ -341,7 +349,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
         if line_rps > 0.0 {
             text.push_str(&format!(
                 ": the load line is {multiple} times this rate",
-                multiple = format::times(line_rps / rps)
+                multiple = format::format_factor(line_rps / rps)
             ));
         }
     }
@@ -349,7 +357,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
 }
 
 /// Formats how many instances of the server are required for a rate.
-pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
+pub(crate) fn needed_instances_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let servers = match instances {
         1.0 => "1 instance like this server".to_owned(),
@@ -385,24 +393,26 @@ pub(crate) fn find_report(
 ) -> Report {
     let findings = &found.findings;
     let mut report = Report::default();
-    let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
+    let trials = || findings.trials.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let counted = findings.counted;
-    report.text(Tone::Answer, find_answer(findings, doubts));
+    report.add_sentence(Tone::Answer, find_answer(findings, doubts));
     let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
             "{rate_per_s} {counted}/s while requests always queue (90 % interval: {lower_per_s} to {upper_per_s})",
             rate_per_s = rate(capacity.rps),
-            lower_per_s = rate(capacity.rps - INTERVAL_90 * capacity.error_rps),
-            upper_per_s = rate(capacity.rps + INTERVAL_90 * capacity.error_rps)
+            lower_per_s = rate(capacity.rps - INTERVAL_90_STANDARD_ERRORS * capacity.error_rps),
+            upper_per_s = rate(capacity.rps + INTERVAL_90_STANDARD_ERRORS * capacity.error_rps)
         );
         facts.push(("capacity", text));
     }
-    facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
+    facts.extend(findings.log.map(|log| ("log", access_log_text(&log, findings.load_line_rps.rps))));
     facts.extend(held_by.map(|held_by| ("bottleneck", bottleneck_text(context, held_by))));
-    facts.extend(found.planned_load.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
-    facts.extend(found.instance_estimate.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
-    facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
+    facts.extend(found.planned_load.map(|planned| ("plan with", planned_load_text(&planned, found.findings.counted))));
+    facts.extend(
+        found.instance_estimate.map(|needed| ("needs", needed_instances_text(&needed, found.findings.counted))),
+    );
+    facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.soak_result_text())));
     if let Some(peak) = &findings.peak {
         facts.push(("peak", format!("{} {counted}/s with {}", rate(peak.rps), users_text(peak.concurrency))));
     }
@@ -427,21 +437,22 @@ pub(crate) fn find_report(
             context.plan.load.seed
         ),
     ));
-    facts.extend(failed::failure_facts(&FailedKind::of_trials(experiment.trials.iter())));
+    facts.extend(failed::failure_facts(&FailedKind::failures_of_trials(experiment.trials.iter())));
     let busiest = trials().map(|t| t.evidence.work_share).fold(0.0, f64::max);
     let lag = trials().filter(|t| t.verdict != Verdict::Void).map(|t| t.lag_p99_ns).max().unwrap_or(0);
-    let threads = context.threads_text();
+    let generator_threads = context.threads_text();
     facts.push((
         "generator",
         format!(
-            "{threads}{same_machine}; at most {busy_percent:.0} % busy, lag p99 at most {lag_p99} in valid trials",
+            "{generator_threads}{same_machine}; at most {busy_percent:.0} % busy, lag p99 at most {lag_p99} in valid \
+             trials",
             same_machine = if context.local { "; the target is on the same machine" } else { "" },
             busy_percent = busiest * 100.0,
             lag_p99 = duration(lag as f64)
         ),
     ));
-    facts.extend(setup_fact(context));
-    facts.extend(sources_fact(&experiment.trials));
+    facts.extend(plan_adjustments_fact(context));
+    facts.extend(source_addresses_fact(&experiment.trials));
     report.add_facts(facts);
     agents::append_agents(&mut report, &context.agents);
     if with_trials {
@@ -452,7 +463,7 @@ pub(crate) fn find_report(
 
 /// Formats the number of loopback source addresses, if some loads had to use another address than
 /// the default. Returns `None` if all loads or no load used the default address.
-fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
+fn source_addresses_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     let source = |trial: &Trial| match trial.run.injectors.first()?.sources.as_slice() {
         [only] if only.count() == 1 => Some(only.nth(0)),
         _ => None,
@@ -462,8 +473,8 @@ fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     (stayed && !moved.is_empty()).then(|| {
         let count = moved.len() + 1;
         let text = format!(
-            "loads used {count} loopback addresses, because many ports were in TIME-WAIT (--source-ip 127.0.0.1 \
-             uses only one address)"
+            "loads used {count} loopback source addresses, because many ports were in TIME-WAIT (--source-ip \
+             127.0.0.1 uses only one address)"
         );
         ("sources", text)
     })
@@ -472,16 +483,17 @@ fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{AddressRange, Curve, Injector, Plan, Run, Tag};
+    use plimsoll_model::{AddressRange, Injector, LoadCurve, LoadTag, Plan, Run};
 
     #[test]
     fn source_addresses_are_stated_if_they_changed() {
         let trial = |sources: &str| {
-            let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
+            let mut run =
+                Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }));
             let sources =
                 if sources.is_empty() { Vec::new() } else { AddressRange::parse_list(sources).expect(sources) };
             run.injectors = vec![Injector { sources, ..Injector::default() }];
-            Trial { tag: Tag::for_purpose(Purpose::Climb), start_ns: 0, run }
+            Trial { tag: LoadTag::for_purpose(LoadPurpose::Climb), start_ns: 0, run }
         };
         for (sources, count) in [
             (&["", ""][..], None),
@@ -489,10 +501,10 @@ mod tests {
             // address, or one load used a range of addresses.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
-            (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),
+            (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback source addresses")),
         ] {
             let trials: Vec<Trial> = sources.iter().map(|sources| trial(sources)).collect();
-            let told = sources_fact(&trials).map(|(_, text)| text);
+            let told = source_addresses_fact(&trials).map(|(_, text)| text);
             assert_eq!(told.is_some(), count.is_some(), "{sources:?}");
             assert!(told.zip(count).is_none_or(|(told, count)| told.contains(count)), "{sources:?}");
         }

@@ -14,7 +14,7 @@
 use crate::chart;
 use crate::profile::format_with_unit;
 use crate::visible_controls::is_control_character;
-use plimsoll_analysis::profile::{Node, Tree};
+use plimsoll_analysis::profile::{FlameGraphFrame, FlameGraphTree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -53,7 +53,7 @@ const FRAME_WIDTH_PX_MIN: f64 = 0.8;
 #[derive(Debug, Clone, Copy)]
 pub struct Flame<'a> {
     /// The frames of the graph, at most about [`FRAMES_MAX`] of them.
-    pub tree: &'a Tree,
+    pub tree: &'a FlameGraphTree,
     /// The heading.
     pub title: &'a str,
     /// The line below the heading: the kind of samples, the duration of the profile, and the
@@ -81,7 +81,7 @@ pub fn standalone_html(flame: &Flame, body: &str) -> String {
          background:#fdfdfb;color:#111}}@media screen and (prefers-color-scheme:dark){{body{{background:#12181f;\
          color:#e6edf3}}}}pre{{margin:1em 10px;font:12px ui-monospace,monospace;overflow-x:auto}}</style>\
          </head><body>\n{}\n{body}</body></html>\n",
-        escaped(flame.title),
+        escape_printable_text(flame.title),
         inline_svg(flame),
     )
 }
@@ -99,8 +99,8 @@ pub fn inline_svg(flame: &Flame) -> String {
          <rect class=\"paper\" width=\"{GRAPH_WIDTH_PX}\" height=\"{height}\" fill=\"#fdfdfb\"/>\n\
          <text class=\"title\" x=\"{SIDE_MARGIN_PX}\" y=\"22\">{}</text>\n<text class=\"subtitle\" x=\"{SIDE_MARGIN_PX}\" y=\"40\">{}</text>\n\
          <g class=\"frames\">\n",
-        escaped(flame.title),
-        escaped(flame.subtitle),
+        escape_printable_text(flame.title),
+        escape_printable_text(flame.subtitle),
     );
     let all = format!("all {}", flame_value(flame, flame.total));
     write_frame(&mut out, &all, &all, SIDE_MARGIN_PX, TOP_MARGIN_PX, GRAPH_WIDTH_PX - 2.0 * SIDE_MARGIN_PX, "#e8e6df");
@@ -127,7 +127,7 @@ pub fn inline_svg(flame: &Flame) -> String {
 
 /// Returns the frames that are wide enough for the drawing without script. Each frame is paired
 /// with the position of its left end, in the unit of the frames' widths.
-fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
+fn visible_frames(tree: &FlameGraphTree, total: f64) -> impl Iterator<Item = (&FlameGraphFrame, f64)> {
     // Entry d is the left end of the next frame at depth d of the stack.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
@@ -146,7 +146,7 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
     let _ = write!(
         out,
         "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{fill}\"/>",
-        escaped(described),
+        escape_printable_text(described),
         (width - 0.4).max(0.3),
         ROW_HEIGHT_PX - 1,
     );
@@ -156,7 +156,7 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
             true => name.chars().take(room - 1).chain(['\u{2026}']).collect(),
             false => name.to_owned(),
         };
-        let _ = write!(out, "<text x=\"{:.2}\" y=\"{}\">{}</text>", x + 3.0, y + 12, escaped(&label));
+        let _ = write!(out, "<text x=\"{:.2}\" y=\"{}\">{}</text>", x + 3.0, y + 12, escape_printable_text(&label));
     }
     out.push_str("</g>\n");
 }
@@ -170,7 +170,8 @@ fn flame_value(flame: &Flame, value: f64) -> String {
 /// Special characters in names are escaped, so that no name can end the surrounding HTML element.
 fn frames_json(flame: &Flame) -> String {
     let tree = flame.tree;
-    let column = |of: &dyn Fn(&Node) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
+    let column =
+        |of: &dyn Fn(&FlameGraphFrame) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
     let mut data = json!({
         "unit": flame.unit,
         "per": flame.per,
@@ -205,8 +206,8 @@ fn printable_text(text: &str) -> String {
         .collect()
 }
 
-fn escaped(text: &str) -> String {
-    chart::escaped(&printable_text(text))
+fn escape_printable_text(text: &str) -> String {
+    chart::escape_xml(&printable_text(text))
 }
 
 /// Returns the beginning of a function's name, up to the end of its package, module or class.
@@ -219,15 +220,15 @@ fn package_prefix(name: &str) -> &str {
 
 /// Computes the FNV-1a hash of a name. A colour that is derived from this hash is equal on every
 /// machine and in every version.
-fn hash(text: &str) -> u32 {
+fn fnv1a_hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// Returns the colour of a frame. All colours are light; the package sets the hue, and the function
 /// sets the lightness.
 fn frame_colour(name: &str) -> String {
-    let hue = f64::from(hash(package_prefix(name)) % 360);
-    let lightness = 0.70 + f64::from(hash(name) % 13) / 100.0;
+    let hue = f64::from(fnv1a_hash(package_prefix(name)) % 360);
+    let lightness = 0.70 + f64::from(fnv1a_hash(name) % 13) / 100.0;
     let chroma = (1.0 - (2.0 * lightness - 1.0).abs()) * 0.62;
     let channel = |offset: f64| {
         let k = (offset + hue / 30.0) % 12.0;
@@ -240,7 +241,7 @@ fn frame_colour(name: &str) -> String {
 /// Returns the colour of a frame in a graph of two compared profiles: red for a higher cost, blue
 /// for a lower cost. Frames whose cost changed by less than two standard deviations are grey. The
 /// script `flame.js` must use the same rule for colours.
-fn change_colour(node: &Node) -> String {
+fn change_colour(node: &FlameGraphFrame) -> String {
     let (delta, mean) = (node.value - node.before, (node.value.abs() + node.before.abs()) / 2.0);
     if mean == 0.0 || (node.variance > 0.0 && delta.abs() < 2.0 * node.variance.sqrt()) {
         return "#d9d9d4".into();
@@ -253,11 +254,11 @@ fn change_colour(node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_analysis::profile::{View, read, tree};
+    use plimsoll_analysis::profile::{ProfileView, flame_graph_tree, read};
 
-    fn flame_of(text: &str) -> (String, String) {
+    fn render_test_flame_graphs(text: &str) -> (String, String) {
         let profile = read(text.as_bytes()).expect("folded stacks");
-        let tree = tree(&profile, &View::all(0), FRAMES_MAX);
+        let tree = flame_graph_tree(&profile, &ProfileView::all_samples(0), FRAMES_MAX);
         let total = tree.width();
         let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", per: None, total };
         (standalone_svg(&flame), standalone_html(&flame, "<pre>below</pre>"))
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_flame_graph_works_without_a_script() {
-        let (svg, html) = flame_of("main;a 30\nmain;b<T>&\u{1b}\"x\" 10\nother;tiny 1\n");
+        let (svg, html) = render_test_flame_graphs("main;a 30\nmain;b<T>&\u{1b}\"x\" 10\nother;tiny 1\n");
         for text in [&svg, &html] {
             assert!(text.contains("<title>main: 40 (97.56 %)</title>"), "{text}");
             assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
@@ -277,13 +278,13 @@ mod tests {
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));
         assert!(!FLAME_SCRIPT.contains("]]>"), "it stands in a CDATA section");
-        let (empty, _) = flame_of("a 0\n");
+        let (empty, _) = render_test_flame_graphs("a 0\n");
         assert!(empty.contains("all 0"), "{empty}");
     }
 
     #[test]
     fn narrow_frames_are_left_to_the_script() {
-        let (svg, _) = flame_of("main 100000\ndust 1\n");
+        let (svg, _) = render_test_flame_graphs("main 100000\ndust 1\n");
         assert!(!svg.contains("<title>dust") && svg.contains("\"dust\""));
     }
 
@@ -303,7 +304,8 @@ mod tests {
 
     #[test]
     fn cost_changes_have_colours() {
-        let node = |before, value, variance| Node { function: 0, depth: 0, width: 1.0, value, before, variance };
+        let node =
+            |before, value, variance| FlameGraphFrame { function: 0, depth: 0, width: 1.0, value, before, variance };
         assert_eq!(change_colour(&node(1.0, 1.5, 0.1)), "#d9d9d4", "less than two standard deviations");
         assert_eq!(change_colour(&node(0.0, 5.0, 1.0)), "rgb(240,105,80)");
         assert_eq!(change_colour(&node(5.0, 0.0, 1.0)), "rgb(80,105,240)");

@@ -4,7 +4,7 @@
 //! Not here: fetching descriptors from the server (`plimsoll-study`), and decoding them
 //! (`plimsoll-traffic`).
 
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
 /// Describes the methods of a service, or only `method` if `method` is not empty. For each method
 /// the text has its messages, and a command line with an example body. `origin` is the URL of the
 /// server.
-pub fn services_described(
+pub fn describe_services(
     schema: &Schema,
     service: &str,
     method: &str,
@@ -55,6 +55,6 @@ fn escaped_text_or_error(schema: &Schema, text: String, service: &str, method: &
     }
     // The names of services and methods come from the server, so control characters in these names
     // must be made visible.
-    let lines: Vec<String> = text.lines().map(|line| visible(line).into_owned()).collect();
+    let lines: Vec<String> = text.lines().map(|line| escape_to_one_line(line).into_owned()).collect();
     Ok(format!("{}\n", lines.join("\n").trim_end()))
 }

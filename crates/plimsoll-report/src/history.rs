@@ -6,10 +6,10 @@
 use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
 use crate::document::to_json_value;
-use crate::format::{change, count, date, duration, rate, share};
+use crate::format::{count, duration, format_utc_date, rate, share, signed_percent};
 use plimsoll_analysis::history::change_points::SERIES_MIN;
 use plimsoll_analysis::history::{
-    ConcurrentChanges, GateFinding, GateVerdict, HistoryLane, HistoryRun, LaneChange, LaneOrder,
+    ComparableRunSeries, ConcurrentChanges, GateFinding, GateVerdict, HistoryRun, SeriesChange, SeriesOrder,
 };
 use plimsoll_model::shell;
 use serde::Serialize;
@@ -30,9 +30,9 @@ const SPARK_MARGIN: f64 = 0.05;
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryView<'a> {
     /// The lanes to show. Each lane is a series of comparable runs of one service.
-    pub lanes: &'a [HistoryLane],
+    pub lanes: &'a [ComparableRunSeries],
     /// The order of the runs in a lane (series of comparable runs): by commits or by dates.
-    pub order: LaneOrder,
+    pub order: SeriesOrder,
     /// The number of table rows for each lane (series of comparable runs). Only the latest runs
     /// have a table row.
     pub last: usize,
@@ -56,7 +56,7 @@ fn sparkline(values: &[f64]) -> String {
 /// load line has no estimate, only the interval is shown, such as `1 700 to 2 040/s`. For a run
 /// without a load line, formats the goodput.
 pub fn run_rate_text(run: &HistoryRun) -> String {
-    let Some(line) = run.line() else {
+    let Some(line) = run.valid_load_line() else {
         return run.series_value_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps)));
     };
     let lower = rate(line.lower);
@@ -68,19 +68,19 @@ pub fn run_rate_text(run: &HistoryRun) -> String {
 }
 
 /// Formats the relative size of a change with its interval, such as `-5.1 % (-6.3 to -3.9)`.
-fn change_text(found: &LaneChange) -> String {
+fn change_text(found: &SeriesChange) -> String {
     let [lower, upper] = [found.point.interval.lower, found.point.interval.upper].map(|ratio| (ratio - 1.0) * 100.0);
-    format!("{} ({lower:+.1} to {upper:+.1})", change(found.point.ratio - 1.0))
+    format!("{} ({lower:+.1} to {upper:+.1})", signed_percent(found.point.ratio - 1.0))
 }
 
 /// Returns the name of a point of a lane (series of comparable runs): the commit, or the date of
 /// the first run at this point.
-fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
+fn point_name(lane: &ComparableRunSeries, point: usize, order: SeriesOrder) -> String {
     let run = &lane.runs[lane.points[point].runs[0]];
     match (order, run.commit_short()) {
-        (LaneOrder::Commit, Some(commit)) => commit,
+        (SeriesOrder::Commit, Some(commit)) => commit,
         (_, commit) => {
-            let date = date(run.started_unix_ms);
+            let date = format_utc_date(run.started_unix_ms);
             let date = date.trim_end_matches(" UTC");
             commit.map_or_else(|| date.to_owned(), |commit| format!("{commit}, {date}"))
         }
@@ -93,7 +93,12 @@ fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
         let text = |us: f64| duration(us * 1e3);
-        parts.push(format!("CPU a request {} -> {} ({})", text(before), text(after), change(after / before - 1.0)));
+        parts.push(format!(
+            "CPU a request {} -> {} ({})",
+            text(before),
+            text(after),
+            signed_percent(after / before - 1.0)
+        ));
     }
     if let Some((before, after)) = moved.p99_ns {
         parts.push(format!("p99 {} -> {}", duration(before), duration(after)));
@@ -103,7 +108,7 @@ fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     }
     for (name, before, after) in &moved.functions {
         parts.push(format!(
-            "the function {name} {share_before} -> {share_after} of the CPU time",
+            "the function {name} used {share_before} -> {share_after} of the CPU time",
             share_before = share(*before),
             share_after = share(*after)
         ));
@@ -117,7 +122,7 @@ fn runs_text(runs: usize) -> String {
 
 /// Formats the result for a lane (a series of comparable runs) as one sentence: its latest value
 /// and its latest change.
-fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
+fn lane_answer(lane: &ComparableRunSeries, order: SeriesOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
     let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
         return format!("no run has a {measure} of {service}");
@@ -144,7 +149,7 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
 
 /// Returns labelled facts about a lane (series of comparable runs): the SLO, the machine, why it is
 /// separate from other lanes, and the detected changes.
-fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
+fn lane_facts(lane: &ComparableRunSeries, order: SeriesOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
     facts.push(("machine", lane.machine.clone()));
@@ -163,8 +168,8 @@ const LANE_TABLE_HEADINGS: [&str; 7] = ["commit", "made", "line or goodput", "ch
 
 /// Formats one table row for each of the latest `last` runs of a lane (series of comparable runs),
 /// the oldest run first.
-fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
-    let changed: Vec<(usize, &LaneChange)> =
+fn lane_rows(lane: &ComparableRunSeries, last: usize) -> Vec<Vec<String>> {
+    let changed: Vec<(usize, &SeriesChange)> =
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
     let row = |number: usize, run: &HistoryRun| {
         let summary = run.summary.as_ref();
@@ -176,7 +181,7 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
         };
         vec![
             run.commit_short().unwrap_or_else(|| "-".to_owned()),
-            date(run.started_unix_ms).trim_end_matches(" UTC").to_owned(),
+            format_utc_date(run.started_unix_ms).trim_end_matches(" UTC").to_owned(),
             run_rate_text(run),
             step,
             summary.and_then(|it| it.cause.clone()).unwrap_or_else(|| "-".to_owned()),
@@ -193,17 +198,17 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
 pub fn history_report(view: &HistoryView) -> Report {
     let mut report = Report::default();
     if view.lanes.is_empty() {
-        report.text(Tone::Answer, "no run of this store has a load line or a goodput");
+        report.add_sentence(Tone::Answer, "no run of this store has a load line or a goodput");
     }
     for (number, lane) in view.lanes.iter().enumerate() {
         if number > 0 {
             report.add_heading("");
         }
-        report.text(Tone::Answer, lane_answer(lane, view.order));
+        report.add_sentence(Tone::Answer, lane_answer(lane, view.order));
         let skipped = lane.points.len().saturating_sub(SPARKS_MAX);
         let values: Vec<f64> = lane.points[skipped..].iter().map(|point| point.rps).collect();
         if values.len() > 1 {
-            report.text(Tone::Plain, sparkline(&values));
+            report.add_sentence(Tone::Plain, sparkline(&values));
         }
         report.add_facts(lane_facts(lane, view.order)).add_table(&LANE_TABLE_HEADINGS, lane_rows(lane, view.last));
     }
@@ -213,16 +218,16 @@ pub fn history_report(view: &HistoryView) -> Report {
 
 fn add_unreadable_files(report: &mut Report, files: &[(String, String)]) {
     for (file, why) in files {
-        report.text(Tone::Warning, format!("{file} {why}"));
+        report.add_sentence(Tone::Warning, format!("{file} {why}"));
     }
 }
 
 /// Renders a lane (a series of comparable runs of one service) with its chart, for an HTML page.
-pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
+pub fn lane_page(lane: &ComparableRunSeries, order: SeriesOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
-    report.text(Tone::Answer, lane_answer(lane, order));
-    report.responsive_chart(
+    report.add_sentence(Tone::Answer, lane_answer(lane, order));
+    report.add_responsive_chart(
         |theme| history_chart(&heading.clone().without_title(), lane, order, theme),
         &[],
         Vec::new(),
@@ -252,13 +257,13 @@ struct LaneFields<'a> {
     slo: Option<&'a str>,
     machine: &'a str,
     apart: &'a [String],
-    points: Vec<PointFields<'a>>,
+    points: Vec<LanePointFields<'a>>,
     changes: Vec<LaneChangeFields>,
     runs: Vec<RunRowFields<'a>>,
 }
 
 #[derive(Serialize)]
-struct PointFields<'a> {
+struct LanePointFields<'a> {
     name: String,
     files: Vec<&'a str>,
     rps: f64,
@@ -296,15 +301,15 @@ struct RunRowFields<'a> {
 
 /// Renders the history of all lanes as a JSON document. A lane is a series of comparable runs.
 pub fn history_document(view: &HistoryView) -> Value {
-    let lane_fields = |lane: &'_ HistoryLane| -> Value {
-        let point = |at: usize| PointFields {
+    let lane_fields = |lane: &'_ ComparableRunSeries| -> Value {
+        let point = |at: usize| LanePointFields {
             name: point_name(lane, at, view.order),
             files: lane.points[at].runs.iter().map(|run| lane.runs[*run].file.as_str()).collect(),
             rps: lane.points[at].rps,
             lower_rps: lane.points[at].interval.map(|interval| interval.0),
             upper_rps: lane.points[at].interval.map(|interval| interval.1),
         };
-        let changed = |found: &LaneChange| LaneChangeFields {
+        let changed = |found: &SeriesChange| LaneChangeFields {
             point: found.point.at,
             at: point_name(lane, found.point.at, view.order),
             ratio: found.point.ratio,
@@ -347,8 +352,8 @@ pub fn history_document(view: &HistoryView) -> Value {
     let document = HistoryDocument {
         schema: "plimsoll.history/1",
         order: match view.order {
-            LaneOrder::Time => "time",
-            LaneOrder::Commit => "commit",
+            SeriesOrder::Time => "time",
+            SeriesOrder::Commit => "commit",
         },
         lanes: Vec::new(),
         unreadable: view.unreadable.iter().map(|(file, reason)| UnreadableFields { file, reason }).collect(),
@@ -381,10 +386,10 @@ impl GateView<'_> {
         // If a run is tagged with a service name, this function does not know the URL, so the user
         // must replace `/PATH` in the command.
         let is_named = self.run.tags.iter().any(|(key, _)| key == "service");
-        let url = if is_named { "/PATH".to_owned() } else { shell::word(&self.run.service) };
+        let url = if is_named { "/PATH".to_owned() } else { shell::quote_if_needed(&self.run.service) };
         format!(
             "plimsoll prove --a git:{branch} --b git:{commit} --build CMD --start CMD {url}",
-            branch = shell::word(self.branch)
+            branch = shell::quote_if_needed(self.branch)
         )
     }
 }
@@ -393,23 +398,23 @@ impl GateView<'_> {
 pub fn gate_report(view: &GateView) -> Report {
     let mut report = Report::default();
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
-    let (name, branch) = (view.run_label(), view.branch);
-    let size = found.map_or_else(String::new, |(ratio, interval)| {
+    let (run_label, branch) = (view.run_label(), view.branch);
+    let measured_change = found.map_or_else(String::new, |(ratio, interval)| {
         let [lower, upper] = [interval.lower, interval.upper].map(|end| (end - 1.0) * 100.0);
-        format!(": {} (98 %: {lower:+.1} to {upper:+.1})", change(ratio - 1.0))
+        format!(": {} (98 %: {lower:+.1} to {upper:+.1})", signed_percent(ratio - 1.0))
     });
     let answer = match verdict {
-        GateVerdict::Worse => format!("{name} is worse than {branch}{size}"),
-        GateVerdict::Better => format!("{name} is better than {branch}{size}"),
-        GateVerdict::Same => format!("{name} is the same as {branch}{size}"),
-        GateVerdict::NotKnown => format!("not known whether {name} is worse than {branch}{size}"),
+        GateVerdict::Worse => format!("{run_label} is worse than {branch}{measured_change}"),
+        GateVerdict::Better => format!("{run_label} is better than {branch}{measured_change}"),
+        GateVerdict::Same => format!("{run_label} is the same as {branch}{measured_change}"),
+        GateVerdict::NotKnown => format!("not known whether {run_label} is worse than {branch}{measured_change}"),
     };
-    report.text(Tone::Answer, answer);
+    report.add_sentence(Tone::Answer, answer);
     let level = |(rps, runs): &(Option<f64>, usize)| match rps {
         Some(rps) => format!("{}/s, {}", rate(*rps), runs_text(*runs)),
         None => runs_text(*runs),
     };
-    let mut facts = vec![(view.run.measure(), level(candidate)), ("of the branch", level(reference))];
+    let mut facts = vec![(view.run.measure_name(), level(candidate)), ("of the branch", level(reference))];
     if *verdict == GateVerdict::NotKnown {
         let why = "the runs vary too much for a verdict".to_owned();
         facts.push(("why", reason.clone().unwrap_or(why)));

@@ -10,42 +10,44 @@ use crate::agents::{self, AgentFields};
 use crate::csv::load_purpose_name;
 use crate::document::to_json_value;
 use crate::failed::{FailedAnswerFields, failed_answers};
-use crate::format::{self, rounded};
+use crate::format::{self, round_to_digits};
 use crate::load_profiles::ProfilesFields;
 use crate::remedy::sentence_text;
 use crate::replay::{self, ReplayFields, ReplayLineFields};
-use crate::run::{RunContext, connection_protocol, load_text, stop_text, system_text};
+use crate::run::{RunContext, connection_protocol, errno_message, load_text, stop_text};
 use crate::server::ServerFields;
 use plimsoll_analysis::find::{self, SloBreakKind};
 use plimsoll_analysis::finding::{
-    Bottleneck, InstanceEstimate, PlannedLoad, RunFinding, SearchFinding, SweepFigures, SweepFinding, SweepLevel,
-    held_by,
+    Bottleneck, HeadroomLoadResult, InstanceEstimate, RunFinding, SearchFinding, SweepFigures, SweepFinding,
+    SweepLevel, bottleneck_of_search,
 };
 use plimsoll_analysis::levels::Level;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
-use plimsoll_analysis::taken_profiles::Profiles;
+use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
 use plimsoll_analysis::{
     Assessment, Doubts, FailedKind, Interference, RouteSummary, ServerView, StopReason, Summary, TrialOutcome, fleet,
 };
-use plimsoll_model::measures::{Figure, FigureRef, Key, Kind};
+use plimsoll_model::measures::{Figure, FigureKind, FigureRef, TallyKey};
 use plimsoll_model::{
-    CallFault, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadEnd, LoadShape, MachineLimits, PlanRecord,
-    RequestFailure, Run, SourceRevision, Tally, TlsFailure, Trial,
+    CallFault, CountsByKey, Experiment, GrpcStatus, H2Error, Injector, Ledger, LoadEnd, LoadShape, MachineLimits,
+    PlanRecord, RequestFailure, Run, SourceRevision, TlsFailure, Trial,
 };
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Formats a document as indented JSON. Fractional numbers are rounded to seven significant digits,
 /// more than any measurement has: 2002.3, not 2002.3000000000002. Whole numbers are exact.
-pub fn text(document: &Value) -> String {
+pub fn indented_json_text(document: &Value) -> String {
     format!("{}\n", crate::visible_controls::pretty_json(&round_fractional_numbers(document)))
 }
 
 /// Rounds all fractional numbers of a document to seven significant digits.
 pub(crate) fn round_fractional_numbers(value: &Value) -> Value {
     match value {
-        Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or(Value::Null, |f| round_to_digits(f, 7).into())
+        }
         Value::Array(items) => items.iter().map(round_fractional_numbers).collect::<Vec<_>>().into(),
         Value::Object(map) => {
             Value::Object(map.iter().map(|(key, value)| (key.clone(), round_fractional_numbers(value))).collect())
@@ -57,7 +59,7 @@ pub(crate) fn round_fractional_numbers(value: &Value) -> Value {
 /// The fields that every document has: schema, start time, command, machine, load settings and
 /// agents.
 #[derive(Serialize)]
-pub(crate) struct FrameFields<'a> {
+pub(crate) struct CommonDocumentFields<'a> {
     schema: &'static str,
     started_unix_ms: u64,
     command: &'a [String],
@@ -106,7 +108,7 @@ impl<'a> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
             url: plan.traffic.url(),
-            method: &plan.traffic.first().method,
+            method: &plan.traffic.first_route().method,
             seed: plan.load.seed,
             http: plan.carriage.http.name(),
             streams_max: plan.carriage.streams_max,
@@ -116,14 +118,14 @@ impl<'a> LoadSetupFields<'a> {
     }
 }
 
-impl<'a> FrameFields<'a> {
+impl<'a> CommonDocumentFields<'a> {
     /// Creates the common fields of an experiment's document. `made` contains the settings of the
     /// experiment's loads, or is `None` if the experiment has no load.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
         made: Option<LoadSetupFields<'a>>,
-    ) -> FrameFields<'a> {
+    ) -> CommonDocumentFields<'a> {
         let environment = &experiment.environment;
         let machine = MachineFields {
             plimsoll: &environment.plimsoll,
@@ -143,7 +145,7 @@ impl<'a> FrameFields<'a> {
             [] => made,
             agents => LoadSetupFields { threads: agents.iter().map(AgentFields::thread_count).sum(), ..made },
         });
-        FrameFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
+        CommonDocumentFields { schema, started_unix_ms: *started_unix_ms, command, environment: machine, made, agents }
     }
 }
 
@@ -210,7 +212,7 @@ impl From<&Latency> for DistributionFields {
 struct LedgerFields<'a> {
     scheduled: u64,
     succeeded: u64,
-    failed: Failures<'a>,
+    failed: FailureCountFields<'a>,
     unsent: u64,
     in_flight: u64,
 }
@@ -218,14 +220,14 @@ struct LedgerFields<'a> {
 impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     fn from(ledger: &'a Ledger) -> LedgerFields<'a> {
         let Ledger { scheduled, succeeded, unsent, in_flight, .. } = *ledger;
-        LedgerFields { scheduled, succeeded, failed: Failures(ledger), unsent, in_flight }
+        LedgerFields { scheduled, succeeded, failed: FailureCountFields(ledger), unsent, in_flight }
     }
 }
 
 /// Serialises a map from each kind of failure to the number of requests that failed with it.
-struct Failures<'a>(&'a Ledger);
+struct FailureCountFields<'a>(&'a Ledger);
 
-impl Serialize for Failures<'_> {
+impl Serialize for FailureCountFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(RequestFailure::ALL.iter().map(|kind| (kind.name(), self.0.failed[*kind as usize])))
     }
@@ -233,7 +235,7 @@ impl Serialize for Failures<'_> {
 
 /// Serialises a tally (counts by numeric key) as a JSON map. The second field is the function that
 /// formats a key as text.
-struct KeyedCounts<'a, F>(&'a Tally, F);
+struct KeyedCounts<'a, F>(&'a CountsByKey, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -243,9 +245,9 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
 
 /// Serialises the figures of a load as JSON fields. The table of measures
 /// (`plimsoll_model::measures`) gives the name of each field.
-struct CountedFields<'a>(&'a Summary);
+struct MeasuredFigureFields<'a>(&'a Summary);
 
-impl Serialize for CountedFields<'_> {
+impl Serialize for MeasuredFigureFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let summary = self.0;
         let held = summary.whole.figure_values().chain(summary.load.figure_values());
@@ -262,15 +264,15 @@ fn figure_value(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) ->
         FigureRef::Times(times) => to_json_value(&DistributionFields::from(times)),
         FigureRef::Tally(tally) => {
             let text = |key: u16| match figure.kind {
-                Kind::Tally(Key::SystemError) => system_text(key),
-                Kind::Tally(Key::Address) => summary.address(key).to_owned(),
-                Kind::Tally(Key::H2Error) => H2Error::from_code(key.into()).name().to_owned(),
-                Kind::Tally(Key::GrpcStatus) => GrpcStatus::from_code(key.into()).name().to_owned(),
-                Kind::Tally(Key::CallFault) => match CallFault::for_number(key) {
+                FigureKind::Tally(TallyKey::SystemError) => errno_message(key),
+                FigureKind::Tally(TallyKey::Address) => summary.address(key).to_owned(),
+                FigureKind::Tally(TallyKey::H2Error) => H2Error::from_code(key.into()).name().to_owned(),
+                FigureKind::Tally(TallyKey::GrpcStatus) => GrpcStatus::from_code(key.into()).name().to_owned(),
+                FigureKind::Tally(TallyKey::CallFault) => match CallFault::from_number(key) {
                     Some(fault) => fault.name().to_owned(),
                     None => key.to_string(),
                 },
-                Kind::Tally(Key::TlsFailure) => TlsFailure::for_number(key).name().to_owned(),
+                FigureKind::Tally(TallyKey::TlsFailure) => TlsFailure::from_number(key).name().to_owned(),
                 _ => key.to_string(),
             };
             to_json_value(&KeyedCounts(tally, text))
@@ -289,7 +291,7 @@ struct LoadFields<'a> {
     in_flight_mean: Option<f64>,
     duration_s: f64,
     #[serde(flatten)]
-    counted: CountedFields<'a>,
+    counted: MeasuredFigureFields<'a>,
     protocol: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     sessions: Option<SessionCounts>,
@@ -344,7 +346,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
             throughput_rps: summary.throughput_rps,
             in_flight_mean: summary.in_flight_mean,
             duration_s: summary.duration_ns as f64 / 1e9,
-            counted: CountedFields(summary),
+            counted: MeasuredFigureFields(summary),
             protocol: connection_protocol(summary),
             sessions: SessionCounts::new(summary),
             generator: GeneratorFields {
@@ -427,7 +429,7 @@ struct RouteFields<'a> {
     message_gap_ns: Option<DistributionFields>,
     bytes_in: u64,
     bytes_in_window: u64,
-    failed: Failures<'a>,
+    failed: FailureCountFields<'a>,
     statuses: KeyedCounts<'a, fn(u16) -> String>,
 }
 
@@ -442,18 +444,18 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
             response_time_ns: DistributionFields::from(&figures.response),
             service_time_ns: DistributionFields::from(&figures.service),
             ttfb_ns: DistributionFields::from(&figures.ttfb),
-            first_message_ns: of_stream(&figures.first_message),
-            message_gap_ns: of_stream(&figures.message_gap),
+            first_message_ns: message_time_fields(&figures.first_message),
+            message_gap_ns: message_time_fields(&figures.message_gap),
             bytes_in: figures.answers_bytes,
             bytes_in_window: figures.answers_bytes_in_window,
-            failed: Failures(&figures.ledger),
+            failed: FailureCountFields(&figures.ledger),
             statuses: KeyedCounts(&figures.statuses, |status| status.to_string()),
         }
     }
 }
 
 /// Returns the distribution of the message times of a stream; `None` if no message arrived.
-fn of_stream(times: &Latency) -> Option<DistributionFields> {
+fn message_time_fields(times: &Latency) -> Option<DistributionFields> {
     (times.count > 0).then(|| DistributionFields::from(times))
 }
 
@@ -461,7 +463,7 @@ fn of_stream(times: &Latency) -> Option<DistributionFields> {
 #[derive(Serialize)]
 struct RunDocument<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     warnings: &'a [String],
     load: String,
     #[serde(flatten)]
@@ -477,16 +479,20 @@ struct RunDocument<'a> {
 }
 
 /// Renders the document of a single load: `plimsoll.run/1`.
-pub(crate) fn run(
+pub(crate) fn run_document(
     experiment: &Experiment,
     context: &RunContext,
     found: &RunFinding,
     warnings: &[String],
-    profiles: Option<&Assessment<Profiles>>,
+    profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
     let (plan, summary) = (context.plan, &found.summary);
     to_json_value(&RunDocument {
-        frame: FrameFields::new("plimsoll.run/1", experiment, Some(LoadSetupFields::new(plan, context.injectors))),
+        frame: CommonDocumentFields::new(
+            "plimsoll.run/1",
+            experiment,
+            Some(LoadSetupFields::new(plan, context.injectors)),
+        ),
         warnings,
         load: load_text(plan),
         figures: LoadFields::from(summary),
@@ -505,12 +511,12 @@ pub(crate) fn run(
 #[derive(Serialize)]
 struct SweepDocument<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     #[serde(flatten)]
     others: InterferenceFields<'a>,
     warnings: &'a [String],
-    peak: Option<LevelPoint>,
-    knee: Option<LevelPoint>,
+    peak: Option<SweepPointFields>,
+    knee: Option<SweepPointFields>,
     failed_answers: Vec<FailedAnswerFields<'a>>,
     levels: Vec<LevelFields<'a>>,
 }
@@ -518,15 +524,15 @@ struct SweepDocument<'a> {
 /// The figures of one level of a sweep: the level with the peak throughput, or the knee. The knee
 /// is the level with the fewest users that reaches 95 % of the peak throughput.
 #[derive(Serialize)]
-struct LevelPoint {
+struct SweepPointFields {
     rps: f64,
     concurrency: u64,
     p99_ns: Option<u64>,
 }
 
-impl From<&Level> for LevelPoint {
-    fn from(level: &Level) -> LevelPoint {
-        LevelPoint { rps: level.rps, concurrency: level.load as u64, p99_ns: level.p99_ns.map(|ns| ns as u64) }
+impl From<&Level> for SweepPointFields {
+    fn from(level: &Level) -> SweepPointFields {
+        SweepPointFields { rps: level.rps, concurrency: level.load as u64, p99_ns: level.p99_ns.map(|ns| ns as u64) }
     }
 }
 
@@ -546,14 +552,14 @@ struct MeasuredLevel<'a> {
     concurrency: u64,
     throughput_error: Option<f64>,
     throughput_error_of: Option<&'static str>,
-    visits: Vec<VisitFields>,
+    visits: Vec<LevelVisitFields>,
     server: ServerFields<'a>,
 }
 
 /// The figures of one visit to a level, which is one measurement at a number of concurrent users. A
 /// sweep may measure each level several times, once in each visit.
 #[derive(Serialize)]
-struct VisitFields {
+struct LevelVisitFields {
     start_s: f64,
     duration_s: f64,
     throughput_rps: f64,
@@ -561,10 +567,10 @@ struct VisitFields {
     others_cores: Option<f64>,
 }
 
-impl VisitFields {
-    fn from_visit((visit, rps): (&&Trial, f64)) -> VisitFields {
+impl LevelVisitFields {
+    fn from_visit((visit, rps): (&&Trial, f64)) -> LevelVisitFields {
         let others = Interference::from_run(&visit.run);
-        VisitFields {
+        LevelVisitFields {
             start_s: visit.start_ns as f64 / 1e9,
             duration_s: visit.run.duration_ns() as f64 / 1e9,
             throughput_rps: rps,
@@ -584,7 +590,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     concurrency,
                     throughput_error: *error,
                     throughput_error_of: error.map(|_| if *replicated { "visits" } else { "run" }),
-                    visits: load.visits.iter().zip(load.rates()).map(VisitFields::from_visit).collect(),
+                    visits: load.visits.iter().zip(load.visit_rates_rps()).map(LevelVisitFields::from_visit).collect(),
                     server: ServerFields::new(&ServerView {
                         usage: load.server_use(),
                         from: None,
@@ -600,17 +606,17 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
 /// Renders the document of a sweep over numbers of concurrent users: `plimsoll.sweep/1`.
 pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
-    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
     to_json_value(&SweepDocument {
-        frame: FrameFields::new(
+        frame: CommonDocumentFields::new(
             "plimsoll.sweep/1",
             experiment,
             first.map(|run| LoadSetupFields::new(&run.plan, &run.injectors)),
         ),
         others: InterferenceFields::from(&found.interference),
         warnings,
-        peak: found.peak.as_ref().map(LevelPoint::from),
-        knee: found.knee.as_ref().map(LevelPoint::from),
+        peak: found.peak.as_ref().map(SweepPointFields::from),
+        knee: found.knee.as_ref().map(SweepPointFields::from),
         failed_answers: failed_answers(&kinds),
         levels: found.levels.iter().map(LevelFields::from).collect(),
     })
@@ -620,7 +626,7 @@ pub(crate) fn sweep_document(experiment: &Experiment, found: &SweepFinding, warn
 #[derive(Serialize)]
 struct FindDocument<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     warnings: &'a [String],
     #[serde(flatten)]
     others: InterferenceFields<'a>,
@@ -642,7 +648,7 @@ struct FindDocument<'a> {
     seen_s: f64,
     provable_in_s: Option<f64>,
     held_by: Option<BottleneckFields>,
-    planned: Option<PlannedFields>,
+    planned: Option<PlannedLoadFields>,
     needed: Option<InstanceEstimateFields>,
     soak: Option<SoakFields>,
     elapsed_s: f64,
@@ -659,7 +665,7 @@ struct BottleneckFields {
 }
 
 #[derive(Serialize)]
-struct PlannedFields {
+struct PlannedLoadFields {
     headroom: f64,
     rate_rps: f64,
     in_flight: Option<f64>,
@@ -794,24 +800,24 @@ impl TrialFields {
             verdict: trial.verdict_name(),
             reason: sentence_text(&trial.reason),
             sources: injector.iter().flat_map(|it| &it.sources).map(ToString::to_string).collect(),
-            sources_so_far: injector.and_then(Injector::sources_so_far),
+            sources_so_far: injector.and_then(Injector::local_addresses_so_far),
         }
     }
 }
 
 /// Renders the document of a search for the load line: `plimsoll.find/1`.
-pub(crate) fn find(
+pub(crate) fn find_document(
     experiment: &Experiment,
     context: &RunContext,
     found: &SearchFinding,
     warnings: &[String],
     doubts: &Doubts,
-    profiles: Option<&Assessment<Profiles>>,
+    profiles: Option<&Assessment<SingleTargetProfiles>>,
 ) -> Value {
     let findings = &found.findings;
-    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
     to_json_value(&FindDocument {
-        frame: FrameFields::new(
+        frame: CommonDocumentFields::new(
             "plimsoll.find/1",
             experiment,
             Some(LoadSetupFields::new(context.plan, context.injectors)),
@@ -819,7 +825,7 @@ pub(crate) fn find(
         warnings,
         others: InterferenceFields::from(&findings.interference),
         load_line_rps: findings.load_line_rps.into(),
-        arrivals: findings.arrivals.word(),
+        arrivals: findings.arrivals.name(),
         capacity: findings.capacity.map(CapacityFields::from),
         replay: ReplayLineFields::from_findings(findings),
         doubts: doubts.inline_texts().map(sentence_text).collect(),
@@ -829,7 +835,7 @@ pub(crate) fn find(
             every_s: stalls.mean_interval_ns as f64 / 1e9,
             forbids: stalls.impossible_bound.as_deref(),
         }),
-        gone: findings.target_loss.map(|gone| gone.text()),
+        gone: findings.target_loss.map(|gone| gone.server_loss_text()),
         failing: findings.constant_failure.map(|failing| ConstantFailureFields {
             share: failing.share,
             from_rps: failing.from_rps,
@@ -856,9 +862,15 @@ pub(crate) fn find(
         stopped_by: findings.stopped_by,
         seen_s: findings.longest_pass_at_line_s,
         provable_in_s: findings.provable_in_s,
-        planned: found.planned_load.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained }| {
-            PlannedFields { headroom, rate_rps, in_flight, p99_ns, held: is_sustained }
-        }),
+        planned: found.planned_load.map(
+            |HeadroomLoadResult { headroom, rate_rps, in_flight, p99_ns, is_sustained }| PlannedLoadFields {
+                headroom,
+                rate_rps,
+                in_flight,
+                p99_ns,
+                held: is_sustained,
+            },
+        ),
         needed: found.instance_estimate.map(|InstanceEstimate { rate_rps, instances, instances_min, cores }| {
             InstanceEstimateFields { rate_rps, instances, instances_min, cores }
         }),
@@ -868,11 +880,11 @@ pub(crate) fn find(
             met_s: soak.met_s,
             broke: soak.broke.is_some(),
             goodput_rps_after: soak.broke.as_ref().map(|broke| broke.goodput_rps),
-            text: soak.text(),
+            text: soak.soak_result_text(),
             void_pieces: soak.void_pieces,
         }),
-        held_by: held_by(found).map(|Bottleneck { cause, subject, how }| BottleneckFields {
-            name: cause.word(),
+        held_by: bottleneck_of_search(found).map(|Bottleneck { cause, subject, how }| BottleneckFields {
+            name: cause.identifier(),
             subject,
             how,
         }),

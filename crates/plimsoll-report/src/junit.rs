@@ -2,14 +2,14 @@
 //!
 //! Not here: deciding which results fail a CI job (the caller decides this).
 
-use crate::chart::escaped;
+use crate::chart::escape_xml;
 use crate::prove::prove_answer;
 use crate::remedy::sentence_text;
 use crate::run::load_text;
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use plimsoll_analysis::find::StopReason;
 use plimsoll_analysis::levels::{MeasuredLoad, measured_loads};
-use plimsoll_analysis::prove::{Proof, ProveVerdict};
+use plimsoll_analysis::prove::{ComparisonResult, ProveVerdict};
 use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
 use plimsoll_model::Experiment;
 use std::fmt::Write;
@@ -50,7 +50,7 @@ pub struct Suite {
 
 /// Returns the test cases of a search. Three cases check that a load meets the SLO, the load
 /// generator was not the limit, and no other process disturbed the machine.
-pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
+pub(crate) fn search_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::find_answer(findings, doubts);
     let held = if line.lower > 0.0 { CaseOutcome::Passed } else { CaseOutcome::Failed(answer) };
@@ -71,7 +71,7 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
 
 /// Returns a test case for each load of an experiment and each of the conditions `demands`. The
 /// cases of a load are skipped if the load generator was the limit.
-pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
+pub(crate) fn all_load_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured_loads(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
@@ -100,23 +100,23 @@ fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case
 
 /// Returns the test case of a comparison. The test case fails with the verdict `worse`, and is
 /// skipped with the verdict `inconclusive`.
-pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
+pub(crate) fn prove_case(experiment: &Experiment, proof: &ComparisonResult) -> Case {
     let outcome = match proof.verdict {
         ProveVerdict::Worse => CaseOutcome::Failed(prove_answer(proof)),
         ProveVerdict::Inconclusive => CaseOutcome::Skipped(prove_answer(proof)),
         ProveVerdict::Better | ProveVerdict::Same | ProveVerdict::Small => CaseOutcome::Passed,
     };
-    compared_case(experiment, outcome)
+    comparison_case(experiment, outcome)
 }
 
 /// Returns the test case of a ladder, which measures several servers in turn. The case is always
 /// skipped, because a ladder has no verdict.
 pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
     let why = "a ladder only measures several servers in turn, and has no verdict";
-    compared_case(experiment, CaseOutcome::Skipped(why.into()))
+    comparison_case(experiment, CaseOutcome::Skipped(why.into()))
 }
 
-fn compared_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
+fn comparison_case(experiment: &Experiment, outcome: CaseOutcome) -> Case {
     let time_s = experiment.elapsed_ns.unwrap_or(0) as f64 / 1e9;
     Case { name: "B is not worse than A".into(), time_s, outcome }
 }
@@ -129,7 +129,7 @@ pub fn render(suites: &[Suite]) -> String {
         let failed = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Failed(_))).count();
         let skipped = cases.iter().filter(|c| matches!(c.outcome, CaseOutcome::Skipped(_))).count();
         let time: f64 = cases.iter().map(|c| c.time_s).sum();
-        let name = escaped(name);
+        let name = escape_xml(name);
         let _ = writeln!(
             out,
             "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\" errors=\"0\" time=\"{time:.3}\">",
@@ -139,22 +139,24 @@ pub fn render(suites: &[Suite]) -> String {
             let _ = write!(
                 out,
                 "    <testcase classname=\"plimsoll\" name=\"{}\" time=\"{:.3}\"",
-                escaped(&case.name),
+                escape_xml(&case.name),
                 case.time_s
             );
             let _ = match &case.outcome {
                 CaseOutcome::Passed => writeln!(out, "/>"),
                 CaseOutcome::Failed(why) => {
-                    writeln!(out, ">\n      <failure message=\"{}\"/>\n    </testcase>", escaped(why))
+                    writeln!(out, ">\n      <failure message=\"{}\"/>\n    </testcase>", escape_xml(why))
                 }
                 CaseOutcome::Skipped(why) => {
-                    writeln!(out, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))
+                    writeln!(out, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escape_xml(why))
                 }
             };
         }
         if !warnings.is_empty() {
-            let lines: Vec<String> =
-                warnings.iter().map(|warning| format!("warning: {}", escaped(&visible(warning)))).collect();
+            let lines: Vec<String> = warnings
+                .iter()
+                .map(|warning| format!("warning: {}", escape_xml(&escape_to_one_line(warning))))
+                .collect();
             let _ = writeln!(out, "    <system-err>{}</system-err>", lines.join("\n"));
         }
         out.push_str("  </testsuite>\n");

@@ -71,22 +71,22 @@ pub use attacks::attacks_page;
 pub use block::{Report, ReportBlock, Tone};
 pub use comparison::{RecordedInput, RecordedPair};
 pub use explain::prediction_text;
-pub use find::{search_text, trial_heading, trial_line};
+pub use find::{live_log_heading, live_log_trial_row, next_load_texts};
 pub use one_chart::{ChartKind, one_chart};
 pub use page_charts::{PageContext, series_section};
 pub use page_flames::{flame_difference, profiles_section};
-pub use progress::{Progress, progress_block, progress_line};
+pub use progress::{Progress, progress_display_lines, progress_line};
 pub use prove::{
-    abort_reason_text, comparison_progress_text, ladder_heading, ladder_line, ladder_progress_text, measure_text,
-    prove_answer, prove_heading, prove_line,
+    abort_reason_text, comparison_log_heading, comparison_log_row, comparison_progress_text, ladder_log_heading,
+    ladder_log_row, ladder_progress_text, measure_text, prove_answer,
 };
 pub use remedy::sentence_text;
 pub use result_view::ResultView;
 pub use run::load_text;
-pub use screen::{COLUMNS_MAX, LINES_MAX, render_short};
+pub use screen::{COLUMNS_MAX, LINES_MAX, render_report_in_lines_max};
 pub use searches::{RecordedSearch, SearchTarget};
 pub use server::probes_csv;
 pub use sweep::{dat_line, sweep_header, sweep_row};
 pub use sweep_files::{ROUTES_MAX, route_tables, sweep_charts};
-pub use traffic_check::{CheckedRequest, TrafficCheck, check_text};
+pub use traffic_check::{CheckedRequest, TrafficCheck, render_traffic_check};
 pub use traffic_json::traffic_document;

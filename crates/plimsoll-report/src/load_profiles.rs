@@ -7,17 +7,18 @@ use crate::block::{Report, Tone};
 use crate::document::ObjectByName;
 use crate::format::{duration, rate};
 use crate::profile::{
-    ChangeFields, DoubtsFields, FunctionChange, change_cells, format_with_unit, name_text, profile_warnings,
+    CostChangeFields, FunctionChange, ProfileWarningFields, change_cells, format_with_unit, printable_function_name,
+    profile_warnings,
 };
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
-use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, Profiles};
+use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, SingleTargetProfiles};
 use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
 /// the JSON document.
-const ROWS_TEXT_MAX: usize = 15;
-const ROWS_DOCUMENT: usize = 50;
+const TEXT_FUNCTIONS_MAX: usize = 15;
+const DOCUMENT_FUNCTIONS_MAX: usize = 50;
 /// The maximum number of functions with a changed cost that the text names.
 const NAMED_FUNCTIONS_MAX: usize = 5;
 
@@ -51,7 +52,7 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
 }
 
 /// Renders the section of a report about profiles. Warnings about the profiles come first.
-pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
+pub fn profiles_report(profiles: &Assessment<SingleTargetProfiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
     let mut facts: Vec<(&str, String)> = Vec::new();
@@ -87,22 +88,22 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
         ));
     }
     if let Some(comparison) = &profiles.comparison {
-        facts.push(("CPU a request", total_text(comparison, names)));
+        facts.push(("CPU a request", total_cpu_cost_text(comparison, names)));
     }
     for kind in &profiles.kinds {
-        facts.extend(kind_text(kind, names).map(|text| (kind.kind.as_str(), text)));
+        facts.extend(profile_kind_text(kind, names).map(|text| (kind.kind.as_str(), text)));
     }
     report.add_facts(facts);
     if let Some(comparison) = &profiles.comparison {
         let few_samples = "too few samples to tell differences from chance: profile for longer (--pprof-seconds)";
-        add_functions(&mut report, comparison, names, few_samples);
+        add_function_cost_table(&mut report, comparison, names, few_samples);
     }
     report
 }
 
 /// Formats the CPU cost per request of all functions together, at the low load and at the second
 /// load.
-pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
+pub(crate) fn total_cpu_cost_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
     let sign = if total.delta() > 0.0 { "+" } else { "" };
@@ -112,7 +113,7 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
 
 /// Formats the totals of one kind of profile, such as `allocs` or `mutex`; `None` if no profile of
 /// this kind was taken.
-fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
+fn profile_kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(ProfileTotal, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
@@ -140,11 +141,11 @@ fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
 
 /// A function is omitted from the table if at least this share of its cost is in one callee. The
 /// omission keeps chains of callers, such as middleware, from filling the table of functions.
-const PASSED_ON_SHARE_MIN: f64 = 0.97;
+const CALLEE_COST_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions whose cost
 /// changed significantly. `few_samples` is the sentence for a comparison with too few samples.
-pub(crate) fn add_functions(
+pub(crate) fn add_function_cost_table(
     report: &mut Report,
     comparison: &ProfileDiff,
     [first, second]: [&str; 2],
@@ -154,17 +155,17 @@ pub(crate) fn add_functions(
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.retain(|DiffRow { flat, cum, costliest_callee: handed_on, .. }| {
         cum.after == 0.0
-            || *handed_on < PASSED_ON_SHARE_MIN * cum.after
-            || flat.after > (1.0 - PASSED_ON_SHARE_MIN) * cum.after
+            || *handed_on < CALLEE_COST_SHARE_MIN * cum.after
+            || flat.after > (1.0 - CALLEE_COST_SHARE_MIN) * cum.after
     });
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     let row = |row: &&DiffRow| {
         let [before, after, delta, z] = change_cells(&row.cum, unit);
-        vec![name_text(&row.function), before, after, delta, z, format_with_unit(row.flat.after, unit)]
+        vec![printable_function_name(&row.function), before, after, delta, z, format_with_unit(row.flat.after, unit)]
     };
     report.add_table(
         &["CPU per request, with callees", first, second, "change", "z", "itself"],
-        rows.iter().take(ROWS_TEXT_MAX).map(row).collect(),
+        rows.iter().take(TEXT_FUNCTIONS_MAX).map(row).collect(),
     );
     let mut changed: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
     changed.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
@@ -175,7 +176,7 @@ pub(crate) fn add_functions(
             let delta = row.flat.delta();
             format!(
                 "{} {}{}",
-                name_text(&row.function),
+                printable_function_name(&row.function),
                 if delta > 0.0 { "+" } else { "" },
                 format_with_unit(delta, unit)
             )
@@ -189,39 +190,39 @@ pub(crate) fn add_functions(
         ),
         (tested, false) => {
             let (changed, functions) = (changed.len(), named.join(", "));
-            format!("changed beyond chance, {changed} of {tested} tested: {functions}")
+            format!("cost changed beyond chance for {changed} of {tested} tested functions: {functions}")
         }
     };
-    report.text(Tone::Plain, text);
+    report.add_sentence(Tone::Plain, text);
 }
 
 /// One figure of a load in two variants: measured during profiling, and measured without profiling.
 #[derive(Serialize)]
-struct PairFields<T> {
+struct ProfilingPairFields<T> {
     with: T,
     without: T,
 }
 
-impl<T> PairFields<T> {
-    fn from_trial(level: &ProfiledTrial, figure: impl Fn(&PeriodFigures) -> T) -> PairFields<T> {
-        PairFields { with: figure(&level.with_cpu_profile), without: figure(&level.without_profiling) }
+impl<T> ProfilingPairFields<T> {
+    fn from_trial(level: &ProfiledTrial, figure: impl Fn(&PeriodFigures) -> T) -> ProfilingPairFields<T> {
+        ProfilingPairFields { with: figure(&level.with_cpu_profile), without: figure(&level.without_profiling) }
     }
 }
 
 /// The JSON fields of one load during which profiles were taken.
 #[derive(Serialize)]
-struct ProfiledFields<'a> {
+struct ProfiledLoadFields<'a> {
     offered_rps: f64,
     requests: f64,
-    goodput_rps: PairFields<f64>,
-    p50_ns: PairFields<u64>,
-    p99_ns: PairFields<u64>,
+    goodput_rps: ProfilingPairFields<f64>,
+    p50_ns: ProfilingPairFields<u64>,
+    p99_ns: ProfilingPairFields<u64>,
     files: ObjectByName<&'a str, &'a str>,
 }
 
 /// The JSON fields of one kind of profile, with the total of each load under the name of the load.
 #[derive(Serialize)]
-struct KindFields<'a> {
+struct ProfileKindFields<'a> {
     kind: &'a str,
     sample_type: &'a str,
     unit: &'a str,
@@ -232,10 +233,10 @@ struct KindFields<'a> {
 
 /// Returns the functions with the highest cost, at most `ROWS_DOCUMENT` of them, for a JSON
 /// document.
-pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
+pub(crate) fn costliest_functions(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
-    rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect()
+    rows.into_iter().take(DOCUMENT_FUNCTIONS_MAX).map(FunctionChange::from).collect()
 }
 
 /// The member `profiles` of a JSON document, if the server itself recorded the profiles.
@@ -244,33 +245,33 @@ pub(crate) struct ProfilesFields<'a> {
     source: &'static str,
     base: &'a str,
     seconds: u32,
-    levels: ObjectByName<&'a str, ProfiledFields<'a>>,
+    levels: ObjectByName<&'a str, ProfiledLoadFields<'a>>,
     unit: Option<&'a str>,
-    cpu_per_request: Option<ChangeFields>,
-    kinds: Vec<KindFields<'a>>,
+    cpu_per_request: Option<CostChangeFields>,
+    kinds: Vec<ProfileKindFields<'a>>,
     top: Vec<FunctionChange<'a>>,
     #[serde(flatten)]
-    doubts: DoubtsFields,
+    doubts: ProfileWarningFields,
 }
 
 impl<'a> ProfilesFields<'a> {
     /// Creates the member `profiles` from the server's profiles.
-    pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
+    pub(crate) fn new(profiles: &'a Assessment<SingleTargetProfiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.doubts_and_figures();
         let names = profiles.level_names();
         let level = |((level, name), requests): ((&ProfiledTrial, &'a str), &f64)| {
             let files = profiles.files.iter().filter(|kept| kept.level == name);
-            let fields = ProfiledFields {
+            let fields = ProfiledLoadFields {
                 offered_rps: level.offered_rps,
                 requests: *requests,
-                goodput_rps: PairFields::from_trial(level, |m| m.goodput_rps),
-                p50_ns: PairFields::from_trial(level, |m| m.p50_ns),
-                p99_ns: PairFields::from_trial(level, |m| m.p99_ns),
+                goodput_rps: ProfilingPairFields::from_trial(level, |m| m.goodput_rps),
+                p50_ns: ProfilingPairFields::from_trial(level, |m| m.p50_ns),
+                p99_ns: ProfilingPairFields::from_trial(level, |m| m.p99_ns),
                 files: ObjectByName(files.map(|kept| (kept.kind.as_str(), kept.file.as_str())).collect()),
             };
             (name, fields)
         };
-        let kind = |kind: &'a ProfileTotals| KindFields {
+        let kind = |kind: &'a ProfileTotals| ProfileKindFields {
             kind: &kind.kind,
             sample_type: &kind.sample_type,
             unit: &kind.unit,
@@ -284,10 +285,10 @@ impl<'a> ProfilesFields<'a> {
             seconds: profiles.seconds,
             levels: ObjectByName(profiles.levels.iter().zip(names).zip(&profiles.requests).map(level).collect()),
             unit: comparison.map(|comparison| comparison.sample_type.unit.as_str()),
-            cpu_per_request: comparison.map(|comparison| ChangeFields::from(&comparison.total)),
+            cpu_per_request: comparison.map(|comparison| CostChangeFields::from(&comparison.total)),
             kinds: profiles.kinds.iter().map(kind).collect(),
-            top: comparison.map_or_else(Vec::new, top_rows),
-            doubts: DoubtsFields::from(doubts),
+            top: comparison.map_or_else(Vec::new, costliest_functions),
+            doubts: ProfileWarningFields::from(doubts),
         }
     }
 }
@@ -297,14 +298,14 @@ mod tests {
     use super::*;
     use crate::document::to_json_value;
     use crate::text;
-    use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
+    use plimsoll_analysis::profile::{CostDivisor, FunctionCostOrder, ProfileView, diff, read};
     use plimsoll_analysis::taken_profiles::StoredProfile;
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
 
-    fn example_profiles() -> Assessment<Profiles> {
+    fn example_profiles() -> Assessment<SingleTargetProfiles> {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
-        let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
+        let (a, b, view) = (a.expect("folded"), b.expect("folded"), ProfileView::all_samples(0));
         let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
@@ -329,14 +330,14 @@ mod tests {
         let mut doubts = Doubts::default();
         doubts.add(DoubtKind::Server, "line: no steady state");
         doubts.add(DoubtKind::Unmeasured, "line: mutex: answers 404");
-        let profiles = Profiles {
+        let profiles = SingleTargetProfiles {
             base: "http://h/debug/pprof".into(),
             seconds: 10,
             level_name: "line".into(),
             counted: "requests",
             levels: vec![level(10.0, 10.0), level(100.0, 99.0)],
             requests: vec![100.0, 1000.0],
-            comparison: Some(diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable")),
+            comparison: Some(diff((&a, &view), (&b, &view), basis, FunctionCostOrder::Cum).expect("comparable")),
             kinds: vec![
                 ProfileTotals {
                     kind: "allocs".into(),
@@ -377,7 +378,7 @@ mod tests {
             "alloc_space 256 B a request low",
             "goroutine 0 low, +7 line",
             "mutex              the profile is empty; a Go server",
-            "changed beyond chance, 1 of 2 tested: json +9",
+            "cost changed beyond chance for 1 of 2 tested functions: json +9",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }
@@ -389,10 +390,11 @@ mod tests {
     fn callers_without_own_cost_are_not_listed() {
         let check = |folded: &str, expect: &[&str]| {
             let profile = read(folded.as_bytes()).expect("folded");
-            let (view, basis) = (View::all(0), CostDivisor::Requests { before: 100.0, after: 100.0 });
-            let comparison = diff((&profile, &view), (&profile, &view), basis, Sort::Cum).expect("comparable");
+            let (view, basis) = (ProfileView::all_samples(0), CostDivisor::Requests { before: 100.0, after: 100.0 });
+            let comparison =
+                diff((&profile, &view), (&profile, &view), basis, FunctionCostOrder::Cum).expect("comparable");
             let mut report = Report::default();
-            add_functions(&mut report, &comparison, ["low", "line"], "longer");
+            add_function_cost_table(&mut report, &comparison, ["low", "line"], "longer");
             let shown = text::render(&report, false);
             let rows = shown.trim_start().lines().map(str::trim).skip(1).take_while(|line| !line.is_empty());
             let told: Vec<&str> = rows.filter_map(|line| line.split_whitespace().next()).collect();

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn report_blocks_become_markdown() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "look | out").text(Tone::Answer, "p99 <= 5 ms");
+        report.add_sentence(Tone::Warning, "look | out").add_sentence(Tone::Answer, "p99 <= 5 ms");
         report.add_facts(vec![("target", "GET http://h/a_b".into()), ("", "more of it".into())]);
         report.add_heading("Trials").add_table(&["", "p50"], vec![vec!["a".into(), "1 ms".into()]]);
         report.add_chart("<svg></svg>".into(), &[], Vec::new());

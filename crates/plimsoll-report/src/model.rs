@@ -39,7 +39,7 @@ struct ModelDocument<'a> {
     lines: ModelLines,
     requests: u64,
     sessions: u64,
-    taken_apart: SessionTotals,
+    taken_apart: SplitSessionFields,
     endpoints: usize,
     scenarios: usize,
     sequences: usize,
@@ -47,8 +47,8 @@ struct ModelDocument<'a> {
     keys_withheld: usize,
     duration_s: f64,
     rate: String,
-    arrivals: plimsoll_model::Arrivals,
-    verify: Option<VerifyFields>,
+    arrivals: plimsoll_model::ArrivalSpacing,
+    verify: Option<ModelVerificationFields>,
 }
 
 #[derive(Serialize)]
@@ -58,20 +58,20 @@ struct ModelLines {
 }
 
 #[derive(Serialize)]
-struct SessionTotals {
+struct SplitSessionFields {
     sessions: u64,
     requests: u64,
 }
 
 #[derive(Serialize)]
-struct VerifyFields {
+struct ModelVerificationFields {
     holds: bool,
     apart: Vec<String>,
     mix_tv: f64,
     mix_tv_max: f64,
     dispersion: Vec<DispersionFields>,
     sessions: SessionDistances,
-    lru: Vec<CacheFields>,
+    lru: Vec<CacheHitRatioFields>,
 }
 
 #[derive(Serialize)]
@@ -97,7 +97,7 @@ struct LogAndModelFields {
 }
 
 #[derive(Serialize)]
-struct CacheFields {
+struct CacheHitRatioFields {
     size: usize,
     log: f64,
     model: f64,
@@ -114,7 +114,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
         lines: ModelLines { read: shown.lines_read, unparsed: shown.lines_unparsed },
         requests: facts.requests,
         sessions: facts.visits,
-        taken_apart: SessionTotals { sessions: facts.long.0, requests: facts.long.1 },
+        taken_apart: SplitSessionFields { sessions: facts.long.0, requests: facts.long.1 },
         endpoints: facts.endpoints,
         scenarios: facts.scenarios,
         sequences: facts.sequences,
@@ -123,7 +123,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
         duration_s: shown.model.span_ns as f64 / 1e9,
         rate: shown.model.pace.rate.to_string(),
         arrivals: shown.model.pace.arrivals,
-        verify: shown.distances.map(verify_fields),
+        verify: shown.distances.map(model_verification_fields),
     })
 }
 
@@ -134,7 +134,7 @@ fn quantile_fields(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModel
     ObjectByName(list.iter().map(field).collect())
 }
 
-fn verify_fields(distances: &ModelDistances) -> VerifyFields {
+fn model_verification_fields(distances: &ModelDistances) -> ModelVerificationFields {
     let apart = distances.figures_over_bounds();
     let dispersion = distances.dispersion.iter().zip(&distances.dispersion_off_max);
     let dispersion = dispersion.map(|((width_ns, both), off_max)| DispersionFields {
@@ -144,13 +144,13 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
         ratio: both.map(|(log, model)| model / log),
         off_max: *off_max,
     });
-    let cache = |(size, log, model): &(usize, f64, f64)| CacheFields {
+    let cache = |(size, log, model): &(usize, f64, f64)| CacheHitRatioFields {
         size: *size,
         log: *log,
         model: *model,
         points: 100.0 * (model - log),
     };
-    VerifyFields {
+    ModelVerificationFields {
         holds: apart.is_empty(),
         apart: apart.into_iter().map(|figure| figure.name).collect(),
         mix_tv: distances.mix_tv,
@@ -179,11 +179,11 @@ pub fn model_report(shown: &ModelReport) -> Report {
             )
         }
         Some(apart) => {
-            let said: Vec<String> = apart.iter().map(|figure| format!("its {} {}", figure.name, figure.said)).collect();
+            let said: Vec<String> = apart.into_iter().map(|figure| figure.said).collect();
             format!("{} differs from {}: {}", shown.file, shown.logs.join(", "), said.join("; "))
         }
     };
-    report.text(Tone::Plain, headline);
+    report.add_sentence(Tone::Plain, headline);
     let what = match facts.scenarios {
         0 => format!(
             "a mix of {endpoints} endpoints without sequences of requests: few visits have more than one request",
@@ -240,9 +240,9 @@ pub fn model_report(shown: &ModelReport) -> Report {
     }
     report.add_facts(rows);
     if let Some(distances) = shown.distances {
-        report.add_heading("Difference from the log");
+        report.add_heading("Difference between model and log");
         report.add_table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
-        report.text(
+        report.add_sentence(
             Tone::Plain,
             "The table compares requests drawn from the model with the log. Quantiles of pauses and of sequences are \
              shown, but have no bound.",
@@ -252,7 +252,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
 }
 
 fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
-    let short = |value: f64| crate::format::rounded(value, 3).to_string();
+    let short = |value: f64| crate::format::round_to_digits(value, 3).to_string();
     let mut rows = vec![vec![
         "mix of endpoints".to_owned(),
         String::new(),
@@ -269,7 +269,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         });
     }
     for ((quantile, log, model), off_max) in distances.visit_requests.iter().zip(&distances.visit_off_max) {
-        let name = format!("requests of a visit, p{percentile}", percentile = quantile * 100.0);
+        let name = format!("requests in a visit, p{percentile}", percentile = quantile * 100.0);
         let bound = format!("{} requests", short(*off_max));
         rows.push(vec![name, short(*log), short(*model), share((model / log.max(1.0) - 1.0).abs()), bound]);
     }
@@ -281,7 +281,7 @@ fn distance_rows(distances: &ModelDistances) -> Vec<Vec<String>> {
         rows.push(vec!["order of endpoints".to_owned(), String::new(), String::new(), share(tv), String::new()]);
     }
     for ((size, log, model), off_max) in distances.hit_ratio.iter().zip(&distances.hit_off_max) {
-        let name = format!("hits of a cache of {paths} paths", paths = count(*size as u64));
+        let name = format!("hit rate of a cache of {paths} paths", paths = count(*size as u64));
         rows.push(vec![name, share(*log), share(*model), share((model - log).abs()), share(*off_max)]);
     }
     rows

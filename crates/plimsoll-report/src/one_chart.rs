@@ -56,19 +56,20 @@ pub fn one_chart(
     let experiment = view.experiment;
     let kind = wanted.unwrap_or_else(|| ChartKind::best_chart_kind(&experiment.spec));
     match kind {
-        ChartKind::Line => {
-            view.line_svg(theme).ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line"))
-        }
-        ChartKind::Blocks => view.blocks_svg(theme).ok_or_else(|| {
+        ChartKind::Line => view
+            .load_line_chart_svg(theme)
+            .ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line")),
+        ChartKind::Blocks => view.comparison_chart_svg(theme).ok_or_else(|| {
             format!("--chart blocks: '{file}' contains no comparison; give a file that plimsoll prove wrote")
         }),
         ChartKind::Evidence => view.evidence_svg(theme).ok_or_else(|| {
             format!("--chart evidence: '{file}' contains no explanation; give a file that plimsoll explain wrote")
         }),
         ChartKind::Throughput | ChartKind::Success => {
-            let levels = recorded_levels(experiment).filter(|_| experiment.spec.search().is_none());
-            let (over, levels) = levels
-                .ok_or_else(|| format!("--chart: '{file}' contains no loads for this chart; give a sweep or a run"))?;
+            let levels = recorded_levels(experiment).filter(|_| experiment.spec.search_spec().is_none());
+            let (over, levels) = levels.ok_or_else(|| {
+                format!("--chart: '{file}' contains no loads for this chart; give a run file of plimsoll sweep or run")
+            })?;
             let target = experiment.trials.first().map_or_else(String::new, |t| heading::target_title(&t.run.plan));
             Ok(match kind {
                 ChartKind::Success => {

@@ -3,13 +3,13 @@
 //! each step as a share of the load line, the kinds of failures, and the recovery.
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisUnit, Line, Panel, heading};
+use crate::chart::{AxisUnit, ChartLine, Panel, heading};
 use crate::document::to_json_value;
 use crate::format::{count, duration, rate, share};
-use crate::json::{FrameFields, LoadSetupFields};
+use crate::json::{CommonDocumentFields, LoadSetupFields};
 use crate::page_charts::{PageContext, environment_section, series_section};
 use crate::run::{RunContext, target_text};
-use crate::server::{ServerFields, add_server};
+use crate::server::{ServerFields, add_server_facts};
 use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::{OverloadResult, OverloadSecond, OverloadStep, OverloadVerdict, RefusalCounts};
 use plimsoll_model::{Experiment, PlanRecord};
@@ -30,9 +30,9 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let past = found.steps.iter().filter(|step| step.factor > 1.0);
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
-        let much = share(step.kept_share.clamp(0.0, 1.0));
+        let kept_share = share(step.kept_share.clamp(0.0, 1.0));
         format!(
-            "at {factor} times the load line, {much} of the load line's throughput still succeeds in time",
+            "at {factor} times the load line, {kept_share} of the load line's throughput still succeeds in time",
             factor = step.factor
         )
     });
@@ -77,7 +77,7 @@ fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(", ") + &after }
 }
 
-pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
+pub(crate) fn load_step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     let again = step.retries_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
     vec![
         format!("{} x", step.factor),
@@ -92,10 +92,10 @@ pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
 /// Renders the report of an overload test as text blocks.
 pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, overload_answer(&found.overload));
+    report.add_sentence(Tone::Answer, overload_answer(&found.overload));
     let mut facts = vec![
         ("target", context.target_text()),
-        ("line", format!("{} under {}", line_text(context, &found.overload), found.slo)),
+        ("line", format!("{} under {}", load_line_text(context, &found.overload), found.slo)),
     ];
     if found.retries > 0 {
         let times = if found.retries == 1 { "once".to_owned() } else { format!("up to {} times", found.retries) };
@@ -103,19 +103,19 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     }
     facts.extend(found.overload.retry_after.map(|says| {
         let text = match says {
-            true => "the server sends this header with its rejections",
-            false => "the server does not send this header with its rejections",
+            true => "the server sends the header Retry-After with its rejections",
+            false => "the server does not send the header Retry-After with its rejections",
         };
         ("Retry-After", text.to_owned())
     }));
     report.add_facts(facts);
     let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
-        found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
+        found.steps.iter().map(|step| load_step_row(step, is_grpc)).collect()
     };
     report.add_table(&STEP_HEADINGS, rows(found.plan, &found.overload));
     if let Some((plan, other)) = &found.against {
-        report.text(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
+        report.add_sentence(Tone::Answer, format!("against {}: {}", target_text(plan), overload_answer(other)));
         report.add_table(&STEP_HEADINGS, rows(plan, other));
     }
     report
@@ -123,7 +123,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 
 /// Formats the load line. If the load line is in sessions/s, the text also states the load line in
 /// requests/s, because the load steps are in requests/s.
-pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
+pub(crate) fn load_line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
@@ -142,7 +142,7 @@ pub(crate) fn overload_page(
     around: &PageContext,
 ) -> Report {
     let mut page = overload_report(context, found);
-    let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
+    let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| ChartLine {
         name: name.to_owned(),
         points: seconds.iter().enumerate().map(|(at, second)| (at as f64 + 0.5, of(second) as f64)).collect(),
     };
@@ -153,9 +153,10 @@ pub(crate) fn overload_page(
     lines
         .extend(found.against.as_ref().map(|(_, other)| line("goodput of the second target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
-    let subtitle = format!("{}, line {}", heading::target_title(context.plan), line_text(context, &found.overload));
+    let subtitle =
+        format!("{}, line {}", heading::target_title(context.plan), load_line_text(context, &found.overload));
     page.append(series_section("Past the load line and back", &subtitle, &[panel]));
-    add_server(&mut page, &found.server);
+    add_server_facts(&mut page, &found.server);
     page.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     page
 }
@@ -163,12 +164,12 @@ pub(crate) fn overload_page(
 #[derive(Serialize)]
 struct OverloadDocument<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     warnings: &'a [String],
     line_rps: f64,
     slo: &'a str,
     retries: u32,
-    steps: Vec<StepFields>,
+    steps: Vec<OverloadStepFields>,
     recovery_s: Option<f64>,
     recovered: bool,
     retry_after: Option<bool>,
@@ -181,7 +182,7 @@ struct OverloadDocument<'a> {
 #[derive(Serialize)]
 struct SecondTargetFields {
     target: String,
-    steps: Vec<StepFields>,
+    steps: Vec<OverloadStepFields>,
     recovery_s: Option<f64>,
     recovered: bool,
     retry_after: Option<bool>,
@@ -189,7 +190,7 @@ struct SecondTargetFields {
 }
 
 #[derive(Serialize)]
-struct StepFields {
+struct OverloadStepFields {
     factor: f64,
     offered_rps: f64,
     again_rps: Option<f64>,
@@ -210,8 +211,8 @@ struct RefusalCountsFields {
     after_p50_ns: Option<u64>,
 }
 
-impl From<&OverloadStep> for StepFields {
-    fn from(step: &OverloadStep) -> StepFields {
+impl From<&OverloadStep> for OverloadStepFields {
+    fn from(step: &OverloadStep) -> OverloadStepFields {
         let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
         let OverloadStep {
             factor,
@@ -224,7 +225,16 @@ impl From<&OverloadStep> for StepFields {
             ..
         } = *step;
         let refused = RefusalCountsFields { too_much, status, timeout, connection, unsent, after_p50_ns };
-        StepFields { factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }
+        OverloadStepFields {
+            factor,
+            offered_rps,
+            again_rps,
+            goodput_rps,
+            answered_rps,
+            kept_share,
+            accepted_p99_ns,
+            refused,
+        }
     }
 }
 
@@ -238,19 +248,19 @@ pub(crate) fn overload_document(
     let OverloadFinding { slo, retries, overload, against, server, .. } = found;
     let made = LoadSetupFields::new(context.plan, context.injectors);
     to_json_value(&OverloadDocument {
-        frame: FrameFields::new("plimsoll.overload/1", experiment, Some(made)),
+        frame: CommonDocumentFields::new("plimsoll.overload/1", experiment, Some(made)),
         warnings,
         line_rps: overload.line_rps,
         slo,
         retries: *retries,
-        steps: overload.steps.iter().map(StepFields::from).collect(),
+        steps: overload.steps.iter().map(OverloadStepFields::from).collect(),
         recovery_s: overload.recovery_s,
         recovered: overload.recovery_s.is_some(),
         retry_after: overload.retry_after,
         verdict: overload.verdict.map(OverloadVerdict::word),
         against: against.as_ref().map(|(plan, other)| SecondTargetFields {
             target: plan.traffic.title(),
-            steps: other.steps.iter().map(StepFields::from).collect(),
+            steps: other.steps.iter().map(OverloadStepFields::from).collect(),
             recovery_s: other.recovery_s,
             recovered: other.recovery_s.is_some(),
             retry_after: other.retry_after,

@@ -6,17 +6,19 @@
 //! Not here: drawing the shapes of a chart (`chart`), and converting a report to HTML (`page`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
+use crate::chart::{
+    self, AxisUnit, ChartLine, ComparedBlocks, Heading, LadderBlocks, NamedSearch, Panel, Theme, heading,
+};
 use crate::find::{TRIAL_HEADINGS, find_report, trial_row};
-use crate::format::{bytes, count, date, duration, rate, share};
-use crate::prove::{ProveContext, block_rows, compared_load, ladder_report, prove_report, rung_rows};
+use crate::format::{bytes, count, duration, format_utc_date, rate, share};
+use crate::prove::{ProveContext, block_values_table, compared_load, ladder_report, ladder_table, prove_report};
 use crate::run::{RunContext, run_report};
-use crate::server::add_server;
+use crate::server::add_server_facts;
 use plimsoll_analysis::finding::{Bottleneck, LadderFinding, ProveFinding, RunFinding, SearchFinding};
 use plimsoll_analysis::levels::{Level, LoadUnit};
 use plimsoll_analysis::{Doubts, Findings, Summary, Verdict, series};
 use plimsoll_model::series_table as table;
-use plimsoll_model::{Experiment, Purpose, Run, Trial};
+use plimsoll_model::{Experiment, LoadPurpose, Run, Trial};
 
 /// The maximum number of time intervals on the horizontal axis of a chart.
 const CHART_INTERVALS_MAX: usize = 150;
@@ -37,24 +39,25 @@ pub struct PageContext {
 /// Draws the chart of one load over time as SVG. The chart has panels for rates, response times,
 /// errors, and the lag and utilisation of the load generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
-    let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
+    let panels = chart::interval_panels(&series::figures_over_time(run, CHART_INTERVALS_MAX));
     chart::time_chart(&heading::time_heading(&run.plan, summary), &panels, theme)
 }
 
 /// Draws the response time and the service time of one load by percentile, as SVG.
 pub fn percentiles_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let totals = run.totals();
-    let line = |name: &str, histogram| Line { name: name.to_owned(), points: series::by_quantile(histogram) };
+    let line =
+        |name: &str, histogram| ChartLine { name: name.to_owned(), points: series::latency_by_quantile(histogram) };
     let lines = [line("response time", &totals.routes_sum.response), line("service time", &totals.routes_sum.service)];
     chart::percentile_chart(&heading::percentile_heading(&run.plan, summary), &lines, theme)
 }
 
 /// Draws the heat map of the response times of one load over time, as SVG.
 pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
-    let moments = series::over_time(run, CHART_INTERVALS_MAX);
+    let moments = series::figures_over_time(run, CHART_INTERVALS_MAX);
     let of = |name: &str, value: fn(&series::IntervalFigures) -> Option<f64>| {
         let at = |m: &series::IntervalFigures| (m.start_s + m.length_s / 2.0, value(m).unwrap_or(f64::NAN));
-        Line { name: name.to_owned(), points: moments.iter().map(at).collect() }
+        ChartLine { name: name.to_owned(), points: moments.iter().map(at).collect() }
     };
     let lines = [of("p50", |m| m.p50_ns), of("p99", |m| m.p99_ns)];
     chart::heat_chart(
@@ -82,7 +85,7 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
             vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
         });
     let rows: Vec<Vec<String>> = rows.collect();
-    report.responsive_chart(
+    report.add_responsive_chart(
         |theme| chart::time_chart(&heading, panels, theme),
         &["series", "least", "mean", "most"],
         rows,
@@ -99,7 +102,7 @@ const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
         AxisUnit::Count,
         &[table::SERVER_CPU.name, table::SERVER_FULLEST_THREAD.name, table::CGROUP_CPU.name],
     ),
-    ("threads that waited for a core", AxisUnit::Count, &[table::SERVER_RUN_QUEUE_WAIT.name]),
+    ("threads that waited for a CPU core", AxisUnit::Count, &[table::SERVER_RUN_QUEUE_WAIT.name]),
     ("memory", AxisUnit::Bytes, &[table::SERVER_RSS.name]),
     ("threads and open files", AxisUnit::Count, &[table::SERVER_THREADS.name, table::SERVER_FILES_OPEN.name]),
     ("connections that waited to be accepted", AxisUnit::Count, &[table::LISTEN_QUEUE.name]),
@@ -111,7 +114,7 @@ fn server_series_section(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.chart_samples().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
-        (!points.is_empty()).then_some(Line { name: shown, points })
+        (!points.is_empty()).then_some(ChartLine { name: shown, points })
     };
     // The label of a series is its name after the first dot. If two series of a panel would get the
     // same label, such as `cpu`, the label is the whole name.
@@ -125,7 +128,7 @@ fn server_series_section(run: &Run) -> Report {
         panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
     let mut panels: Vec<Panel> = SERVER_PANELS.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
-    for name in run.probes.series.keys().filter(|name| table::METRICS.label(name).is_some()) {
+    for name in run.probes.series.keys().filter(|name| table::METRICS.matched_label(name).is_some()) {
         panels.extend(line(name, name.clone()).map(|line| panel(name, AxisUnit::Count, vec![line])));
     }
     match panels.is_empty() {
@@ -177,25 +180,25 @@ fn time_rows(run: &Run) -> Vec<Vec<String>> {
             whole_percentage(m.work_share),
         ]
     };
-    series::over_time(run, 30).into_iter().map(row).collect()
+    series::figures_over_time(run, 30).into_iter().map(row).collect()
 }
 
 const TIME_HEADINGS: [&str; 9] =
     ["from", "scheduled/s", "succeeded/s", "bad/s", "p50", "p99", "max", "lag p99", "client busy"];
 
 /// Adds the charts of one load: its figures over time and, if any request succeeded, its latencies.
-fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
+fn add_load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     // The chart's heading has no title, because the text above the chart already states how many
     // requests succeeded.
     let heading = heading::time_heading(&run.plan, summary).without_title();
-    let panels = chart::interval_panels(&series::over_time(run, CHART_INTERVALS_MAX));
-    report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
+    let panels = chart::interval_panels(&series::figures_over_time(run, CHART_INTERVALS_MAX));
+    report.add_responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
     if run.totals().routes_sum.response.count() == 0 {
         return;
     }
-    let headings = ["share of the requests", "response time", "service time"];
-    report.responsive_chart(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
-    report.responsive_chart(|theme| heat_svg(run, summary, theme), &[], Vec::new());
+    let headings = ["percentile of the requests", "response time", "service time"];
+    report.add_responsive_chart(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
+    report.add_responsive_chart(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
 /// Renders the environment of the measurement (machine and target), and the command that repeats
@@ -206,7 +209,7 @@ pub(crate) fn environment_section(experiment: &Experiment, seed: Option<u64>, ar
     report.add_heading("Environment");
     let place = if environment.target_local { "on the same machine as plimsoll" } else { "on another machine" };
     let mut facts = vec![
-        ("started", date(experiment.started_unix_ms)),
+        ("started", format_utc_date(experiment.started_unix_ms)),
         (
             "machine",
             format!(
@@ -264,7 +267,11 @@ pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report
     let mut report = Report::default();
     let held = format!("met the SLO, {}/s", common_rate_unit(a.1, b.1));
     let headings = ["search", held.as_str(), "broke the SLO", "SLO"];
-    report.responsive_chart(|theme| chart::search_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
+    report.add_responsive_chart(
+        |theme| chart::search_chart(&heading, &searched, None, theme),
+        &headings,
+        rows.to_vec(),
+    );
     report
 }
 
@@ -277,11 +284,11 @@ pub(crate) fn run_page(
 ) -> Report {
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
-    load_charts(&mut charts, &trial.run, summary);
+    add_load_charts(&mut charts, &trial.run, summary);
     charts.append(server_series_section(&trial.run)).add_heading("All figures");
     let mut report = run_report(context, summary, routes);
-    report.after_answer(charts);
-    add_server(&mut report, server);
+    report.insert_after_answer(charts);
+    add_server_facts(&mut report, server);
     report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     report
 }
@@ -298,32 +305,32 @@ pub(crate) fn find_page(
     let SearchFinding { findings, server, .. } = found;
     let target = heading::target_title(context.plan);
     let searched = [NamedSearch { name: "", findings }];
-    let heading = heading::find(findings, &target).without_title();
-    let open = findings.trials.iter().filter(|t| is_measured(t.purpose) && t.offered_rps().is_some());
+    let heading = heading::search_heading(findings, &target).without_title();
+    let open = findings.trials.iter().filter(|t| is_measured_trial(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
     let picture = |theme| chart::search_chart(&heading, &searched, None, theme);
-    charts.responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
+    charts.add_responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = find_report(experiment, context, found, doubts, held_by, false);
-    report.set_answer(heading::line_title(findings)).after_answer(charts);
-    add_server(&mut report, server);
+    report.set_answer(heading::load_line_sentence(findings)).insert_after_answer(charts);
+    add_server_facts(&mut report, server);
 
-    report.add_heading("Evidence").text(Tone::Plain, "Every trial, in order:");
-    let trials = findings.trials.iter().filter(|t| is_measured(t.purpose));
+    report.add_heading("Evidence").add_sentence(Tone::Plain, "Every trial (load) of the search, in order:");
+    let trials = findings.trials.iter().filter(|t| is_measured_trial(t.purpose));
     report.add_table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = trial_at_line(experiment, findings) {
         report.add_heading("The load line in detail");
-        load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
+        add_load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
         report.append(server_series_section(&trial.run));
     }
     let climb: Vec<Level> = experiment
         .trials
         .iter()
-        .filter(|trial| trial.tag.purpose == Purpose::Peak)
+        .filter(|trial| trial.tag.purpose == LoadPurpose::Peak)
         .filter_map(|trial| Level::from_run(&trial.run).map(|level| level.1))
         .collect();
     if climb.len() > 1 {
-        report.add_heading("More users instead of a higher rate");
-        levels_charts(&mut report, LoadUnit::Concurrency, &climb, &target);
+        report.add_heading("Throughput with more and more users");
+        add_level_charts(&mut report, LoadUnit::Concurrency, &climb, &target);
     }
     report.append(around.extra.clone()).append(environment_section(experiment, Some(context.plan.load.seed), around));
     report
@@ -342,11 +349,11 @@ fn compared_blocks<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
 /// Renders the page of a comparison of two servers, A and B.
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
+    let (headings, rows) = block_values_table(&found.proof, &found.blocks.blocks);
     let above = heading::prove_chart_heading(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
-    charts.responsive_chart(|theme| chart::prove_chart(&above, compared_blocks(found), theme), &headings, rows);
+    charts.add_responsive_chart(|theme| chart::prove_chart(&above, compared_blocks(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
-    report.after_answer(charts);
+    report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
     report
@@ -368,18 +375,18 @@ fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
 /// Renders the page of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
-    let (headings, rows) = rung_rows(&found.ladder);
+    let (headings, rows) = ladder_table(&found.ladder);
     let above = heading::ladder_chart_heading(&found.ladder, &compared_load(context)).without_title();
-    charts.responsive_chart(|theme| chart::ladder_chart(&above, ladder_blocks(found), theme), &headings, rows);
+    charts.add_responsive_chart(|theme| chart::ladder_chart(&above, ladder_blocks(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
-    report.after_answer(charts);
+    report.insert_after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
     report.append(around.extra.clone()).append(environment_section(context.experiment, seed, around));
     report
 }
 
-fn is_measured(purpose: Purpose) -> bool {
-    !matches!(purpose, Purpose::Settle | Purpose::Profile)
+fn is_measured_trial(purpose: LoadPurpose) -> bool {
+    !matches!(purpose, LoadPurpose::Settle | LoadPurpose::Profile)
 }
 
 /// Returns the longest trial that met the SLO at the lower bound of the load line's interval.
@@ -391,7 +398,7 @@ fn trial_at_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<
     experiment.trials.iter().find(|trial| trial.start_ns == best.start_ns)
 }
 
-pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level], subtitle: &str) {
+pub(crate) fn add_level_charts(report: &mut Report, over: LoadUnit, levels: &[Level], subtitle: &str) {
     let rows: Vec<Vec<String>> = levels
         .iter()
         .map(|level| {
@@ -414,10 +421,14 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput_heading(over, levels, subtitle), heading::success_heading(over, levels, subtitle));
-    report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
+    report.add_responsive_chart(
+        |theme| chart::throughput_chart(&above.0, over, levels, theme),
+        &headings,
+        rows.clone(),
+    );
     // The page has no chart of the success rate if every request succeeded, because the table
     // already shows a success rate of 100 %.
     if levels.iter().any(|level| level.success_rate < 1.0) {
-        report.responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
+        report.add_responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }
 }

@@ -7,41 +7,48 @@ use crate::block::Report;
 use crate::flame::{Flame, inline_svg};
 use crate::load_profiles::profiles_report;
 use plimsoll_analysis::Assessment;
-use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, diff_tree, sum_by_function, tree};
-use plimsoll_analysis::taken_profiles::Profiles;
+use plimsoll_analysis::profile::{
+    CostDivisor, FunctionCostOrder, ProfileView, diff, flame_graph_difference_tree, flame_graph_tree, sum_by_function,
+};
+use plimsoll_analysis::taken_profiles::SingleTargetProfiles;
 use plimsoll_model::profile::Profile;
 
 /// The maximum number of frames of a flame graph inside a page. With this limit, the page of a
 /// typical run is smaller than 1 MB.
-const FRAMES_MAX: usize = 4000;
+const PAGE_FRAMES_MAX: usize = 4000;
 
 /// Renders the section about the server's profiles: the tables, and a flame graph of the CPU
 /// profile at the higher load. If profiles of both loads exist, a flame graph of the difference
 /// between both profiles follows. `low` and `high` are the CPU profiles at the low load and at the
 /// higher load.
-pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
+pub fn profiles_section(
+    profiles: &Assessment<SingleTargetProfiles>,
+    low: Option<&Profile>,
+    high: Option<&Profile>,
+) -> Report {
     let mut report = Report::default();
     report.add_heading("CPU time of the server by function").append(profiles_report(profiles));
     let profiles = profiles.doubts_and_figures().1;
     if let Some(profile) = high.or(low) {
         let level = if high.is_some() { &profiles.level_name } else { "low" };
-        let view = View::all(profile.sample_type_default);
+        let view = ProfileView::all_samples(profile.sample_type_default);
         let column = &profile.sample_types[view.sample_type];
         let flame = Flame {
-            tree: &tree(profile, &view, FRAMES_MAX),
+            tree: &flame_graph_tree(profile, &view, PAGE_FRAMES_MAX),
             title: &format!("CPU by function ({level})"),
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
             unit: &column.unit,
             per: None,
-            total: sum_by_function(profile, &view, Sort::Cum).selected_total as f64,
+            total: sum_by_function(profile, &view, FunctionCostOrder::Cum).selected_total as f64,
         };
         report.add_fragment(inline_svg(&flame));
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
-        let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
+        let (a, b) =
+            (ProfileView::all_samples(low.sample_type_default), ProfileView::all_samples(high.sample_type_default));
         // `diff_tree` never fails here, because the two profiles were already compared
         // successfully.
-        if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
+        if let Ok(tree) = flame_graph_difference_tree((low, &a), (high, &b), comparison.basis, PAGE_FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
                 title: &format!(
@@ -71,11 +78,13 @@ pub fn flame_difference(
         true => CostDivisor::Requests { before: before_requests, after: after_requests },
         false => CostDivisor::Shares,
     };
-    let (before_view, after_view) = (View::all(before.sample_type_default), View::all(after.sample_type_default));
+    let (before_view, after_view) =
+        (ProfileView::all_samples(before.sample_type_default), ProfileView::all_samples(after.sample_type_default));
     let (before, after) = ((before, &before_view), (after, &after_view));
-    let (Ok(comparison), Ok(tree)) =
-        (diff(before, after, basis, Sort::Flat), diff_tree(before, after, basis, FRAMES_MAX))
-    else {
+    let (Ok(comparison), Ok(tree)) = (
+        diff(before, after, basis, FunctionCostOrder::Flat),
+        flame_graph_difference_tree(before, after, basis, PAGE_FRAMES_MAX),
+    ) else {
         return report;
     };
     let is_of_requests = matches!(basis, CostDivisor::Requests { .. });

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The headings of the sections that a summary omits, because the sections are long: tables of
 /// every trial, and charts of single loads.
-const LONG_SECTION_HEADINGS: [&str; 3] = ["Evidence", "The load line in detail", "More users instead of a higher rate"];
+const LONG_SECTION_HEADINGS: [&str; 3] = ["Evidence", "The load line in detail", "Throughput with more and more users"];
 
 /// The content of one run file, as a part of a page with several files.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct PagePart<'a> {
 }
 
 /// Renders one page of several run files. `target` is the name of the target for the page's title.
-pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
+pub fn render_multi_file_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
             let [name_a, name_b] = distinct_names(a, b);

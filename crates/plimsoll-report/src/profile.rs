@@ -5,7 +5,10 @@ use crate::block::{Report, Tone};
 use crate::document::to_json_value;
 use crate::format;
 use crate::remedy::sentence_text;
-use plimsoll_analysis::profile::{CostChange, CostDivisor, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
+use plimsoll_analysis::profile::{
+    CostChange, CostDivisor, DiffRow, FALSE_DISCOVERY_RATE_MAX, FunctionCostOrder, FunctionCostRow, FunctionCostTable,
+    ProfileDiff, percent,
+};
 use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::profile::{Function, Profile, ValueType};
 use serde::Serialize;
@@ -46,7 +49,7 @@ fn binary_bytes(value: f64) -> String {
 
 /// Formats a function's name for a terminal, on one line. Control characters are replaced, and the
 /// middle of a long name is left out.
-pub(crate) fn name_text(name: &str) -> String {
+pub(crate) fn printable_function_name(name: &str) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if characters.len() <= NAME_CHARACTERS_MAX {
         return characters.into_iter().collect();
@@ -68,25 +71,38 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
 /// Renders the table of functions with at most `limit` rows. If the root frames of the stacks are
 /// groups of stacks, such as processes, `group` is the word for one group. A separate table has a
 /// row for each group.
-pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
+pub fn function_table_report(
+    profile: &Profile,
+    column: &ValueType,
+    top: &FunctionCostTable,
+    limit: usize,
+    group: Option<&str>,
+) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Plain, profile_facts(profile, column, top.total));
+    report.add_sentence(Tone::Plain, profile_facts(profile, column, top.total));
     let shown = &top.rows[..top.rows.len().min(limit)];
     if top.total == 0 {
-        report.text(Tone::Warning, "the profile contains no samples: take the profile while the server is under load");
+        report.add_sentence(
+            Tone::Warning,
+            "the profile contains no samples: take the profile while the server is under load",
+        );
         return report;
     }
     if top.selected_total != top.total {
         let (kept, share) =
             (format_with_unit(top.selected_total as f64, &column.unit), percent(top.selected_total, top.total));
-        report.text(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
+        report.add_sentence(Tone::Plain, format!("selected: {kept}, {share:.2} % of it"));
     }
     let share = |value| format!("{:.2} %", percent(value, top.total));
     if let Some(group) = group {
         let start = format!("{group}: ");
-        let name_of = |row: &&Row| profile.functions()[row.function as usize].name.strip_prefix(&start);
+        let name_of = |row: &&FunctionCostRow| profile.functions()[row.function as usize].name.strip_prefix(&start);
         let groups = top.rows.iter().filter_map(|row| {
-            Some(vec![name_text(name_of(&row)?), format_with_unit(row.cum as f64, &column.unit), share(row.cum)])
+            Some(vec![
+                printable_function_name(name_of(&row)?),
+                format_with_unit(row.cum as f64, &column.unit),
+                share(row.cum),
+            ])
         });
         report.add_table(&[group, "cum", ""], groups.collect());
     }
@@ -94,7 +110,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         .iter()
         .map(|row| {
             vec![
-                name_text(&profile.functions()[row.function as usize].name),
+                printable_function_name(&profile.functions()[row.function as usize].name),
                 format_with_unit(row.flat as f64, &column.unit),
                 share(row.flat),
                 format_with_unit(row.cum as f64, &column.unit),
@@ -106,7 +122,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
         report.add_table(&["function", "flat", "", "cum", ""], rows);
     }
     if shown.len() < top.rows.len() {
-        report.text(Tone::Plain, format!("{} of {} functions (--top N)", shown.len(), top.rows.len()));
+        report.add_sentence(Tone::Plain, format!("{} of {} functions (--top N)", shown.len(), top.rows.len()));
     }
     report
 }
@@ -132,8 +148,8 @@ struct CostFields<'a> {
 }
 
 /// Renders the JSON document `plimsoll.profile/1` of a profile.
-pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, limit: usize) -> Value {
-    let row = |row: &Row| CostFields {
+pub fn profile_document(functions: &[Function], column: &ValueType, top: &FunctionCostTable, limit: usize) -> Value {
+    let row = |row: &FunctionCostRow| CostFields {
         function: &functions[row.function as usize].name,
         flat: row.flat,
         flat_percent: percent(row.flat, top.total),
@@ -151,7 +167,7 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
 
 /// Returns the unit of the costs in a comparison of profiles. The second value names the divisor of
 /// the costs, such as `request`; `None` for shares.
-pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
+pub fn diff_cost_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         CostDivisor::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
         CostDivisor::Shares => ("percent", None),
@@ -173,47 +189,51 @@ pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
 /// Renders the table of functions whose cost changed significantly, with at most `limit` rows. The
 /// report states how many functions were tested, but lists no function whose cost change may be due
 /// to chance.
-pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
+pub fn diff_report(comparison: &ProfileDiff, sort: FunctionCostOrder, limit: usize) -> Report {
     let mut report = Report::default();
-    let (unit, per) = diff_unit(comparison);
+    let (unit, per) = diff_cost_unit(comparison);
     let kind = &comparison.sample_type.kind;
     if per.is_none() {
-        report.text(
+        report.add_sentence(
             Tone::Warning,
             "without --requests-a and --requests-b only shares are compared, and a change of the total cost \
              stays hidden",
         );
     }
     let (changed, tested): (fn(&DiffRow) -> &CostChange, _) = match sort {
-        Sort::Flat => (|row| &row.flat, comparison.tested_flat),
-        Sort::Cum => (|row| &row.cum, comparison.tested_cum),
+        FunctionCostOrder::Flat => (|row| &row.flat, comparison.tested_flat),
+        FunctionCostOrder::Cum => (|row| &row.cum, comparison.tested_cum),
     };
     let per_text = per.map_or(String::new(), |per| format!(" a {per}"));
     if per.is_some() {
         let total = &comparison.total;
         let [before, after, delta, z] = change_cells(total, unit);
         let sign = if total.delta() > 0.0 { "+" } else { "" };
-        let z = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
-        report.text(Tone::Answer, format!("{kind}{per_text}: {before} before, {after} after ({sign}{delta}{z})"));
+        let significance = if total.z.is_some() { format!(", {z} standard deviations") } else { String::new() };
+        let text = format!("{kind}{per_text}: {before} before, {after} after ({sign}{delta}{significance})");
+        report.add_sentence(Tone::Answer, text);
     }
     let findings: Vec<&DiffRow> = comparison.rows.iter().filter(|row| changed(row).is_finding()).collect();
-    let column = match sort {
-        Sort::Flat => "itself",
-        Sort::Cum => "with its callees",
+    let counted_functions = match sort {
+        FunctionCostOrder::Flat => "each function itself",
+        FunctionCostOrder::Cum => "each function with its callees",
     };
     if tested == 0 {
-        report.text(Tone::Warning, "too few samples to tell differences from chance: profile for longer, under load");
+        report.add_sentence(
+            Tone::Warning,
+            "too few samples to tell differences from chance: profile for longer, under load",
+        );
     } else if findings.is_empty() {
-        report.text(Tone::Plain, format!("none of the {tested} tested functions changed by more than chance"));
+        report.add_sentence(Tone::Plain, format!("none of the {tested} tested functions changed by more than chance"));
     } else {
         let what = format!(
-            "{changed} of {tested} functions changed by more than chance (false discovery rate {FINDING_Q}); the table \
-             shows {kind}{per_text}, {column}:",
+            "{changed} of {tested} functions changed by more than chance (false discovery rate {FALSE_DISCOVERY_RATE_MAX}); the table \
+             shows {kind}{per_text} of {counted_functions}:",
             changed = findings.len()
         );
-        report.text(Tone::Plain, what);
+        report.add_sentence(Tone::Plain, what);
         let row = |row: &&DiffRow| {
-            let mut cells = vec![name_text(&row.function)];
+            let mut cells = vec![printable_function_name(&row.function)];
             cells.extend(change_cells(changed(row), unit));
             cells
         };
@@ -226,7 +246,7 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
 /// One cost in two profiles, before and after, with its change. `z` is the change in standard
 /// deviations, and `q` is the false discovery rate.
 #[derive(Serialize)]
-pub(crate) struct ChangeFields {
+pub(crate) struct CostChangeFields {
     before: f64,
     after: f64,
     delta: f64,
@@ -235,10 +255,10 @@ pub(crate) struct ChangeFields {
     finding: bool,
 }
 
-impl From<&CostChange> for ChangeFields {
-    fn from(change: &CostChange) -> ChangeFields {
+impl From<&CostChange> for CostChangeFields {
+    fn from(change: &CostChange) -> CostChangeFields {
         let CostChange { before, after, z, q, .. } = *change;
-        ChangeFields { before, after, delta: change.delta(), z, q, finding: change.is_finding() }
+        CostChangeFields { before, after, delta: change.delta(), z, q, finding: change.is_finding() }
     }
 }
 
@@ -247,28 +267,28 @@ impl From<&CostChange> for ChangeFields {
 #[derive(Serialize)]
 pub(crate) struct FunctionChange<'a> {
     function: &'a str,
-    flat: ChangeFields,
-    cum: ChangeFields,
+    flat: CostChangeFields,
+    cum: CostChangeFields,
 }
 
 impl<'a> From<&'a DiffRow> for FunctionChange<'a> {
     fn from(row: &'a DiffRow) -> FunctionChange<'a> {
         FunctionChange {
             function: &row.function,
-            flat: ChangeFields::from(&row.flat),
-            cum: ChangeFields::from(&row.cum),
+            flat: CostChangeFields::from(&row.flat),
+            cum: CostChangeFields::from(&row.cum),
         }
     }
 }
 
 /// The JSON document `plimsoll.profile-diff/1`: the cost of each function in two profiles.
 #[derive(Serialize)]
-pub(crate) struct DiffFields<'a> {
+pub(crate) struct ProfileDiffFields<'a> {
     schema: &'static str,
     sample_type: &'a str,
     unit: &'a str,
     per: Option<&'static str>,
-    requests: Option<RequestsFields>,
+    requests: Option<RequestDivisorFields>,
     total: TotalFields,
     tested_flat: usize,
     tested_cum: usize,
@@ -277,7 +297,7 @@ pub(crate) struct DiffFields<'a> {
 
 /// The numbers of requests by which the costs of the two profiles (before and after) were divided.
 #[derive(Serialize)]
-struct RequestsFields {
+struct RequestDivisorFields {
     before: f64,
     after: f64,
 }
@@ -291,16 +311,16 @@ struct TotalFields {
     z: Option<f64>,
 }
 
-impl<'a> DiffFields<'a> {
+impl<'a> ProfileDiffFields<'a> {
     /// Creates the fields from a comparison of two profiles, with at most `limit` functions.
-    pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
-        let (unit, per) = diff_unit(comparison);
+    pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> ProfileDiffFields<'a> {
+        let (unit, per) = diff_cost_unit(comparison);
         let requests = match comparison.basis {
-            CostDivisor::Requests { before, after } => Some(RequestsFields { before, after }),
+            CostDivisor::Requests { before, after } => Some(RequestDivisorFields { before, after }),
             CostDivisor::Shares => None,
         };
         let total = &comparison.total;
-        DiffFields {
+        ProfileDiffFields {
             schema: "plimsoll.profile-diff/1",
             sample_type: &comparison.sample_type.kind,
             unit,
@@ -316,16 +336,16 @@ impl<'a> DiffFields<'a> {
 
 /// Renders the JSON document `plimsoll.profile-diff/1`, which compares two profiles.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
-    to_json_value(&DiffFields::new(comparison, limit))
+    to_json_value(&ProfileDiffFields::new(comparison, limit))
 }
 
 /// Renders warnings about profiles: first about missing profiles, then other evidence against the
 /// figures.
 pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     let mut report = Report::default();
-    let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
+    let ProfileWarningFields { missing, warnings } = ProfileWarningFields::from(doubts);
     for text in missing.into_iter().chain(warnings) {
-        report.text(Tone::Warning, text);
+        report.add_sentence(Tone::Warning, text);
     }
     report
 }
@@ -333,16 +353,16 @@ pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
 /// The warnings about profiles as fields of a JSON document: missing profiles, and other evidence
 /// against the figures.
 #[derive(Serialize)]
-pub(crate) struct DoubtsFields {
+pub(crate) struct ProfileWarningFields {
     missing: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl From<&Doubts> for DoubtsFields {
-    fn from(doubts: &Doubts) -> DoubtsFields {
+impl From<&Doubts> for ProfileWarningFields {
+    fn from(doubts: &Doubts) -> ProfileWarningFields {
         let texts =
             |missing| doubts.texts(move |kind| (kind == DoubtKind::Unmeasured) == missing).map(sentence_text).collect();
-        DoubtsFields { missing: texts(true), warnings: texts(false) }
+        ProfileWarningFields { missing: texts(true), warnings: texts(false) }
     }
 }
 
@@ -350,7 +370,7 @@ impl From<&Doubts> for DoubtsFields {
 mod tests {
     use super::*;
     use crate::text;
-    use plimsoll_analysis::profile::{View, diff, read, sum_by_function};
+    use plimsoll_analysis::profile::{ProfileView, diff, read, sum_by_function};
     use serde_json::json;
 
     #[test]
@@ -374,12 +394,12 @@ mod tests {
         let long = "x".repeat(100);
         let profile = read(format!("main;a\u{1b}[31m 30\nmain;{long} 10\n").as_bytes()).expect("folded");
         let column = &profile.sample_types[0];
-        let sums = sum_by_function(&profile, &View::all(0), Sort::Cum);
-        let shown = text::render(&top_report(&profile, column, &sums, 2, None), false);
+        let sums = sum_by_function(&profile, &ProfileView::all_samples(0), FunctionCostOrder::Cum);
+        let shown = text::render(&function_table_report(&profile, column, &sums, 2, None), false);
         assert!(shown.starts_with("samples: 40 in all\n"), "{shown}");
         assert!(shown.contains("main         0   0.00 %   40  100.00 %"), "{shown}");
         assert!(shown.contains("a\u{fffd}[31m") && shown.contains("2 of 3 functions"), "{shown}");
-        assert_eq!(name_text(&long).chars().count(), NAME_CHARACTERS_MAX - 1);
+        assert_eq!(printable_function_name(&long).chars().count(), NAME_CHARACTERS_MAX - 1);
         let document = profile_document(profile.functions(), column, &sums, 1);
         let expect = json!({
             "schema": "plimsoll.profile/1", "sample_type": "samples", "unit": "count", "total": 40,
@@ -397,16 +417,16 @@ mod tests {
         let shown = text::render(&profile_warnings(&doubts), false);
         assert_eq!(shown, "warning: Unmeasured\nwarning: Server\nwarning: Generator\n");
         let expect = json!({ "missing": ["Unmeasured"], "warnings": ["Server", "Generator"] });
-        assert_eq!(to_json_value(&DoubtsFields::from(&doubts)), expect);
+        assert_eq!(to_json_value(&ProfileWarningFields::from(&doubts)), expect);
     }
 
     #[test]
-    fn only_findings_are_shown() {
+    fn only_significant_changes_are_shown() {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 1800\nm;sql 110\n"));
-        let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
-        let of = |basis| diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable");
+        let (a, b, view) = (a.expect("folded"), b.expect("folded"), ProfileView::all_samples(0));
+        let of = |basis| diff((&a, &view), (&b, &view), basis, FunctionCostOrder::Flat).expect("comparable");
         let comparison = of(CostDivisor::Requests { before: 100.0, after: 100.0 });
-        let shown = text::render(&diff_report(&comparison, Sort::Flat, 20), false);
+        let shown = text::render(&diff_report(&comparison, FunctionCostOrder::Flat, 20), false);
         assert!(shown.contains("samples a request: 10 before, 19.1 after (+9.10, 16.9 standard"), "{shown}");
         assert!(
             shown.contains("1 of 2 functions") && shown.contains("json           9     18       9  17.3"),
@@ -418,7 +438,8 @@ mod tests {
         assert_eq!(document["top"][2]["flat"]["finding"], false);
         let shares = of(CostDivisor::Shares);
         assert!(
-            text::render(&diff_report(&shares, Sort::Flat, 20), false).starts_with("warning: without --requests-a")
+            text::render(&diff_report(&shares, FunctionCostOrder::Flat, 20), false)
+                .starts_with("warning: without --requests-a")
         );
     }
 }

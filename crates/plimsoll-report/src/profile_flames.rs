@@ -5,9 +5,9 @@
 
 use crate::block::Report;
 use crate::flame::{Flame, standalone_html, standalone_svg};
-use crate::profile::{diff_unit, format_with_unit, profile_facts};
+use crate::profile::{diff_cost_unit, format_with_unit, profile_facts};
 use crate::text;
-use plimsoll_analysis::profile::{ProfileDiff, Top, Tree};
+use plimsoll_analysis::profile::{FlameGraphTree, FunctionCostTable, ProfileDiff};
 use plimsoll_model::profile::{Profile, ValueType};
 
 /// The file format of a flame graph.
@@ -21,40 +21,40 @@ pub enum FlameFormat {
 
 /// Renders the flame graph of one profile, for one kind of sampled value. `report` is the table of
 /// functions, which only the HTML format contains.
-pub fn profile_flame(
+pub fn render_profile_flame_graph(
     (profile, column): (&Profile, &ValueType),
-    (sums, tree): (&Top, &Tree),
+    (sums, tree): (&FunctionCostTable, &FlameGraphTree),
     title: &str,
     format: FlameFormat,
     report: &Report,
 ) -> String {
-    let subtitle = add_merged_flame(profile_facts(profile, column, sums.total), tree);
+    let subtitle = append_merged_frames_note(profile_facts(profile, column, sums.total), tree);
     let total = sums.selected_total as f64;
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
 
 /// Renders the flame graph of the difference between two profiles. `report` is the table of
 /// differences, which only the HTML format contains.
-pub fn difference_flame(
+pub fn render_difference_flame_graph(
     comparison: &ProfileDiff,
-    tree: &Tree,
+    tree: &FlameGraphTree,
     title: &str,
     format: FlameFormat,
     report: &Report,
 ) -> String {
-    let (unit, per) = diff_unit(comparison);
+    let (unit, per) = diff_cost_unit(comparison);
     let of = per.map_or(String::new(), |per| format!(" a {per}"));
     let total = &comparison.total;
     let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
-    let flame = Flame { tree, title, subtitle: &add_merged_flame(text, tree), unit, per, total: total.after };
+    let flame = Flame { tree, title, subtitle: &append_merged_frames_note(text, tree), unit, per, total: total.after };
     draw(&flame, format, report)
 }
 
-fn add_merged_flame(mut text: String, tree: &Tree) -> String {
+fn append_merged_frames_note(mut text: String, tree: &FlameGraphTree) -> String {
     if tree.left_out {
-        text.push_str("; the narrowest frames are merged");
+        text.push_str("; the narrowest frames of the flame graph are merged");
     }
     text
 }

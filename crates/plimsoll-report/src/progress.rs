@@ -4,7 +4,7 @@
 //! Not here: writing to a terminal, and collecting figures.
 
 use crate::format::{count, duration, rate};
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use crate::wrap::wrap_text;
 use plimsoll_analysis::live_meter::LiveFigures;
 
@@ -90,13 +90,13 @@ fn live_figure_texts(progress: &Progress, now: &LiveFigures) -> Vec<String> {
 
 /// Returns the lines of the progress display for a terminal with `columns` columns. The caller
 /// overwrites the lines of the previous call with the new lines.
-pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
+pub fn progress_display_lines(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
     // The last column of the terminal stays empty, because some terminals begin a new row after a
     // character in the last column.
     let columns = columns.saturating_sub(1).max(20);
-    let mut lines: Vec<String> = wrap_lines(&visible(&progress.doing), columns, 2).collect();
+    let mut lines: Vec<String> = wrap_lines(&escape_to_one_line(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
-        lines.extend(wrap_lines(&format!("  {}", visible(&progress.why)), columns, 2));
+        lines.extend(wrap_lines(&format!("  {}", escape_to_one_line(&progress.why)), columns, 2));
     }
     let clock = match progress.total_s {
         Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
@@ -136,7 +136,7 @@ pub fn progress_line(progress: &Progress) -> String {
         Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),
         None => format!("{:.1} s", progress.elapsed_s),
     }];
-    parts.push(visible(&progress.doing).into_owned());
+    parts.push(escape_to_one_line(&progress.doing).into_owned());
     // The line omits the figures at the beginning of a load, because most responses have not
     // arrived yet and the figures would mislead.
     if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_progress_block_shows_known_figures() {
-        let lines = progress_block(&example_progress(), 80, true);
+        let lines = progress_display_lines(&example_progress(), 80, true);
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[0], "64 users");
         assert!(lines[2].starts_with("  12.3 of 30 s") && lines[2].ends_with("18 s left"), "{}", lines[2]);
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_shown_if_observed() {
+    fn server_cores_are_shown_if_observed() {
         let seen = Progress { server_cores: Some(1.234), ..example_progress() };
         assert!(progress_line(&seen).ends_with(", 64 in flight, server 1.23 cores"), "{}", progress_line(&seen));
-        assert!(progress_block(&seen, 110, true)[4].ends_with("  server 1.23 cores"));
+        assert!(progress_display_lines(&seen, 110, true)[4].ends_with("  server 1.23 cores"));
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         ) {
             let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
             let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..example_progress() };
-            for line in progress_block(&progress, columns, unicode) {
+            for line in progress_display_lines(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");
                 prop_assert!(unicode || line.is_ascii() || !progress.doing.is_ascii(), "{line}");
             }

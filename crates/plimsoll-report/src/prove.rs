@@ -9,11 +9,11 @@ use crate::remedy::sentence_text;
 use crate::run::load_text;
 use crate::wrap::wrap_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::finding::MeasuredBlocks;
-use plimsoll_analysis::prove::rules::{EffectUnavailable, requests_needed};
+use plimsoll_analysis::finding::MeasuredComparison;
+use plimsoll_analysis::prove::rules::{EffectUnavailable, quantile_requests_needed};
 use plimsoll_analysis::prove::{
-    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, Ladder, MeasureComparison, Proof,
-    ProveVerdict, Reason, RouteComparison, RouteMeasure, Rules, Rung, arm_name,
+    ComparisonBlock, ComparisonEnd, ComparisonResult, ConfidenceInterval, Criterion, InterimEstimate, Ladder,
+    MeasureComparison, ProveVerdict, RouteComparison, RouteMeasure, Rules, Rung, VerdictReason, arm_name,
 };
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
@@ -24,7 +24,7 @@ pub(crate) struct ProveContext<'a> {
     /// The recorded experiment.
     pub(crate) experiment: &'a Experiment,
     /// The blocks that were measured in the experiment.
-    pub(crate) measured: &'a MeasuredBlocks<'a>,
+    pub(crate) measured: &'a MeasuredComparison<'a>,
 }
 
 /// Formats the ratio of server B's value to server A's as a relative change, such as `-4.8 %`.
@@ -64,7 +64,7 @@ fn percent_text(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn p_text(p: f64) -> String {
+fn p_value_text(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 
@@ -79,7 +79,7 @@ pub fn measure_text(measure: Criterion) -> &'static str {
 }
 
 /// Formats a value of a measure with its unit.
-pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
+pub(crate) fn measure_value_text(measure: Criterion, value: f64) -> String {
     match measure {
         Criterion::Goodput => format!("{}/s", rate(value)),
         Criterion::P50 | Criterion::P99 | Criterion::Cpu => time_text(value),
@@ -126,35 +126,40 @@ pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, bu
 
 /// Formats a row of a comparison's live log (one row for each interim result). The row has 59
 /// columns, so that it fits nearly every terminal.
-fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
+fn comparison_log_row_text([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
 
 /// Formats the column headings of a comparison's live log, for the rows of [`prove_line`].
-pub fn prove_heading() -> String {
-    live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
+pub fn comparison_log_heading() -> String {
+    comparison_log_row_text(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
 /// Formats one row of the live log of a comparison: the change from server A to server B, estimated
 /// from all blocks measured so far.
-pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
+pub fn comparison_log_row(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) =
         (relative_change_text(standing.ratio), relative_change_interval_text(standing.ratio_interval));
-    live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent_text(settings.margin)])
+    comparison_log_row_text([&at, &standing.blocks.to_string(), &change, &interval, &percent_text(settings.margin)])
 }
 
 /// Formats the interim result of a ladder: the goodput of each rung (server) as a share of the
 /// previous rung's goodput.
 pub fn ladder_progress_text(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
-        Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
+        Some(format!(
+            "{} {} of {}",
+            arm_name(number),
+            rung_goodput_share_text(rung)?,
+            arm_name(number.saturating_sub(1))
+        ))
     };
     (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
 }
 
 /// Formats the column headings of a ladder's live log, for the rows of [`ladder_line`].
-pub fn ladder_heading() -> String {
+pub fn ladder_log_heading() -> String {
     format!(
         "{time:>8}  {blocks:>6}  goodput as a share of the step before (95 % interval)",
         time = "at",
@@ -163,26 +168,26 @@ pub fn ladder_heading() -> String {
 }
 
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
-pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
+pub fn ladder_log_row(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     wrap_text(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_progress_text(ladder)), columns, 18)
 }
 
 /// Formats the result of a comparison as one sentence.
-pub fn prove_answer(proof: &Proof) -> String {
+pub fn prove_answer(proof: &ComparisonResult) -> String {
     // If both servers are restarted for each load, the confidence interval includes the variation
     // between starts of a server. If the servers are not restarted, the result is valid only for
     // the two running server processes.
-    answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
+    comparison_answer_with_scope(proof, if proof.fresh { "" } else { ", valid only for these two running processes" })
 }
 
 /// Formats the result of a comparison as [`prove_answer`] does, without the remark that the result
 /// is valid only for the running processes.
-pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
-    answer_of(proof, "")
+pub(crate) fn prove_answer_plain(proof: &ComparisonResult) -> String {
+    comparison_answer_with_scope(proof, "")
 }
 
-fn answer_of(proof: &Proof, scope: &str) -> String {
+fn comparison_answer_with_scope(proof: &ComparisonResult, scope: &str) -> String {
     let verdict = match proof.verdict {
         ProveVerdict::Better => "B is better than A",
         ProveVerdict::Worse => "B is worse than A",
@@ -195,7 +200,7 @@ fn answer_of(proof: &Proof, scope: &str) -> String {
         format!("{} {} ({})", measure_text(one.measure), relative_change_text(one.ratio), interval_text(one))
     });
     let estimate = estimate.unwrap_or_default();
-    if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
+    if let (Some(VerdictReason::Fails), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
         let estimate = if estimate.is_empty() { estimate } else { format!("; {estimate}") };
         return format!("{verdict}{scope}: B fails {b} of its requests, A fails {a}{estimate}");
@@ -214,7 +219,7 @@ fn answer_of(proof: &Proof, scope: &str) -> String {
 
 /// Formats the sentence for the verdict `inconclusive`: the estimate, the reason, and how to reach
 /// a verdict.
-fn inconclusive_text(proof: &Proof) -> String {
+fn inconclusive_text(proof: &ComparisonResult) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
         let interval = interval_text(one);
@@ -222,43 +227,43 @@ fn inconclusive_text(proof: &Proof) -> String {
     });
     let advice = budget_advice_text(proof).map(|advice| format!("; {advice}")).unwrap_or_default();
     match (&proof.reason, primary, seen) {
-        (Some(Reason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
-        (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
-        (Some(Reason::Against(verdict, reason)), _, Some(estimate)) => {
+        (Some(VerdictReason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
+        (Some(VerdictReason::Ended(why)), _, None) => format!("inconclusive: {why}"),
+        (Some(VerdictReason::Against(verdict, reason)), _, Some(estimate)) => {
             let way_out = match verdict {
-                ProveVerdict::Better => "; --allow-different-answers compares the sides anyway",
+                ProveVerdict::Better => "; --allow-different-answers compares A and B anyway",
                 _ => "",
             };
             format!("inconclusive: {estimate}. The verdict would be {verdict}, but {reason}{way_out}")
         }
-        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{advice}", missing_measure_text(*why)),
+        (Some(VerdictReason::NotTaken(why)), ..) => format!("not provable: {}{advice}", missing_measure_text(*why)),
         (_, Some(one), Some(estimate)) => {
             // A 95 % interval that excludes the ratio 1 (no change) gives no verdict alone. A
             // verdict also depends on the margin, and on a stricter test.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {estimate}{advice}");
             }
-            let at_most = one.at_most().filter(|most| most.is_finite()).map(|most| {
+            let at_most = one.difference_max().filter(|most| most.is_finite()).map(|most| {
                 format!(
-                    ", no difference of more than {difference_max} (the margin is {margin})",
+                    ", which excludes a difference of more than {difference_max} (the margin is {margin})",
                     difference_max = percent_text(most),
                     margin = percent_text(one.margin)
                 )
             });
             format!("inconclusive: {estimate}{}{advice}", at_most.unwrap_or_default())
         }
-        _ => format!("inconclusive: no block was measured{advice}"),
+        _ => format!("inconclusive: no block (one load of each server) was measured{advice}"),
     }
 }
 
 /// Formats the reason why a measure of the comparison has no estimate.
 fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
-        EffectUnavailable::NotTaken => "the compared measure could not be taken".into(),
+        EffectUnavailable::NotTaken => "the compared measure could not be measured".into(),
         EffectUnavailable::TooFew { q, requests } => format!(
-            "p{percentile:.0} needs {requests_needed} requests on each side, and there were only {requests_measured}",
+            "p{percentile:.0} needs {requests_needed} requests to each server, and there were only {requests_measured}",
             percentile = q * 100.0,
-            requests_needed = count(requests_needed(q) as u64),
+            requests_needed = count(quantile_requests_needed(q) as u64),
             requests_measured = count(requests as u64)
         ),
     }
@@ -269,7 +274,7 @@ const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Formats which time budget or how many more blocks a comparison needs to reach a verdict; `None`
 /// if no estimate exists.
-fn budget_advice_text(proof: &Proof) -> Option<String> {
+fn budget_advice_text(proof: &ComparisonResult) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
@@ -282,17 +287,17 @@ fn budget_advice_text(proof: &Proof) -> Option<String> {
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
         // The duration of a block (one load of each server) is unknown, so the text recommends a
         // number of blocks, not a time budget.
-        None => format!("about {more} more blocks would decide the comparison"),
+        None => format!("about {more} more blocks (loads of A and B) would decide the comparison"),
     })
 }
 
 /// Returns in words the reason why a comparison ended.
-pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
+pub(crate) fn comparison_end_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "the verdict was certain",
-        ComparisonEnd::Blocks => "all requested blocks are done",
-        ComparisonEnd::Budget => "the budget was exhausted",
-        ComparisonEnd::Void => "too few blocks were valid",
+        ComparisonEnd::Blocks => "all requested blocks (loads of A and B) were measured",
+        ComparisonEnd::Budget => "the time budget was exhausted",
+        ComparisonEnd::Void => "too few blocks were valid (a block is one load on each side)",
         ComparisonEnd::Broken(_) => "broken off",
     }
 }
@@ -305,7 +310,7 @@ fn elapsed_text(context: &ProveContext) -> String {
 }
 
 pub(crate) fn compared_load(context: &ProveContext) -> String {
-    match loads_text(context).as_slice() {
+    match load_text_per_side(context).as_slice() {
         [] => "none".into(),
         [load] => format!("{load} on each side of a block"),
         each => {
@@ -316,8 +321,8 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
 
 /// Formats the load that each side receives. If all sides receive the same load, the result has one
 /// text. If no load was recorded, the result is empty.
-pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
-    let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
+pub(crate) fn load_text_per_side(context: &ProveContext) -> Vec<String> {
+    let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(planned_duration_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
     if loads.iter().all(|load| *load == loads[0]) {
         loads.truncate(1);
@@ -326,7 +331,7 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
 }
 
 /// Returns the duration of the load in ns; 0 if the plan has no fixed duration.
-pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
+pub(crate) fn planned_duration_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
 
@@ -337,13 +342,13 @@ fn side_descriptions<'a>(context: &'a ProveContext) -> impl Iterator<Item = (Str
 
 /// Lists the kinds of failed responses as facts (a label and a text) for the report.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
-    failed::failure_facts(&FailedKind::of_trials(context.experiment.trials.iter()))
+    failed::failure_facts(&FailedKind::failures_of_trials(context.experiment.trials.iter()))
 }
 
 /// Renders the report of a comparison of two servers, A and B.
-pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
+pub(crate) fn prove_report(context: &ProveContext, proof: &ComparisonResult) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, prove_answer(proof));
+    report.add_sentence(Tone::Answer, prove_answer(proof));
     let sides: Vec<(String, String)> = side_descriptions(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
     facts.push((
@@ -353,7 +358,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
             proof.blocks,
             proof.blocks_void,
             elapsed_text(context),
-            stopped_text(&proof.stopped_by),
+            comparison_end_text(&proof.stopped_by),
             context.measured.plan.load.seed
         ),
     ));
@@ -382,19 +387,19 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
 }
 
 /// The index of the column with the p-value in a row of [`measure_rows`].
-pub(crate) const P_COLUMN: usize = 5;
+pub(crate) const P_VALUE_COLUMN: usize = 5;
 
 /// Formats the table rows of the measures: name, value of A, value of B, change, interval, p-value,
 /// verdict. If a request failed, the first row has the success rates.
-pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
+pub(crate) fn measure_rows(proof: &ComparisonResult) -> Vec<Vec<String>> {
     let rows = proof.measures.iter().map(|one| {
         vec![
             if one.measure == Criterion::Cpu { "CPU a request" } else { measure_text(one.measure) }.to_owned(),
-            value_text(one.measure, one.levels[0]),
-            value_text(one.measure, one.levels[1]),
+            measure_value_text(one.measure, one.levels[0]),
+            measure_value_text(one.measure, one.levels[1]),
             relative_change_text(one.ratio),
             interval_text(one),
-            p_text(one.p),
+            p_value_text(one.p),
             one.verdict.to_string(),
         ]
     });
@@ -402,7 +407,7 @@ pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
 }
 
 /// Formats the table row of the success rates; `None` if all requests of both sides succeeded.
-fn success_row(proof: &Proof) -> Option<Vec<String>> {
+fn success_row(proof: &ComparisonResult) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
     let verdict = if success.has_fallen { "worse" } else { "-" };
@@ -419,7 +424,7 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
 }
 
 /// Formats how much the goodput varies between the loads of one side, as a standard deviation.
-fn spread_text(proof: &Proof) -> String {
+fn spread_text(proof: &ComparisonResult) -> String {
     let [Some(a), Some(b)] = proof.spread else { return "too few blocks".into() };
     let (a, b) = (percent_text(a), percent_text(b));
     match proof.fresh {
@@ -482,13 +487,14 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
         };
         let (change, interval) = (relative_change_text(one.ratio), interval_text(one));
         let measure = route_measure_text(one.measure);
-        [measure.into(), value(0), value(1), change, interval, p_text(one.p), one.verdict.to_string()]
+        [measure.into(), value(0), value(1), change, interval, p_value_text(one.p), one.verdict.to_string()]
     };
     let mut rows: Vec<[String; 7]> = route.measures.iter().filter(shown).map(told).collect();
     let is_success = |one: &MeasureComparison<RouteMeasure>| one.measure == RouteMeasure::Success;
     if route.blocks == 0 {
         let none = String::new;
-        rows = vec![["no block has this request on both sides".into(), none(), none(), none(), none(), none(), none()]];
+        let reason = "no block sent this request to both servers".into();
+        rows = vec![[reason, none(), none(), none(), none(), none(), none()]];
     } else if !route.measures.iter().any(is_success) {
         let [a, b] = route.success_rate.map(percent_text);
         rows.insert(0, ["success".into(), a, b, "-".into(), "-".into(), "-".into(), "-".into()]);
@@ -502,13 +508,17 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
 
 /// Formats a table with the value of the primary measure in each block. Returns the headings and
 /// the rows.
-pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
+pub(crate) fn block_values_table(
+    proof: &ComparisonResult,
+    blocks: &[ComparisonBlock],
+) -> ([&'static str; 4], Vec<Vec<String>>) {
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
-    let row = |(number, block): (usize, &Block)| {
+    let row = |(number, block): (usize, &ComparisonBlock)| {
         let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.printable_value(measure)).collect();
-        let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
-        let against = match (block.void(), values.as_slice()) {
+        let told =
+            |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| measure_value_text(measure, value));
+        let against = match (block.void_reason(), values.as_slice()) {
             (Some(reason), _) => format!("void: {}", sentence_text(reason)),
             (None, [Some(a), Some(b)]) => relative_change_text(b / a),
             _ => "-".into(),
@@ -523,7 +533,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
 
 /// Formats the goodput of a rung (a server of a ladder) as a percentage of the previous rung's
 /// goodput. The percentage may exceed 100 %.
-fn share_of_rung_text(ratio: f64) -> String {
+fn goodput_share_percent_text(ratio: f64) -> String {
     if ratio > 1.0 { percent_text(ratio) } else { share(ratio) }
 }
 
@@ -544,15 +554,19 @@ fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> Str
 
 /// Formats the goodput of a rung (a server of a ladder) as a share of the previous rung's goodput,
 /// with the confidence interval. Returns `None` for the first rung of the ladder.
-pub(crate) fn share_text(rung: &Rung) -> Option<String> {
+pub(crate) fn rung_goodput_share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| {
-        format!("{} ({})", share_of_rung_text(share), interval_ends_text(rung.share_interval, share_of_rung_text))
+        format!(
+            "{} ({})",
+            goodput_share_percent_text(share),
+            interval_ends_text(rung.share_interval, goodput_share_percent_text)
+        )
     })
 }
 
 /// Formats the cost per request that a rung (a server of a ladder) adds compared with the previous
 /// rung, with the confidence interval. Returns `None` for the first rung of the ladder.
-pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
+pub(crate) fn rung_added_cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us
         .map(|us| format!("{} ({})", added_cost_text(us), interval_ends_text(rung.cost_us_interval, added_cost_text)))
 }
@@ -561,13 +575,16 @@ pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
 /// (server).
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
-        return format!("no result for the {steps} steps of the ladder: no block is valid", steps = ladder.rungs.len());
+        return format!(
+            "no result for the {steps} servers of the ladder: no block (one load of each server) is valid",
+            steps = ladder.rungs.len()
+        );
     }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
-    let whole = if first > 0.0 { share_of_rung_text(last / first) } else { "nothing".into() };
+    let share_of_first = if first > 0.0 { goodput_share_percent_text(last / first) } else { "nothing".into() };
     format!(
-        "{first_rps} requests/s at the first step, {last_rps} at the last: {whole} of the first",
+        "{first_rps} requests/s at the first step, {last_rps} at the last: {share_of_first} of the first",
         first_rps = rate(first),
         last_rps = rate(last)
     )
@@ -576,7 +593,7 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
 /// Renders the report of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, ladder_answer(ladder));
+    report.add_sentence(Tone::Answer, ladder_answer(ladder));
     let sides: Vec<(String, String)> = side_descriptions(context).collect();
     let mut facts: Vec<(&str, String)> = sides.iter().map(|(name, side)| (name.as_str(), side.clone())).collect();
     facts.push((
@@ -592,22 +609,22 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     facts.push(("load", compared_load(context)));
     facts.extend(failed_facts(context));
     report.add_facts(facts);
-    let (headings, rows) = rung_rows(ladder);
+    let (headings, rows) = ladder_table(ladder);
     report.add_table(&headings, rows);
     report
 }
 
 /// Formats a table with one row for each rung (server) of a ladder. Returns the headings and the
 /// rows.
-pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
+pub(crate) fn ladder_table(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();
         let ends = |of: Option<f64>, interval, text| of.map(|_| interval_ends_text(interval, text)).unwrap_or_default();
         vec![
             arm_name(number as u8).to_string(),
             if ladder.blocks > 0 { format!("{}/s", rate(rung.goodput_rps)) } else { "-".to_owned() },
-            known(rung.share, share_of_rung_text),
-            ends(rung.share, rung.share_interval, share_of_rung_text),
+            known(rung.share, goodput_share_percent_text),
+            ends(rung.share, rung.share_interval, goodput_share_percent_text),
             known(rung.cost_us, added_cost_text),
             ends(rung.cost_us, rung.cost_us_interval, added_cost_text),
         ]

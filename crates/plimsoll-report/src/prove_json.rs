@@ -3,24 +3,24 @@
 
 use crate::document::to_json_value;
 use crate::failed::{FailedAnswerFields, failed_answers};
-use crate::json::{FrameFields, InterferenceFields, LoadSetupFields};
-use crate::prove::{ProveContext, length_ns, prove_answer};
+use crate::json::{CommonDocumentFields, InterferenceFields, LoadSetupFields};
+use crate::prove::{ProveContext, planned_duration_ns, prove_answer};
 use crate::prove_profiles::ProveProfilesFields;
 use crate::remedy::sentence_text;
 use crate::run::load_text;
 use plimsoll_analysis::finding::{LadderFinding, ProveFinding};
 use plimsoll_analysis::prove::{
-    Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Reading, Reason,
-    RouteComparison, RouteMeasure, Rung, Success, arm_name,
+    ArmLoadFigures, ComparisonBlock, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison,
+    RouteComparison, RouteMeasure, Rung, SuccessRateComparison, VerdictReason, arm_name,
 };
-use plimsoll_analysis::taken_profiles::ProveProfiles;
+use plimsoll_analysis::taken_profiles::BothSidesProfiles;
 use plimsoll_analysis::{Assessment, FailedKind};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Returns the JSON name of a measure, which ends with the unit of the measure.
-fn measure_name(measure: Criterion) -> &'static str {
+fn measure_json_key(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput_rps",
         Criterion::P50 => "p50_ns",
@@ -38,22 +38,22 @@ fn finite_or_none(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
 
-fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]> {
+fn finite_interval_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]> {
     interval.map(|interval| [finite_or_none(interval.lower), finite_or_none(interval.upper)])
 }
 
 /// Returns the JSON name of the reason for a verdict that does not follow from the primary measure
 /// alone.
-fn reason_name(reason: &Reason) -> &'static str {
+fn verdict_reason_json_name(reason: &VerdictReason) -> &'static str {
     match reason {
-        Reason::Fails => "fails_more",
-        Reason::NotTaken(_) => "not_taken",
-        Reason::Against(..) => "speaks_against",
-        Reason::Ended(_) => "ended",
+        VerdictReason::Fails => "fails_more",
+        VerdictReason::NotTaken(_) => "not_taken",
+        VerdictReason::Against(..) => "speaks_against",
+        VerdictReason::Ended(_) => "ended",
     }
 }
 
-fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
+fn comparison_end_json_name(stopped_by: &ComparisonEnd) -> &'static str {
     match stopped_by {
         ComparisonEnd::Verdict => "verdict",
         ComparisonEnd::Blocks => "blocks",
@@ -77,8 +77,8 @@ struct ReadingFields {
     disturbed: bool,
 }
 
-impl From<&Reading> for ReadingFields {
-    fn from(reading: &Reading) -> ReadingFields {
+impl From<&ArmLoadFigures> for ReadingFields {
+    fn from(reading: &ArmLoadFigures) -> ReadingFields {
         ReadingFields {
             goodput_rps: reading.goodput_rps(),
             p50_ns: reading.printable_value(Criterion::P50),
@@ -95,7 +95,7 @@ impl From<&Reading> for ReadingFields {
 /// Serialises a block: one round in which every arm (server) is measured once. The letter of an arm
 /// is the JSON key of the arm's figures. For a void (discarded) block, the field `void` states the
 /// reason.
-struct BlockFields<'a>(&'a Block);
+struct BlockFields<'a>(&'a ComparisonBlock);
 
 impl Serialize for BlockFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -103,7 +103,7 @@ impl Serialize for BlockFields<'_> {
         for (arm, reading) in (0..).zip(&self.0.readings) {
             map.serialize_entry(&arm_name(arm).to_ascii_lowercase(), &ReadingFields::from(reading))?;
         }
-        map.serialize_entry("void", &self.0.void().map(sentence_text))?;
+        map.serialize_entry("void", &self.0.void_reason().map(sentence_text))?;
         map.end()
     }
 }
@@ -112,7 +112,7 @@ impl Serialize for BlockFields<'_> {
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
-    frame: FrameFields<'a>,
+    frame: CommonDocumentFields<'a>,
     #[serde(flatten)]
     others: InterferenceFields<'a>,
     warnings: &'a [String],
@@ -131,7 +131,7 @@ impl<'a> ComparisonFields<'a> {
         let ProveContext { experiment, measured } = context;
         let made = LoadSetupFields::new(measured.plan, &experiment.environment.injectors);
         ComparisonFields {
-            frame: FrameFields::new(schema, experiment, Some(made)),
+            frame: CommonDocumentFields::new(schema, experiment, Some(made)),
             others: InterferenceFields::from(&measured.interference),
             warnings,
             failed_answers: failed_answers(kinds),
@@ -142,9 +142,9 @@ impl<'a> ComparisonFields<'a> {
 }
 
 /// Returns the load of an arm (server) in words, and its duration in s.
-fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
+fn load_text_and_duration(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     let plan = context.measured.loads.get(arm);
-    (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
+    (plan.map(|plan| load_text(plan)), plan.map(|plan| planned_duration_ns(plan) as f64 / 1e9))
 }
 
 /// The document `plimsoll.prove/1` of a comparison of A and B.
@@ -196,11 +196,11 @@ impl MeasureFields {
             a: finite_or_none(one.levels[0]),
             b: finite_or_none(one.levels[1]),
             ratio: finite_or_none(one.ratio),
-            ci95: bounded_ends(one.ratio_interval),
-            ci90: bounded_ends(one.equivalence_interval),
+            ci95: finite_interval_ends(one.ratio_interval),
+            ci90: finite_interval_ends(one.equivalence_interval),
             p: one.p,
             margin: one.margin,
-            at_most: one.at_most().and_then(finite_or_none),
+            at_most: one.difference_max().and_then(finite_or_none),
             verdict: one.verdict.to_string(),
         }
     }
@@ -216,7 +216,7 @@ struct RouteComparisonFields<'a> {
     measures: Vec<MeasureFields>,
 }
 
-fn route_measure_name(measure: RouteMeasure) -> &'static str {
+fn route_measure_json_key(measure: RouteMeasure) -> &'static str {
     match measure {
         RouteMeasure::Success => "success_rate",
         RouteMeasure::P50 => "p50_ns",
@@ -234,7 +234,7 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
             measures: route
                 .measures
                 .iter()
-                .map(|one| MeasureFields::from_comparison(one, route_measure_name))
+                .map(|one| MeasureFields::from_comparison(one, route_measure_json_key))
                 .collect(),
         }
     }
@@ -251,10 +251,10 @@ struct SuccessFields {
     fallen: bool,
 }
 
-impl From<&Success> for SuccessFields {
-    fn from(success: &Success) -> SuccessFields {
-        let Success { rates: [a, b], ratio_interval, has_fallen, .. } = *success;
-        SuccessFields { a, b, ci95: bounded_ends(ratio_interval), fallen: has_fallen }
+impl From<&SuccessRateComparison> for SuccessFields {
+    fn from(success: &SuccessRateComparison) -> SuccessFields {
+        let SuccessRateComparison { rates: [a, b], ratio_interval, has_fallen, .. } = *success;
+        SuccessFields { a, b, ci95: finite_interval_ends(ratio_interval), fallen: has_fallen }
     }
 }
 
@@ -268,7 +268,7 @@ struct InterimEstimateFields {
 impl From<&InterimEstimate> for InterimEstimateFields {
     fn from(point: &InterimEstimate) -> InterimEstimateFields {
         let InterimEstimate { blocks, ratio, ratio_interval } = *point;
-        InterimEstimateFields { blocks, ratio: finite_or_none(ratio), ci95: bounded_ends(ratio_interval) }
+        InterimEstimateFields { blocks, ratio: finite_or_none(ratio), ci95: finite_interval_ends(ratio_interval) }
     }
 }
 
@@ -277,19 +277,19 @@ pub(crate) fn proof_document(
     context: &ProveContext,
     found: &ProveFinding,
     warnings: &[String],
-    profiles: Option<&Assessment<ProveProfiles>>,
+    profiles: Option<&Assessment<BothSidesProfiles>>,
 ) -> Value {
     let proof = &found.proof;
-    let (load, load_s) = load(context, 0);
-    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    let (load, load_s) = load_text_and_duration(context, 0);
+    let kinds = FailedKind::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&ProveDocument {
         begin: ComparisonFields::new("plimsoll.prove/1", context, warnings, &kinds),
         load,
         load_s,
         verdict: proof.verdict.to_string(),
         answer: prove_answer(proof),
-        reason: proof.reason.as_ref().map(reason_name),
-        measures: proof.measures.iter().map(|one| MeasureFields::from_comparison(one, measure_name)).collect(),
+        reason: proof.reason.as_ref().map(verdict_reason_json_name),
+        measures: proof.measures.iter().map(|one| MeasureFields::from_comparison(one, measure_json_key)).collect(),
         routes: proof.routes.iter().map(RouteComparisonFields::from).collect(),
         success: proof.success.as_ref().map(SuccessFields::from),
         margin: proof.measures.first().map(|one| one.margin),
@@ -299,7 +299,7 @@ pub(crate) fn proof_document(
         blocks_void: proof.blocks_void,
         blocks_more: proof.blocks_more,
         budget_enough_s: proof.budget_enough_ns.map(|ns| ns as f64 / 1e9),
-        stopped_by: stopped_name(&proof.stopped_by),
+        stopped_by: comparison_end_json_name(&proof.stopped_by),
         narrowing: found.narrowing.iter().map(InterimEstimateFields::from).collect(),
         readings: found.blocks.blocks.iter().map(BlockFields).collect(),
         profiles: profiles.map(ProveProfilesFields::new),
@@ -331,7 +331,7 @@ struct RungFields<'a> {
 }
 
 fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a String) -> RungFields<'a> {
-    let (load, load_s) = load(context, at);
+    let (load, load_s) = load_text_and_duration(context, at);
     RungFields {
         url,
         load,
@@ -350,12 +350,12 @@ pub(crate) fn ladder_document(
     context: &ProveContext,
     found: &LadderFinding,
     warnings: &[String],
-    profiles: Option<&Assessment<ProveProfiles>>,
+    profiles: Option<&Assessment<BothSidesProfiles>>,
 ) -> Value {
     let ladder = &found.ladder;
     let rung = |((at, rung), url)| rung_fields(context, at, rung, url);
     let rungs = ladder.rungs.iter().enumerate().zip(&found.blocks.arms).map(rung).collect();
-    let kinds = FailedKind::of_trials(context.experiment.trials.iter());
+    let kinds = FailedKind::failures_of_trials(context.experiment.trials.iter());
     to_json_value(&LadderDocument {
         begin: ComparisonFields::new("plimsoll.ladder/1", context, warnings, &kinds),
         rungs,

@@ -3,24 +3,24 @@
 
 use crate::block::Report;
 use crate::format::{count, rate};
-use crate::profile::{DiffFields, DoubtsFields, diff_report, profile_warnings};
+use crate::profile::{ProfileDiffFields, ProfileWarningFields, diff_report, profile_warnings};
 use plimsoll_analysis::Assessment;
-use plimsoll_analysis::profile::Sort;
-use plimsoll_analysis::taken_profiles::ProveProfiles;
+use plimsoll_analysis::profile::FunctionCostOrder;
+use plimsoll_analysis::taken_profiles::BothSidesProfiles;
 use serde::Serialize;
 
 /// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
 /// the JSON document.
-const ROWS_TEXT_MAX: usize = 15;
-const ROWS_DOCUMENT: usize = 50;
+const FUNCTIONS_SHOWN_IN_TEXT_MAX: usize = 15;
+const FUNCTIONS_LISTED_IN_JSON_MAX: usize = 50;
 
 /// Renders the section of a comparison's report about the CPU profiles of both sides (servers A and
 /// B).
-pub fn prove_profiles_report(profiles: &Assessment<ProveProfiles>) -> Report {
+pub fn prove_profiles_report(profiles: &Assessment<BothSidesProfiles>) -> Report {
     let (doubts, profiles) = profiles.doubts_and_figures();
     let mut report = profile_warnings(doubts);
     let side = |at: usize| {
-        let ProveProfiles { bases, files, requests, .. } = profiles;
+        let BothSidesProfiles { bases, files, requests, .. } = profiles;
         format!(
             "{profiles} profiles of {seconds} s from {address}, during {requests} requests",
             profiles = files[at].len(),
@@ -35,14 +35,14 @@ pub fn prove_profiles_report(profiles: &Assessment<ProveProfiles>) -> Report {
         (
             "load",
             format!(
-                "{rate} {counted}/s on both sides, after the blocks of the comparison",
+                "{rate} {counted}/s for A and for B, after the loads that were compared",
                 rate = rate(profiles.rate_rps),
                 counted = profiles.counted
             ),
         ),
     ]);
     if let Some(comparison) = &profiles.comparison {
-        report.append(diff_report(comparison, Sort::Flat, ROWS_TEXT_MAX));
+        report.append(diff_report(comparison, FunctionCostOrder::Flat, FUNCTIONS_SHOWN_IN_TEXT_MAX));
     }
     report
 }
@@ -55,14 +55,14 @@ pub(crate) struct ProveProfilesFields<'a> {
     rate_rps: f64,
     requests: [f64; 2],
     files: &'a [Vec<String>; 2],
-    comparison: Option<DiffFields<'a>>,
+    comparison: Option<ProfileDiffFields<'a>>,
     #[serde(flatten)]
-    doubts: DoubtsFields,
+    doubts: ProfileWarningFields,
 }
 
 impl<'a> ProveProfilesFields<'a> {
     /// Creates the member `profiles` from the CPU profiles of both sides (servers A and B).
-    pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
+    pub(crate) fn new(profiles: &'a Assessment<BothSidesProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.doubts_and_figures();
         ProveProfilesFields {
             bases: &profiles.bases,
@@ -70,8 +70,11 @@ impl<'a> ProveProfilesFields<'a> {
             rate_rps: profiles.rate_rps,
             requests: profiles.requests,
             files: &profiles.files,
-            comparison: profiles.comparison.as_ref().map(|comparison| DiffFields::new(comparison, ROWS_DOCUMENT)),
-            doubts: DoubtsFields::from(doubts),
+            comparison: profiles
+                .comparison
+                .as_ref()
+                .map(|comparison| ProfileDiffFields::new(comparison, FUNCTIONS_LISTED_IN_JSON_MAX)),
+            doubts: ProfileWarningFields::from(doubts),
         }
     }
 }

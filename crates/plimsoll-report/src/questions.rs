@@ -12,12 +12,12 @@ use plimsoll_model::Criterion;
 /// Formats the question of a search for the load line, with the time budget and the expected
 /// precision of the load line.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
-    let what = match &settings.base.traffic.request_list {
+    let sought_rate = match &settings.base.traffic.request_list {
         Some(_) => "the highest multiple of the log's traffic",
         None => "the highest rate",
     };
     format!(
-        "searching for {what} at which {target} meets {slo}: {budget} at most, precise to about \
+        "searching for {sought_rate} at which {target} meets {slo}: {budget} at most, precise to about \
          {precision_percent:.0} %",
         target = heading::target_title(&settings.base),
         slo = settings.slo,
@@ -48,10 +48,10 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
 
 /// Formats the question of a comparison, which decides by the measure `criterion`. If `criterion`
 /// is `None`, the text is the question of a ladder of `steps` rungs (servers).
-pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
+pub fn comparison_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {
-        None => format!("how much throughput remains at each of the {steps} steps of the ladder? ({budget} at most)"),
+        None => format!("how much throughput remains at each of the {steps} servers of the ladder? ({budget} at most)"),
         Some(criterion) => {
             format!("is B better than A? {measure} decides ({budget} at most)", measure = measure_text(criterion))
         }

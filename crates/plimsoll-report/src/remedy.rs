@@ -26,7 +26,7 @@ fn remedy_flag(remedy: Remedy) -> &'static str {
 /// Renders a sentence of the analysis as text. Each remedy in the sentence becomes a command-line
 /// flag.
 pub fn sentence_text(sentence: &Sentence) -> String {
-    sentence.spelled(remedy_flag)
+    sentence.render_text(remedy_flag)
 }
 
 /// Returns the flags of all remedies, so that a test can check that each flag exists.

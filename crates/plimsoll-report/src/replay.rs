@@ -4,7 +4,7 @@
 //! Not here: the figures of the log's endpoints, which are reported as routes.
 
 use crate::format::{count, share};
-use plimsoll_analysis::find::{LoadLine, LogRate};
+use plimsoll_analysis::find::{AccessLogRate, LoadLine};
 use plimsoll_analysis::{Findings, Summary};
 use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
@@ -70,11 +70,11 @@ impl ReplayLineFields {
     pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
         let LoadLine { lower, upper, .. } = findings.load_line_rps;
-        let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
+        let AccessLogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = log;
         Some(ReplayLineFields {
             scale: ScaleFields {
-                lower: log.times(lower),
-                upper: upper.map(|upper| log.times(upper)),
+                lower: log.multiple_of_mean_rate(lower),
+                upper: upper.map(|upper| log.multiple_of_mean_rate(upper)),
                 of_busiest_minute: busiest_minute_rps.map(|rps| lower / rps),
                 of_busiest_second: busiest_second_rps.map(|rps| lower / rps),
             },

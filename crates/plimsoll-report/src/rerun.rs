@@ -6,47 +6,47 @@
 //! (`plimsoll_model::completion`).
 
 use plimsoll_model::TextKind;
-use plimsoll_model::completion::{Incomplete, MissingInput};
+use plimsoll_model::completion::{MissingInput, RestoreError};
 use plimsoll_model::shell;
 
 /// Returns the flag with which the user supplies a value that the run file withholds.
-fn flag_for_withheld(kind: TextKind) -> String {
+fn flag_for_withheld_value(kind: TextKind) -> String {
     format!("--{}", kind.flag())
 }
 
 /// Formats the values that the run file withholds, as the flags that the user must add.
-pub fn inputs_text(missing: &[MissingInput]) -> String {
+pub fn missing_input_flags_text(missing: &[MissingInput]) -> String {
     let text = |MissingInput { kind, record_text: recorded }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{recorded}: ...'"),
         TextKind::Body => format!("-b TEXT or -b @FILE (the recorded body was {recorded})"),
-        kind => format!("{} ... (it was {recorded})", flag_for_withheld(*kind)),
+        kind => format!("{} ... (it was {recorded})", flag_for_withheld_value(*kind)),
     };
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the reason why the recorded `command` cannot be completed, and the remedy. `missing` are
 /// the values that the run file withholds.
-pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
+pub fn cannot_rerun_reason_text(why: &RestoreError, command: &str, missing: &[MissingInput]) -> String {
     match why {
-        Incomplete::Unread => "the file of traffic differs from the recorded file; give the original file".to_owned(),
-        Incomplete::Missing => {
+        RestoreError::Unread => "the run's traffic file or log cannot be read; give the original file".to_owned(),
+        RestoreError::Missing => {
             format!(
                 "the run file of plimsoll {command} withholds a value: give this value again with {flags}",
-                flags = inputs_text(missing)
+                flags = missing_input_flags_text(missing)
             )
         }
-        Incomplete::Superfluous(kind) => format!(
+        RestoreError::Superfluous(kind) => format!(
             "{flag}: the run file already contains this value, or does not use this value: leave {flag} out, or start \
              a new run",
-            flag = flag_for_withheld(*kind)
+            flag = flag_for_withheld_value(*kind)
         ),
-        Incomplete::Differs(MissingInput { kind, record_text: recorded }) => format!(
+        RestoreError::Differs(MissingInput { kind, record_text: recorded }) => format!(
             "{flag}: the value differs from the recorded value ({recorded}): give the recorded value, or start a new \
              run",
-            flag = flag_for_withheld(*kind)
+            flag = flag_for_withheld_value(*kind)
         ),
-        Incomplete::Alike => "--url: equal recorded targets need equal URLs, and different targets need different \
-            URLs; give each target in the record's order"
+        RestoreError::Alike => "--url: give one URL for each recorded target, in the recorded order: equal URLs for \
+            equal targets, different URLs for different targets"
             .to_owned(),
     }
 }
@@ -56,7 +56,7 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
 pub fn command_text(words: &[String]) -> String {
     let shown = |word: &String| {
         let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-        shell::word(&word)
+        shell::quote_if_needed(&word)
     };
     words.iter().map(shown).collect::<Vec<_>>().join(" ")
 }

@@ -22,14 +22,14 @@ use crate::remedy::sentence_text;
 use crate::run::{RunContext, run_report, stop_text};
 use crate::sampled::functions_report;
 use crate::screen::{
-    Screen, explain_screen, find_screen, ladder_screen, overload_screen, profiled_text, prove_screen, run_screen,
-    sweep_screen,
+    Screen, explain_screen, find_screen, ladder_screen, overload_screen, profiled_functions_text, prove_screen,
+    run_screen, sweep_screen,
 };
-use crate::server::add_server;
+use crate::server::add_server_facts;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
-use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, held_by};
-use plimsoll_analysis::taken_profiles::{ProfileFindings, ProveProfiles};
+use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredComparison, SearchFinding, bottleneck_of_search};
+use plimsoll_analysis::taken_profiles::{BothSidesProfiles, ProfileFindings};
 use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet};
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
@@ -51,8 +51,8 @@ impl<'a> ResultView<'a> {
     /// Renders the finding as text for a terminal of `columns` columns; with `None` the lines are
     /// not wrapped. With `in_full`, the text also contains the rows that the live log printed
     /// during the measurement.
-    pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
-        let shown = text::render_in(&self.text_report(in_full), colour, columns);
+    pub fn render_text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
+        let shown = text::render_wrapped(&self.text_report(in_full), colour, columns);
         match self.finding.doubts_and_figures().1 {
             Finding::Sweep(found) if in_full => {
                 let rows: String = found.levels.iter().map(|level| sweep_row(level, columns) + "\n").collect();
@@ -70,7 +70,7 @@ impl<'a> ResultView<'a> {
             Finding::Run(found) => run_screen(&self.run_context(&found.trial.run.plan), found),
             Finding::Sweep(found) => sweep_screen(self.experiment, found),
             Finding::Find(found) => {
-                let (context, held_by) = (self.run_context(&found.settings.base), held_by(found));
+                let (context, held_by) = (self.run_context(&found.settings.base), bottleneck_of_search(found));
                 find_screen(self.experiment, &context, found, doubts, held_by.as_ref())
             }
             Finding::Explain(found) => {
@@ -92,7 +92,7 @@ impl<'a> ResultView<'a> {
         // Missing profiles affect no figure outside the profiles. Warnings about missing profiles
         // get the kind `Unmeasured`, which the screen counts but does not print.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, sentence_text(&doubt.text)));
-        if let Some(text) = self.profiles.and_then(profiled_text)
+        if let Some(text) = self.profiles.and_then(profiled_functions_text)
             && !matches!(finding, Finding::Explain(_))
         {
             screen.add_fact(2, "functions", text);
@@ -124,7 +124,7 @@ impl<'a> ResultView<'a> {
             }
             Finding::Find(found) => {
                 let context = self.run_context(&found.settings.base);
-                let held_by = held_by(found);
+                let held_by = bottleneck_of_search(found);
                 report.append(find::find_report(self.experiment, &context, found, doubts, held_by.as_ref(), in_full));
                 Some(&found.server)
             }
@@ -153,14 +153,14 @@ impl<'a> ResultView<'a> {
             agents::append_agents(&mut report, &self.agent_totals());
         }
         if let Some(server) = server {
-            add_server(&mut report, server);
+            add_server_facts(&mut report, server);
         }
         match self.profiles {
             Some(ProfileFindings::SingleTarget(profiles)) => {
                 report.append(profiles_report(profiles));
             }
             Some(ProfileFindings::BothSides(profiles)) => {
-                report.append(of_sides(profiles));
+                report.append(both_sides_profiles_report(profiles));
             }
             None => {}
         }
@@ -171,8 +171,8 @@ impl<'a> ResultView<'a> {
     /// version of this page.
     pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
-        if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {
-            around.extra.append(of_sides(profiles));
+        if let Some(profiles) = self.profiles.and_then(ProfileFindings::both_sides_profiles) {
+            around.extra.append(both_sides_profiles_report(profiles));
         }
         let around = &around;
         let (doubts, finding) = self.finding.doubts_and_figures();
@@ -187,7 +187,7 @@ impl<'a> ResultView<'a> {
                 &self.run_context(&found.settings.base),
                 found,
                 doubts,
-                held_by(found).as_ref(),
+                bottleneck_of_search(found).as_ref(),
                 around,
             ),
             Finding::Explain(found) => {
@@ -210,27 +210,36 @@ impl<'a> ResultView<'a> {
     /// result is empty if the server's own profiling endpoint already supplied profiles with the
     /// functions.
     fn sampled_functions_report(&self, found: &ExplainFinding) -> Report {
-        let own = self.profiles.and_then(ProfileFindings::of_loads);
+        let own = self.profiles.and_then(ProfileFindings::single_target_profiles);
         let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
         let functions = found.explanation.functions.as_ref().filter(|_| !own);
         functions.map_or_else(Report::default, functions_report)
     }
 
     /// Renders the finding as a JSON document; the schema depends on the kind of finding.
-    pub fn document(&self) -> Value {
+    pub fn render_json_document(&self) -> Value {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let warnings: Vec<String> =
-            doubts.texts(|kind| doubt_field(finding, kind).is_none()).map(sentence_text).collect();
-        let of_loads = self.profiles.and_then(ProfileFindings::of_loads);
-        let of_sides = self.profiles.and_then(ProfileFindings::of_sides);
+            doubts.texts(|kind| json_field_of_doubt(finding, kind).is_none()).map(sentence_text).collect();
+        let of_loads = self.profiles.and_then(ProfileFindings::single_target_profiles);
+        let of_sides = self.profiles.and_then(ProfileFindings::both_sides_profiles);
         match finding {
-            Finding::Run(found) => {
-                json::run(self.experiment, &self.run_context(&found.trial.run.plan), found, &warnings, of_loads)
-            }
+            Finding::Run(found) => json::run_document(
+                self.experiment,
+                &self.run_context(&found.trial.run.plan),
+                found,
+                &warnings,
+                of_loads,
+            ),
             Finding::Sweep(found) => json::sweep_document(self.experiment, found, &warnings),
-            Finding::Find(found) => {
-                json::find(self.experiment, &self.run_context(&found.settings.base), found, &warnings, doubts, of_loads)
-            }
+            Finding::Find(found) => json::find_document(
+                self.experiment,
+                &self.run_context(&found.settings.base),
+                found,
+                &warnings,
+                doubts,
+                of_loads,
+            ),
             Finding::Explain(found) => {
                 let context = self.run_context(&found.search.settings.base);
                 explain_json::explain_document(self.experiment, &context, found, &warnings, of_loads)
@@ -248,7 +257,7 @@ impl<'a> ResultView<'a> {
     }
 
     /// Draws the chart of a search for the load line; `None` for other kinds of findings.
-    pub fn line_svg(&self, theme: Theme) -> Option<String> {
+    pub fn load_line_chart_svg(&self, theme: Theme) -> Option<String> {
         let found: &SearchFinding = match self.finding.doubts_and_figures().1 {
             Finding::Find(found) => found,
             Finding::Explain(found) => &found.search,
@@ -257,7 +266,7 @@ impl<'a> ResultView<'a> {
             }
         };
         let searched = [NamedSearch { name: "", findings: &found.findings }];
-        let heading = heading::find(&found.findings, &heading::target_title(&found.settings.base));
+        let heading = heading::search_heading(&found.findings, &heading::target_title(&found.settings.base));
         Some(chart::search_chart(&heading, &searched, None, theme))
     }
 
@@ -276,7 +285,7 @@ impl<'a> ResultView<'a> {
     }
 
     /// Draws the chart of a comparison or a ladder; `None` for other kinds of findings.
-    pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
+    pub fn comparison_chart_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.doubts_and_figures().1 {
             Finding::Prove(found) => Some(page_charts::prove_svg(&self.prove_context(&found.blocks), found, theme)),
             Finding::Ladder(found) => Some(page_charts::ladder_svg(&self.prove_context(&found.blocks), found, theme)),
@@ -289,9 +298,11 @@ impl<'a> ResultView<'a> {
     pub fn junit_suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let cases = match finding {
-            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
-            Finding::Find(found) => junit::find_cases(&found.findings, doubts),
-            Finding::Explain(found) => junit::find_cases(&found.search.findings, doubts),
+            Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => {
+                junit::all_load_cases(self.experiment, demands)
+            }
+            Finding::Find(found) => junit::search_cases(&found.findings, doubts),
+            Finding::Explain(found) => junit::search_cases(&found.search.findings, doubts),
             Finding::Prove(found) => vec![junit::prove_case(self.experiment, &found.proof)],
             Finding::Ladder(_) => vec![junit::ladder_case(self.experiment)],
         };
@@ -320,13 +331,13 @@ impl<'a> ResultView<'a> {
 
     /// Returns the recorded experiment with its blocks, which the report of a comparison or a
     /// ladder needs in addition to the figures.
-    fn prove_context(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
+    fn prove_context(&self, measured: &'a MeasuredComparison<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
 
 /// Renders the section about the CPU profiles of both sides (servers A and B) of a comparison.
-pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
+pub(crate) fn both_sides_profiles_report(profiles: &Assessment<BothSidesProfiles>) -> Report {
     let mut report = Report::default();
     report.add_heading("CPU time per request by function").append(prove_profiles::prove_profiles_report(profiles));
     report
@@ -340,7 +351,7 @@ fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> 
     // the warnings omit those doubts.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
-        report.text(Tone::Warning, doubt_sentence(finding, doubt));
+        report.add_sentence(Tone::Warning, doubt_sentence(finding, doubt));
     }
     report
 }
@@ -366,7 +377,7 @@ fn doubt_sentence(finding: &Finding, doubt: &Doubt) -> String {
 
 /// Returns the field of the JSON document that states a doubt of this kind. Returns `None` if the
 /// document states the doubt in its list `warnings`.
-fn doubt_field(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
+fn json_field_of_doubt(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
         (Finding::Run(_), DoubtKind::Ended | DoubtKind::CutOff) => Some("ended"),
@@ -381,24 +392,24 @@ fn doubt_field(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::{markdown, page};
-    use plimsoll_analysis::{Remedy, Sentence, conclude};
+    use plimsoll_analysis::{Remedy, Sentence, compute_finding};
     use plimsoll_model::*;
 
-    const CLOSED_LOOP_SHAPE: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
+    const CLOSED_LOOP_SHAPE: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: LoadCurve::constant(users) };
 
     /// Returns a recorded load with 100 successful requests in each of 10 ticks (intervals of equal
     /// length).
-    fn successful_trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
-        let mut run = Run::new(Plan::get("h", 80, vec![], shape));
+    fn successful_trial(purpose: LoadPurpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
+        let mut run = Run::new(Plan::for_get_request("h", 80, vec![], shape));
         for index in 0..10 {
             let mut interval = Interval::default();
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.succeeded_in_window = 100;
             (figures.ledger.scheduled, figures.ledger.succeeded) = (100, 100);
             run.intervals.insert(index, interval);
         }
         (run.window_ns, run.ending) = ((0, 1_000_000_000), Some(LoadEnd::Finished));
-        Trial { tag: Tag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
+        Trial { tag: LoadTag { purpose, arm, turn }, start_ns: u64::from(turn) * 1_000_000_000, run }
     }
 
     fn recorded_experiment(asked: ExperimentSpec, trials: Vec<Trial>) -> Experiment {
@@ -417,13 +428,13 @@ mod tests {
 
     /// Returns one recorded experiment for each kind of study.
     fn experiments_of_all_kinds() -> Vec<Experiment> {
-        let base = Plan::get("h", 80, vec![], CLOSED_LOOP_SHAPE(1.0)).record();
+        let base = Plan::for_get_request("h", 80, vec![], CLOSED_LOOP_SHAPE(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
         let blocks = BlocksSpec {
             arms: vec![arm("http://h/a"), arm("http://h/b")],
             users: Some(1),
             rate: None,
-            arrivals: Arrivals::Constant,
+            arrivals: ArrivalSpacing::Constant,
             load_ns: None,
             warmup_ns: None,
             budget_ns: 10_000_000_000,
@@ -432,7 +443,7 @@ mod tests {
         };
         let on = |of: fn(u8) -> ArmIndex| {
             let load = |number: u32| {
-                successful_trial(Purpose::Block, Some(of((number % 2) as u8)), number / 2, CLOSED_LOOP_SHAPE(1.0))
+                successful_trial(LoadPurpose::Block, Some(of((number % 2) as u8)), number / 2, CLOSED_LOOP_SHAPE(1.0))
             };
             (0..24).map(load).collect::<Vec<Trial>>()
         };
@@ -441,29 +452,29 @@ mod tests {
             slo: "p99<=500ms".into(),
             budget_ns: 10_000_000_000,
             max_rate: None,
-            arrivals: Arrivals::Constant,
+            arrivals: ArrivalSpacing::Constant,
             first_answer_ns: 0,
             profiles: None,
             planning: Default::default(),
         };
         let overloaded = search.clone();
-        let rate = |rate| LoadShape::Open { rate: Curve::constant(rate), arrivals: Arrivals::Constant };
+        let rate = |rate| LoadShape::Open { rate: LoadCurve::constant(rate), arrivals: ArrivalSpacing::Constant };
         let prove = ProveSpec { blocks: blocks.clone(), criterion: Criterion::Goodput, margin: 0.02, profiles: None };
-        let lengths = Lengths::Fixed(1_000_000_000);
+        let lengths = LevelDurations::Fixed(1_000_000_000);
         let sweep = SweepSpec { base: base.clone(), levels: vec![1, 2], lengths, warmup_ns: 0 };
-        let levels =
-            [1, 2].map(|users| successful_trial(Purpose::Level, None, users - 1, CLOSED_LOOP_SHAPE(f64::from(users))));
+        let levels = [1, 2]
+            .map(|users| successful_trial(LoadPurpose::Level, None, users - 1, CLOSED_LOOP_SHAPE(f64::from(users))));
         vec![
             recorded_experiment(
                 ExperimentSpec::Run(RunSpec { plan: base, stop_if: None, profiles: None }),
-                vec![successful_trial(Purpose::Run, None, 0, CLOSED_LOOP_SHAPE(1.0))],
+                vec![successful_trial(LoadPurpose::Run, None, 0, CLOSED_LOOP_SHAPE(1.0))],
             ),
             recorded_experiment(ExperimentSpec::Sweep(sweep), levels.into()),
             recorded_experiment(
                 ExperimentSpec::Find(search.clone()),
                 vec![
-                    successful_trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
-                    successful_trial(Purpose::Climb, None, 1, rate(1000.0)),
+                    successful_trial(LoadPurpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
+                    successful_trial(LoadPurpose::Climb, None, 1, rate(1000.0)),
                 ],
             ),
             recorded_experiment(
@@ -475,8 +486,8 @@ mod tests {
                     setting_values: vec![],
                 }),
                 vec![
-                    successful_trial(Purpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
-                    successful_trial(Purpose::Hold, None, 0, rate(100.0)),
+                    successful_trial(LoadPurpose::Peak, None, 0, CLOSED_LOOP_SHAPE(1.0)),
+                    successful_trial(LoadPurpose::Hold, None, 0, rate(100.0)),
                 ],
             ),
             recorded_experiment(
@@ -487,7 +498,7 @@ mod tests {
                     second_target: None,
                     budget_ns: 20_000_000_000,
                 }),
-                vec![successful_trial(Purpose::Overload, None, 0, rate(100.0))],
+                vec![successful_trial(LoadPurpose::Overload, None, 0, rate(100.0))],
             ),
             recorded_experiment(ExperimentSpec::Prove(prove), on(ArmIndex::Side)),
             recorded_experiment(ExperimentSpec::Ladder(LadderSpec { blocks }), on(ArmIndex::Rung)),
@@ -499,8 +510,8 @@ mod tests {
     #[test]
     fn every_format_states_every_doubt() {
         for experiment in &experiments_of_all_kinds() {
-            let found = conclude(experiment).expect("a finding").doubts_and_figures().1.clone();
-            let study = experiment.spec.word();
+            let found = compute_finding(experiment).expect("a finding").doubts_and_figures().1.clone();
+            let study = experiment.spec.study_word();
             for kind in DoubtKind::ALL {
                 let words = format!("planted: {kind:?} (--max-connections)");
                 let mut doubts = Doubts::default();
@@ -511,12 +522,12 @@ mod tests {
                 // The text output omits two doubts. An incomplete recording is reported when the
                 // file is read, and the table of a sweep shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
-                assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
+                assert!(elsewhere || shown.render_text(true, false, None).contains(&words), "{study}, {kind:?}: text");
                 let page_of = shown.page(&PageContext::default());
                 assert!(markdown::render(&page_of).contains(&words), "{study}, {kind:?}: Markdown");
                 assert!(page::render(&page_of, "a title").contains(&words), "{study}, {kind:?}: page");
-                let document = shown.document();
-                match doubt_field(&found, kind) {
+                let document = shown.render_json_document();
+                match json_field_of_doubt(&found, kind) {
                     None => assert!(document["warnings"].to_string().contains(&words), "{study}, {kind:?}: {document}"),
                     Some("doubts") => assert!(document["doubts"].to_string().contains(&words), "{study}, {kind:?}"),
                     Some(field) => assert!(document.get(field).is_some(), "{study}, {kind:?}: no field {field}"),
@@ -531,7 +542,7 @@ mod tests {
     /// Checks that text from servers and files contains no control characters and no markup in any
     /// output format.
     #[test]
-    fn untrusted_text_stays_text_in_every_format() {
+    fn untrusted_text_is_escaped_in_every_format() {
         const HOSTILE_TEXT: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
         let others = || HOSTILE_TEXT.to_owned();
         for experiment in &mut experiments_of_all_kinds() {
@@ -545,7 +556,7 @@ mod tests {
                 }
                 run.plan.traffic.origin.host = others();
                 for interval in run.intervals.values_mut() {
-                    let second = interval.routes.of_mut(1);
+                    let second = interval.routes.figures_mut(1);
                     (second.ledger.scheduled, second.ledger.succeeded) = (1, 1);
                 }
                 let seen = WatchedServer { from_ns: 0, pid: 7, name: others(), found_by: others() };
@@ -559,29 +570,30 @@ mod tests {
                     run.probes.series.insert(name.to_owned(), series);
                 }
                 let head = format!("HTTP/1.1 500 {HOSTILE_TEXT}\r\nContent-Type: {HOSTILE_TEXT}\r\n\r\n{HOSTILE_TEXT}");
-                let mut failed = FailedAnswer::answer(500, 0, head.as_bytes(), Redact::SecretsButBodies);
+                let mut failed =
+                    FailedResponse::from_response(500, 0, head.as_bytes(), RedactionLevel::SecretsButBodies);
                 (failed.status_line, failed.body, failed.reason) = (others(), others(), others());
                 run.failed_answers = vec![failed];
-                run.ending = Some(LoadEnd::Stopped(Stop::Died(others())));
+                run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died(others())));
             }
             experiment.start_notes = StartNotes { warnings: vec![others()], adjustments: vec![others()] };
             experiment.command = vec![others()];
             experiment.environment.kernel = others();
             experiment.environment.cpu = others();
-            experiment.remarks.push(Remark::Broken { reason: others() });
-            let finding = conclude(experiment).expect("a finding");
+            experiment.remarks.push(ExperimentEvent::Broken { reason: others() });
+            let finding = compute_finding(experiment).expect("a finding");
             let shown = ResultView { experiment, finding: &finding, profiles: None, typed_url: None };
             let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
             let suites = [shown.junit_suite(others(), &Conditions::parse("p99>1s").expect("one"))];
-            let study = experiment.spec.word();
+            let study = experiment.spec.study_word();
             let page = page::render(&page_of, HOSTILE_TEXT);
             let csv = crate::csv::intervals_csv(experiment);
             let formats = [
-                ("text", shown.text(true, false, None)),
-                ("narrow text", shown.text(true, false, Some(50))),
+                ("text", shown.render_text(true, false, None)),
+                ("narrow text", shown.render_text(true, false, Some(50))),
                 ("Markdown", markdown::render(&page_of)),
                 ("page", page.clone()),
-                ("document", json::text(&shown.document())),
+                ("document", json::indented_json_text(&shown.render_json_document())),
                 ("suite", junit::render(&suites)),
                 ("CSV", csv.replace("\r\n", "\n")),
                 ("screen", shown.render_screen(false, None)),
@@ -615,15 +627,15 @@ mod tests {
         let mut words: Vec<&str> = described.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         words.sort_unstable();
         for experiment in &experiments_of_all_kinds() {
-            let finding = conclude(experiment).expect("a finding");
+            let finding = compute_finding(experiment).expect("a finding");
             let mut held = Vec::new();
             collect_field_names(
-                &ResultView { experiment, finding: &finding, profiles: None, typed_url: None }.document(),
+                &ResultView { experiment, finding: &finding, profiles: None, typed_url: None }.render_json_document(),
                 &mut held,
             );
             assert!(held.len() > 40, "{held:?}");
             let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
-            assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.spec.word());
+            assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.spec.study_word());
         }
     }
 }

@@ -6,14 +6,14 @@ use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, bytes, count, duration, rate, share};
 use crate::replay;
-use plimsoll_analysis::quantile::BEYOND_MIN;
+use plimsoll_analysis::quantile::REQUESTS_BEYOND_MIN;
 use plimsoll_analysis::stages::StageFigures;
 use plimsoll_analysis::summary::Latency;
 use plimsoll_analysis::{Interference, Quantiles, RouteSummary, Summary};
-use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
+use plimsoll_model::grpc_message::DEFAULT_MESSAGE_BYTES_MAX;
 use plimsoll_model::{
-    AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord,
-    RequestFailure, RouteFigures, Spin, Stage, Stop, Tally, TlsFailure,
+    AgentAccount, ArrivalSpacing, CountsByKey, EarlyStopReason, GrpcStatus, H2Error, HttpChoice, Injector, Ledger,
+    LoadFigures, LoadShape, LoadStage, PlanRecord, RequestFailure, RouteFigures, Spin, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub struct RunContext<'a> {
 impl RunContext<'_> {
     /// Formats the target of the load. With `typed_url`, the URL is shown as the user typed it.
     pub(crate) fn target_text(&self) -> String {
-        with_carriage(self.plan.traffic.title().replace(&self.plan.traffic.url(), &self.url()), self.plan)
+        append_transport_remarks(self.plan.traffic.title().replace(&self.plan.traffic.url(), &self.url()), self.plan)
     }
 
     /// Returns the URL of the load: as the user typed it if `typed_url` is set, otherwise redacted.
@@ -73,10 +73,10 @@ impl RunContext<'_> {
 
 /// Formats the reason why a load was stopped. For a stop condition of the user, the text names the
 /// flag `--stop-if`.
-pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
+pub(crate) fn stop_text(stop: &EarlyStopReason) -> Cow<'_, str> {
     match stop {
-        Stop::Condition(crossing) => format!("--stop-if {crossing}").into(),
-        other => format::stop(other).into(),
+        EarlyStopReason::Condition(crossing) => format!("--stop-if {crossing}").into(),
+        other => format::stop_reason(other).into(),
     }
 }
 
@@ -122,14 +122,15 @@ pub fn load_text(plan: &PlanRecord) -> String {
     match load {
         LoadShape::Closed { .. } if stages == "1 users" => "1 user".into(),
         LoadShape::Closed { .. } => stages,
-        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages}, evenly spaced"),
-        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages}, Poisson arrivals"),
-        LoadShape::Open { arrivals: Arrivals::Replayed, .. } => format!("{stages}, drawn from a log"),
+        LoadShape::Open { arrivals: ArrivalSpacing::Constant, .. } => format!("{stages}, evenly spaced"),
+        LoadShape::Open { arrivals: ArrivalSpacing::Poisson, .. } => format!("{stages}, Poisson arrivals"),
+        LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. } => format!("{stages}, drawn from a log"),
         LoadShape::Given { arrivals } => {
             let length = duration(curve.duration_ns().unwrap_or(0) as f64);
             format!(
-                "{requests} requests of a log in {length}, {stages} a second on average",
-                requests = count(arrivals.count())
+                "{requests} requests of a log in {length}, {mean_rate} a second on average",
+                requests = count(arrivals.count()),
+                mean_rate = stages
             )
         }
     }
@@ -137,7 +138,7 @@ pub fn load_text(plan: &PlanRecord) -> String {
 
 /// Returns the shortest sequence of stages whose repetition makes up `stages`, and the number of
 /// repetitions (at least 3). If there is no such sequence, returns all stages and 1.
-fn shortest_repeated_sequence(stages: &[Stage]) -> (&[Stage], usize) {
+fn shortest_repeated_sequence(stages: &[LoadStage]) -> (&[LoadStage], usize) {
     let repeats = |length: usize| {
         let first = &stages[..length];
         stages.len().is_multiple_of(length) && stages.chunks(length).all(|part| part == first)
@@ -149,18 +150,18 @@ fn shortest_repeated_sequence(stages: &[Stage]) -> (&[Stage], usize) {
 /// Formats the target of a load. The text mentions a Unix socket, forced HTTP/2 and an unverified
 /// certificate if the plan has them.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
-    with_carriage(plan.traffic.title(), plan)
+    append_transport_remarks(plan.traffic.title(), plan)
 }
 
 /// Appends to `title` how the requests are sent: over a Unix socket, over HTTP/2, or without
 /// certificate verification.
-fn with_carriage(title: String, plan: &PlanRecord) -> String {
+fn append_transport_remarks(title: String, plan: &PlanRecord) -> String {
     let mut text = title;
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
     // The text does not mention HTTP/2 for gRPC, because gRPC always uses HTTP/2.
-    if plan.carriage.http == HttpChoice::H2 && plan.traffic.first().ok_grpc.is_none() {
+    if plan.carriage.http == HttpChoice::H2 && plan.traffic.first_route().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
     if plan.carriage.tls.as_ref().is_some_and(|tls| !tls.verify) {
@@ -170,7 +171,7 @@ fn with_carriage(title: String, plan: &PlanRecord) -> String {
 }
 
 /// Returns the operating system's message for an error number (errno), in lower case.
-pub fn system_text(number: u16) -> String {
+pub fn errno_message(number: u16) -> String {
     let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
@@ -178,15 +179,15 @@ pub fn system_text(number: u16) -> String {
 /// Formats the figures of the load generator in one line: threads, share of working time, lag,
 /// delay in reading responses, and CPU time.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
-    let threads = context.threads_text();
+    let generator_threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
     let lag = match summary.generator.lag.count {
         0 => String::new(),
-        _ => format!(", lag {}", summary.generator.lag.tail()),
+        _ => format!(", lag {}", summary.generator.lag.tail_text()),
     };
-    let wait = match summary.generator.read_wait.count {
+    let read_wait = match summary.generator.read_wait.count {
         0 => String::new(),
-        _ => format!(", responses read after {}", summary.generator.read_wait.tail()),
+        _ => format!(", responses read after {}", summary.generator.read_wait.tail_text()),
     };
     let spin = match context.injectors.first().map(|injector| injector.spin) {
         Some(Spin::Auto) | None => "",
@@ -194,7 +195,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
         Some(Spin::Off) => ", not spinning",
     };
     format!(
-        "{threads}{place}; busy {busy_percent:.0} %{lag}{wait}, {cpu_time} CPU{spin}",
+        "{generator_threads}{place}; busy {busy_percent:.0} %{lag}{read_wait}, {cpu_time} CPU{spin}",
         busy_percent = summary.generator.work_share * 100.0,
         cpu_time = duration(summary.generator.cpu_s * 1e9),
     )
@@ -202,7 +203,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
 
 /// Formats how much CPU was used by processes other than plimsoll and the server, or why this CPU
 /// use is not known.
-pub(crate) fn others_text(others: &Interference) -> String {
+pub(crate) fn interference_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| {
         format!("; the host took {steal_percent:.0} % of the needed CPU time (steal)", steal_percent = share * 100.0)
@@ -215,7 +216,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
             )
         }
         (None, Some(reason)) => {
-            format!("{}{stolen}", reason.strip_prefix("the CPU use of other processes is ").unwrap_or(reason))
+            format!("{reason}{stolen}")
         }
         (None, None) => "not known".into(),
     }
@@ -223,7 +224,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
 
 /// Formats how the plan was adapted to the limits of this machine; `None` if the plan was not
 /// adapted.
-pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
+pub(crate) fn plan_adjustments_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
 
@@ -322,7 +323,7 @@ pub(crate) fn run_answer(plan: &PlanRecord, summary: &Summary) -> String {
 /// Renders the report of one load, without its warnings.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, run_answer(context.plan, summary));
+    report.add_sentence(Tone::Answer, run_answer(context.plan, summary));
     report.add_facts(vec![
         ("target", context.target_text()),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
@@ -364,7 +365,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         report.add_table(&["stage", over, "length", "requests/s", "success", "p50", "p99", "max"], rows);
     }
     let mut facts = ledger_facts(context, summary);
-    facts.extend(few_fact(summary));
+    facts.extend(unreliable_quantiles_fact(summary));
     facts.extend(replay::replay_fact(context.plan, summary));
     if !alike.is_empty() {
         facts.insert(0, ("alike", alike.join(", ")));
@@ -375,13 +376,13 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
 
 /// Lists the quantiles of the response time that are not shown because too few requests are slower
 /// than the quantile. Returns `None` if all quantiles are shown.
-pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
+pub(crate) fn unreliable_quantiles_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
-    let few: Vec<&str> = response.quantiles.unreliable_quantiles().collect();
+    let few: Vec<&str> = response.quantiles.unstated_quantile_names().collect();
     (!few.is_empty() && response.count > 0).then(|| {
         let requests = count(summary.whole.ledger.scheduled);
         let text = format!(
-            "{quantiles} unknown: fewer than {BEYOND_MIN} of {requests} requests are slower",
+            "{quantiles} unknown: fewer than {REQUESTS_BEYOND_MIN} of {requests} requests are slower",
             quantiles = few.join(", ")
         );
         ("not shown", text)
@@ -394,7 +395,7 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
         &summary.load;
     let took = match session_time.count {
         0 => String::new(),
-        _ => format!("; a whole one took p50 {}, {}", session_time.quantiles.p50, session_time.tail()),
+        _ => format!("; a whole one took p50 {}, {}", session_time.quantiles.p50, session_time.tail_text()),
     };
     (*sessions_started > 0).then(|| {
         let text = format!(
@@ -424,7 +425,7 @@ pub(crate) fn connection_protocol(summary: &Summary) -> &'static str {
 /// Formats the HTTP version of the connections. For HTTP/2 the text adds the limit of concurrent
 /// streams, and the number of requests that waited for a free stream. For HTTP/2 the text also
 /// states how often the server waited for flow control.
-fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
+fn http_version_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = connection_protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
         return text;
@@ -460,13 +461,13 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
 
 /// Returns the counts of a tally (a count for each numeric code, such as an HTTP/2 error code). The
 /// function `text` formats each code.
-fn keyed_counts(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
+fn labelled_counts(tally: &CountsByKey, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
 /// Formats the number of failed requests by kind of failure, in parentheses; empty if no request
 /// failed.
-pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
+pub(crate) fn failures_by_kind_text(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
         .filter(|kind| ledger.failed[**kind as usize] > 0)
@@ -477,7 +478,7 @@ pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
 
 pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'static str, String)> {
     let ledger = &summary.whole.ledger;
-    let failed = format!("{} failed{}", count(ledger.failed_total()), failed_kinds(ledger));
+    let failed = format!("{} failed{}", count(ledger.failed_total()), failures_by_kind_text(ledger));
     let statuses: Vec<String> = summary.whole.statuses.iter().map(|(s, n)| format!("{s}: {}", count(n))).collect();
     let [in_rate, out_rate] = summary.bytes_per_s.map(|rate| format!("{}/s", bytes(rate)));
     let mut facts = vec![
@@ -496,19 +497,19 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     ];
     if !summary.whole.grpc_statuses.is_empty() {
         let calls =
-            keyed_counts(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
+            labelled_counts(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
         let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
         let messages = count(summary.whole.grpc_messages);
-        let large = match summary.whole.grpc_large_answers {
+        let large_messages = match summary.whole.grpc_large_answers {
             0 => String::new(),
             answers => format!(
                 "; {responses} responses have a message above {size_mib} MiB, which clients refuse by default",
                 responses = count(answers),
-                size_mib = MESSAGE_BYTES_USUAL >> 20
+                size_mib = DEFAULT_MESSAGE_BYTES_MAX >> 20
             ),
         };
         let text = format!(
-            "{calls_by_status}; messages in the responses: {messages}{large}",
+            "{calls_by_status}; messages in the responses: {messages}{large_messages}",
             calls_by_status = calls.join(", ")
         );
         facts.push(("calls", text));
@@ -517,25 +518,27 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     facts.extend(sessions_fact(summary));
     if ledger.failed_total() > ledger.failed[RequestFailure::Timeout as usize] {
         let failed = &summary.whole.failed;
-        facts.push(("failures took", format!("p50 {}, {}", failed.quantiles.p50, failed.tail())));
+        facts.push(("failures took", format!("p50 {}, {}", failed.quantiles.p50, failed.tail_text())));
     }
     let list = |counts: Vec<(String, u64)>| {
         let parts: Vec<String> = counts.into_iter().map(|(what, n)| format!("{what}: {}", count(n))).collect();
         parts.join(", ")
     };
     if !summary.load.connect_errors.is_empty() {
-        let reasons = list(keyed_counts(&summary.load.connect_errors, system_text));
+        let reasons = list(labelled_counts(&summary.load.connect_errors, errno_message));
         let text = match context.plan.carriage.addresses.len() {
             0 | 1 => reasons,
             _ => format!(
                 "{reasons} (at {})",
-                list(keyed_counts(&summary.load.address_errors, |number| summary.address(number).to_owned()))
+                list(labelled_counts(&summary.load.address_errors, |number| summary.address(number).to_owned()))
             ),
         };
         facts.push(("not connected", text));
     }
     if !summary.load.tls_errors.is_empty() {
-        let reasons = keyed_counts(&summary.load.tls_errors, |number| TlsFailure::for_number(number).text().to_owned());
+        let reasons = labelled_counts(&summary.load.tls_errors, |number| {
+            TlsFailure::from_number(number).description().to_owned()
+        });
         facts.push(("TLS failed", list(reasons)));
     }
     facts.push((
@@ -553,12 +556,19 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     // If each connection closes after one request, the number of open connections has no meaning,
     // so it is omitted.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
-        true => format!(", at most {connections} open at once", connections = count(summary.load.connections_open)),
+        true => {
+            let connections = count(summary.load.connections_open);
+            format!(", at most {connections} connections open at once")
+        }
         false => String::new(),
     };
     let opened = count(summary.load.connections_opened);
-    facts.push(("connections", format!("{opened} opened{at_once}{resumed}, {}", spoken_text(context.plan, summary))));
-    let reasons = |tally: &Tally| list(keyed_counts(tally, |code| H2Error::from_code(code.into()).name().to_owned()));
+    facts.push((
+        "connections",
+        format!("{opened} opened{at_once}{resumed}, {}", http_version_text(context.plan, summary)),
+    ));
+    let reasons =
+        |tally: &CountsByKey| list(labelled_counts(tally, |code| H2Error::from_code(code.into()).name().to_owned()));
     if !summary.load.stream_resets.is_empty() {
         facts.push(("streams reset", reasons(&summary.load.stream_resets)));
     }
@@ -566,8 +576,8 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         facts.push(("GOAWAY", reasons(&summary.load.goaways)));
     }
     facts.push(("generator", generator_text(context, summary)));
-    facts.push(("other processes", others_text(&summary.interference)));
-    facts.extend(setup_fact(context));
+    facts.push(("other processes", interference_text(&summary.interference)));
+    facts.extend(plan_adjustments_fact(context));
     facts
 }
 
@@ -577,8 +587,8 @@ mod tests {
 
     #[test]
     fn repeated_stages_are_counted() {
-        let stages = |levels: &[f64]| -> Vec<Stage> {
-            levels.iter().map(|level| Stage { from: *level, to: *level, duration_ns: Some(1) }).collect()
+        let stages = |levels: &[f64]| -> Vec<LoadStage> {
+            levels.iter().map(|level| LoadStage { from: *level, to: *level, duration_ns: Some(1) }).collect()
         };
         for (levels, length, times) in [
             (&[0.0, 9.0, 0.0, 9.0, 0.0, 9.0][..], 2, 3),

@@ -2,8 +2,8 @@
 //! estimated from stack samples that the kernel took.
 
 use crate::block::{Report, Tone};
-use crate::load_profiles::{add_functions, top_rows, total_text};
-use crate::profile::{ChangeFields, FunctionChange};
+use crate::load_profiles::{add_function_cost_table, costliest_functions, total_cpu_cost_text};
+use crate::profile::{CostChangeFields, FunctionChange};
 use plimsoll_analysis::explain::{FunctionCosts, FunctionObservation};
 use serde::Serialize;
 
@@ -12,29 +12,32 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
         FunctionObservation::Refused(reason) => {
-            report.text(Tone::Plain, format!("the costs of the server's functions are not known: {reason}"));
+            report.add_sentence(Tone::Plain, format!("the costs of the server's functions are not known: {reason}"));
         }
         FunctionObservation::Costs(costs) => {
             let FunctionCosts { comparison, level_names, samples, .. } = costs.as_ref();
             let caught = format!(
-                "{samples_low} kernel samples at the load '{name_low}', {samples_high} at the load \
+                "{samples_low} stack samples at the load '{name_low}', {samples_high} at the load \
                  '{name_high}'{left_out}",
                 samples_low = samples[0],
                 name_low = level_names[0],
                 samples_high = samples[1],
                 name_high = level_names[1],
-                left_out = left_out(costs)
+                left_out = missing_samples_text(costs)
             );
-            report.add_facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
+            report.add_facts(vec![
+                ("functions", caught),
+                ("CPU a request", total_cpu_cost_text(comparison, *level_names)),
+            ]);
             let few_samples = "too few samples to tell differences from chance: give explain a longer --budget";
-            add_functions(&mut report, comparison, *level_names, few_samples);
+            add_function_cost_table(&mut report, comparison, *level_names, few_samples);
         }
     }
     report
 }
 
 /// Formats which samples are missing in the costs, and why; empty if no sample is missing.
-fn left_out(costs: &FunctionCosts) -> String {
+fn missing_samples_text(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; the samples contain no kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {lost} samples were lost", lost = costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
@@ -50,7 +53,7 @@ pub(crate) struct SampledFields<'a> {
     in_kernel: Option<bool>,
     levels: Option<[&'a str; 2]>,
     unit: Option<&'a str>,
-    cpu_per_request: Option<ChangeFields>,
+    cpu_per_request: Option<CostChangeFields>,
     top: Vec<FunctionChange<'a>>,
     refused: Option<&'a str>,
 }
@@ -69,8 +72,8 @@ impl<'a> SampledFields<'a> {
             in_kernel: costs.map(|costs| costs.in_kernel),
             levels: costs.map(|costs| costs.level_names),
             unit: costs.map(|costs| costs.comparison.sample_type.unit.as_str()),
-            cpu_per_request: costs.map(|costs| ChangeFields::from(&costs.comparison.total)),
-            top: costs.map_or_else(Vec::new, |costs| top_rows(&costs.comparison)),
+            cpu_per_request: costs.map(|costs| CostChangeFields::from(&costs.comparison.total)),
+            top: costs.map_or_else(Vec::new, |costs| costliest_functions(&costs.comparison)),
             refused,
         }
     }
@@ -81,15 +84,15 @@ mod tests {
     use super::*;
     use crate::document::to_json_value;
     use crate::text;
-    use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
+    use plimsoll_analysis::profile::{CostDivisor, FunctionCostOrder, ProfileView, diff, read};
     use serde_json::json;
 
     fn example_costs() -> FunctionObservation {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
-        let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
+        let (a, b, view) = (a.expect("folded"), b.expect("folded"), ProfileView::all_samples(0));
         let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
         FunctionObservation::Costs(Box::new(FunctionCosts {
-            comparison: diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable"),
+            comparison: diff((&a, &view), (&b, &view), basis, FunctionCostOrder::Cum).expect("comparable"),
             level_names: ["low", "line"],
             samples: [1000, 19000],
             lost: 3,
@@ -102,10 +105,10 @@ mod tests {
     fn sampled_functions_are_reported() {
         let shown = text::render(&functions_report(&example_costs()), false);
         for part in [
-            "1000 kernel samples at the load 'low', 19000 at the load 'line'; the samples contain no kernel time, \
+            "1000 stack samples at the load 'low', 19000 at the load 'line'; the samples contain no kernel time, \
              which only root may sample; 3 samples were lost",
             "10 low, 19 line (+9, ",
-            "changed beyond chance, 1 of 2 tested: json +9",
+            "cost changed beyond chance for 1 of 2 tested functions: json +9",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
         }

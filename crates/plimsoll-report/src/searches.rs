@@ -6,13 +6,13 @@
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
 use crate::document::to_json_value;
-use crate::format::{change, count, duration, rate};
+use crate::format::{count, duration, rate, signed_percent};
 use crate::page_charts::common_rate_unit;
 use crate::remedy::sentence_text;
 use plimsoll_analysis::find::LoadLine;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::{Finding, Findings, Verdict};
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use plimsoll_model::shell;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -62,11 +62,16 @@ impl RecordedSearch {
 
     fn from_search(found: &SearchFinding) -> RecordedSearch {
         let traffic = &found.settings.base.traffic;
-        let target = match traffic.place() == traffic.url() {
+        let target = match traffic.target_label() == traffic.url() {
             true => SearchTarget::Url(traffic.url()),
             false => SearchTarget::File(traffic.origin.to_string()),
         };
-        RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
+        RecordedSearch {
+            url: traffic.target_label(),
+            target,
+            findings: found.findings.clone(),
+            cpu_us: found.cpu_us_at_load_line(),
+        }
     }
 
     /// Returns this search as one side of a comparison. `file` is the run file of the search, and
@@ -104,7 +109,7 @@ impl SearchSide<'_> {
         let line = self.load_line_rate()?;
         let held = self.findings.trials.iter().filter(|trial| {
             trial.verdict == Verdict::Pass
-                && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
+                && !matches!(trial.purpose, LoadPurpose::Settle | LoadPurpose::Profile)
                 && trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() < 1e-6)
         });
         held.max_by_key(|trial| trial.duration_ns).map(|trial| trial.p99_ns as f64)
@@ -172,13 +177,13 @@ fn compared_figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
             text: rate,
         },
         ComparedFigure {
-            name: "users at the peak".to_owned(),
+            name: "users at the peak goodput".to_owned(),
             key: "peak_concurrency",
             values: of(&|side| side.findings.peak.as_ref().map(|peak| peak.concurrency as f64)),
             text: users,
         },
         ComparedFigure {
-            name: "users at the knee".to_owned(),
+            name: "users at the knee (95 % of peak)".to_owned(),
             key: "knee_concurrency",
             values: of(&|side| side.findings.knee.as_ref().map(|knee| knee.concurrency as f64)),
             text: users,
@@ -191,8 +196,8 @@ fn compared_figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
-        SearchTarget::Url(url) => (String::new(), shell::word(url)),
-        SearchTarget::File(origin) => ("-f FILE ".to_owned(), shell::word(origin)),
+        SearchTarget::Url(url) => (String::new(), shell::quote_if_needed(url)),
+        SearchTarget::File(origin) => ("-f FILE ".to_owned(), shell::quote_if_needed(origin)),
     };
     let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
     let file = if file_a.is_empty() { file_b } else { file_a };
@@ -250,7 +255,7 @@ fn load_line_sentence(sides: &[SearchSide; 2]) -> String {
                 rate_unit = shared_rate_unit(sides),
                 name_b = b.name,
                 interval_b = bracket(b),
-                change = change(line_b / line_a - 1.0),
+                change = signed_percent(line_b / line_a - 1.0),
                 overlap = if overlap { "; the intervals overlap" } else { "" }
             )
         }
@@ -264,12 +269,12 @@ fn load_line_sentence(sides: &[SearchSide; 2]) -> String {
 pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     let mut report = Report::default();
     for warning in comparison_warnings(sides) {
-        report.text(Tone::Warning, warning);
+        report.add_sentence(Tone::Warning, warning);
     }
-    report.text(Tone::Answer, load_line_sentence(sides));
+    report.add_sentence(Tone::Answer, load_line_sentence(sides));
     let cell = |figure: &ComparedFigure, side: usize| figure.values[side].map_or_else(|| "-".to_owned(), figure.text);
     let rows = compared_figures(sides).into_iter().map(|figure| {
-        let changed = figure.relative_change().map_or_else(|| "-".to_owned(), change);
+        let changed = figure.relative_change().map_or_else(|| "-".to_owned(), signed_percent);
         vec![figure.name.clone(), cell(&figure, 0), cell(&figure, 1), changed]
     });
     report.add_table(&["", "A", "B", "change"], rows.collect());

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Formats the CPU use of the server, such as
 /// `105 us CPU a request = 9 500 requests/s a core, 1.52 cores used`.
-pub(crate) fn used_text(used: &ServerUse) -> String {
+pub(crate) fn server_cpu_use_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
         parts.push(format!(
@@ -24,7 +24,7 @@ pub(crate) fn used_text(used: &ServerUse) -> String {
     parts.join(", ")
 }
 
-fn size_text(used: &ServerUse) -> String {
+fn server_memory_and_threads_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     parts.extend(used.rss_bytes_max.map(|most| format!("at most {} resident", bytes(most))));
     parts.extend(used.threads_max.map(|most| match most as u64 {
@@ -53,8 +53,8 @@ fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
 
 /// Adds the observations of the server to a report as facts, above the table at the report's end.
 /// Adds nothing if no probe read the server.
-pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
-    if !view.watched() {
+pub(crate) fn add_server_facts(report: &mut Report, view: &ServerView) {
+    if !view.has_probe_readings() {
         return;
     }
     let (around, readings) = (view.probe_notes(), view.readings());
@@ -63,8 +63,8 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
         Ok(used) => {
             let host = view.host().map_or_else(String::new, |host| format!(" on {host}"));
             let who = used.servers.last().map(|server| format!("{} (pid {}){host}: ", server.name, server.pid));
-            facts.push(("server".into(), format!("{}{}", who.unwrap_or_default(), used_text(used))));
-            let size = size_text(used);
+            facts.push(("server".into(), format!("{}{}", who.unwrap_or_default(), server_cpu_use_text(used))));
+            let size = server_memory_and_threads_text(used);
             if !size.is_empty() {
                 facts.push((String::new(), size));
             }
@@ -80,13 +80,13 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     facts.push((
         "probes".into(),
         format!(
-            "{series} time series; the probes took {core_percent:.2} % of a core{gaps}",
+            "the probes recorded {series} time series, and used {core_percent:.2} % of a core{gaps}",
             series = readings.len(),
-            core_percent = around.cost_share() * 100.0,
+            core_percent = around.probing_cpu_share() * 100.0,
             gaps = gaps_text(&readings)
         ),
     ));
-    report.facts_above_table(facts);
+    report.add_facts_above_table(facts);
 }
 
 /// The member `server` of a JSON document, with everything that probes observed on the server.
@@ -163,7 +163,7 @@ impl<'a> ServerFields<'a> {
             fullest_thread: thread.map(|thread| thread.name.clone()),
             from: view.from.clone(),
             reason: view.usage.as_ref().err().cloned(),
-            probes_cpu_share: view.watched().then(|| around.cost_share()),
+            probes_cpu_share: view.has_probe_readings().then(|| around.probing_cpu_share()),
             unseen: around.missing,
             probes: view.readings().into_iter().map(|(name, readings)| ProbeFields::new(name, readings)).collect(),
         }
@@ -187,7 +187,7 @@ pub fn probes_csv(runs: &[&Run]) -> String {
         for (name, series) in &run.probes.series {
             // The name of the series is escaped, because the label of a metric comes from the
             // server and may contain any character.
-            let name = format!("\"{}\"", crate::visible_controls::visible(name).replace('"', "\"\""));
+            let name = format!("\"{}\"", crate::visible_controls::escape_to_one_line(name).replace('"', "\"\""));
             let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {
                 out.push_str(&format!("{number},{name},{},{:.6},{}\n", unit, sample.at_ns as f64 / 1e9, sample.value));

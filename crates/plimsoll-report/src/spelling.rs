@@ -6,18 +6,18 @@
 //! (`args`, `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
-use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
-use plimsoll_model::units::{SECOND, exact_duration};
+use plimsoll_model::terms::{BUILD_START_NS_MAX_DEFAULT, CLOCK_ERROR_NS_MAX_DEFAULT, LogReadingTerms, ReplayTerms};
+use plimsoll_model::units::{SECOND, format_exact_duration};
 use plimsoll_model::{
-    AgentLossPolicy, Arrivals, BlocksSpec, BodySource, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
-    HttpChoice, Lengths, Load, LoadShape, OnInconclusive, PlanRecord, Redact, RedactedText, RouteRecord, Spin,
-    StatusSet, Terms,
+    AgentLossPolicy, ArrivalSpacing, BlocksSpec, BodySource, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
+    HttpChoice, LevelDurations, Load, LoadShape, OnInconclusive, PlanRecord, RedactedText, RedactionLevel, RouteRecord,
+    Spin, StatusSet, Terms,
 };
 use plimsoll_traffic::target_url::default_port;
 
 /// The default of `--timeout`, in ns. The built command line omits `--timeout` if the flag has its
 /// default value.
-const TIMEOUT_NS: u64 = 30 * SECOND;
+const DEFAULT_TIMEOUT_NS: u64 = 30 * SECOND;
 
 /// A command line that is being built, as a list of words.
 struct CommandLine(Vec<String>);
@@ -108,7 +108,7 @@ pub fn repeat_command_words(asked: &ExperimentSpec, terms: &Terms<RedactedText>)
 }
 
 fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedText>) {
-    let route = plan.traffic.first();
+    let route = plan.traffic.first_route();
     let (ok_status, timeout_ns) = match (&terms.replay, &terms.mix) {
         (Some(replay), _) => {
             add_replay_flags(words, replay);
@@ -121,12 +121,12 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
         }
         (None, None) => {
             words.add_optional_flag("--lua", terms.script.as_ref().map(|script| &script.file.text));
-            request_flags(words, route, terms);
+            add_request_flags(words, route, terms);
             (&route.ok_status, route.timeout_ns)
         }
     };
-    if timeout_ns != TIMEOUT_NS {
-        words.add_flag_with_value("--timeout", exact_duration(timeout_ns));
+    if timeout_ns != DEFAULT_TIMEOUT_NS {
+        words.add_flag_with_value("--timeout", format_exact_duration(timeout_ns));
     }
     if *ok_status != StatusSet::default() {
         words.add_flag_with_value("--ok-status", String::from(ok_status.clone()));
@@ -150,8 +150,8 @@ fn add_traffic_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<R
     words.add_optional_flag("--max-connections", terms.connections_max);
     words.add_flag_if("--no-preflight", !terms.preflight && terms.script.is_none());
     words.add_flag_if("--allow-public", terms.public);
-    words.add_flag_if("--redact=all", terms.redact == Redact::All);
-    words.add_flag_if("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
+    words.add_flag_if("--redact=all", terms.redact == RedactionLevel::All);
+    words.add_flag_if("--keep-failed-bodies", terms.redact == RedactionLevel::SecretsButBodies);
 }
 
 /// Adds the flags for replaying access logs: the log files, their format, and which requests to
@@ -168,7 +168,7 @@ fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>)
     replay.only.iter().for_each(|pattern| words.add_flag_with_value("--only", pattern));
     replay.skip.iter().for_each(|pattern| words.add_flag_with_value("--skip", pattern));
     words.add_flag_if("--allow-unsafe", replay.with_unsafe);
-    words.add_optional_flag("--duration", replay.length_ns.map(exact_duration));
+    words.add_optional_flag("--duration", replay.length_ns.map(format_exact_duration));
     let LogReadingTerms { log_format, field, session, fold, strict } = &replay.reading;
     words.add_optional_flag("--log-format", log_format.as_ref());
     words.add_optional_flag("--field", field.as_ref());
@@ -178,7 +178,7 @@ fn add_replay_flags(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>)
 }
 
 /// Adds the flags that describe the request, for a load with a single URL.
-fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
+fn add_request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.add_optional_flag("--method", Some(&route.method).filter(|method| *method != usual));
     // Credentials in the URL are also recorded as an `Authorization` header. The command line omits
@@ -194,7 +194,7 @@ fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Red
     match &terms.body {
         None => {}
         Some(BodySource::Text) if route.body_bytes == 0 => words.add_flag_with_value("--body", ""),
-        Some(BodySource::Text) => words.add_flag_with_value("--body", route.body_text()),
+        Some(BodySource::Text) => words.add_flag_with_value("--body", route.redacted_body_text()),
         Some(BodySource::Input) => words.add_flag_with_value("--body", "-"),
         Some(BodySource::File(path)) => words.add_flag_with_value("--body", format!("@{}", path.text)),
     }
@@ -211,7 +211,7 @@ fn add_connection_flags(words: &mut CommandLine, plan: &PlanRecord, terms: &Term
     words.add_optional_flag("--source-ip", Some(sources.join(",")).filter(|sources| !sources.is_empty()));
     words.add_optional_flag(
         "--resolve-every",
-        carriage.resolve.as_ref().map(|resolve| exact_duration(resolve.every_ns)),
+        carriage.resolve.as_ref().map(|resolve| format_exact_duration(resolve.every_ns)),
     );
     words.add_flag_if("--close=reset", carriage.close_reset);
     words.add_flag_if("--insecure", carriage.tls.as_ref().is_some_and(|tls| !tls.verify));
@@ -227,32 +227,32 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             words.add_optional_flag("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
             if !matches!(load.shape, LoadShape::Given { .. }) {
-                load_flags(words, load);
+                add_load_flags(words, load);
             }
         }
         ExperimentSpec::Sweep(sweep) => {
             let levels: Vec<String> = sweep.levels.iter().map(u64::to_string).collect();
             words.add_flag_with_value("--concurrency", levels.join(","));
             match sweep.lengths {
-                Lengths::Fixed(ns) => words.add_flag_with_value("--for", exact_duration(ns)),
-                Lengths::Budget(ns) => words.add_flag_with_value("--budget", exact_duration(ns)),
+                LevelDurations::Fixed(ns) => words.add_flag_with_value("--for", format_exact_duration(ns)),
+                LevelDurations::Budget(ns) => words.add_flag_with_value("--budget", format_exact_duration(ns)),
             }
-            words.add_flag_with_value("--warmup", exact_duration(sweep.warmup_ns));
+            words.add_flag_with_value("--warmup", format_exact_duration(sweep.warmup_ns));
         }
         ExperimentSpec::Find(find) => {
             words.add_flag_if("--quick", terms.demo_quick);
             if !terms.demo {
                 words.add_flag_with_value("--slo", &find.slo);
             }
-            words.add_flag_with_value("--budget", exact_duration(find.budget_ns));
+            words.add_flag_with_value("--budget", format_exact_duration(find.budget_ns));
             words.add_optional_flag("--max-rate", find.max_rate);
-            words.add_optional_flag("--soak", find.planning.soak_ns.map(exact_duration));
+            words.add_optional_flag("--soak", find.planning.soak_ns.map(format_exact_duration));
             words.add_optional_flag("--headroom", find.planning.headroom.map(exact_percent));
             words.add_optional_flag("--need", find.planning.need_rps);
         }
         ExperimentSpec::Explain(explain) => {
             words.add_flag_with_value("--slo", &explain.search.slo);
-            words.add_flag_with_value("--budget", exact_duration(explain.budget_ns));
+            words.add_flag_with_value("--budget", format_exact_duration(explain.budget_ns));
             words.add_optional_flag("--max-rate", explain.search.max_rate);
             for (flag, value) in terms.changes.flags() {
                 words.add_flag_by_name(flag, value);
@@ -264,7 +264,7 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
         }
         ExperimentSpec::Overload(overload) => {
             words.add_flag_with_value("--slo", &overload.search.slo);
-            words.add_flag_with_value("--budget", exact_duration(overload.budget_ns));
+            words.add_flag_with_value("--budget", format_exact_duration(overload.budget_ns));
             words.add_optional_flag("--line", overload.line_rps);
             words.add_optional_flag("--retries", Some(overload.retries).filter(|times| *times > 0));
             words.add_optional_flag("--against", overload.second_target.as_ref().map(first_request_url));
@@ -273,7 +273,7 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
             add_build_flags(words, terms);
             words.add_optional_flag(
                 "--measure",
-                Some(prove.criterion).filter(|it| *it != Criterion::Goodput).map(Criterion::word),
+                Some(prove.criterion).filter(|it| *it != Criterion::Goodput).map(Criterion::flag_word),
             );
             words.add_flag_with_value("--margin", exact_percent(prove.margin));
             add_block_flags(words, &prove.blocks);
@@ -286,13 +286,13 @@ fn add_study_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Term
     }
 }
 
-fn load_flags(words: &mut CommandLine, load: &Load) {
+fn add_load_flags(words: &mut CommandLine, load: &Load) {
     let name = if load.shape.is_open() { "--rate" } else { "--concurrency" };
     words.add_flag_with_value(name, load.shape.curve());
     words.add_optional_flag("--requests", load.requests_max);
     let staged = load.shape.curve().duration_ns().is_some();
-    words.add_optional_flag("--duration", load.duration_ns.filter(|_| !staged).map(exact_duration));
-    words.add_optional_flag("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(exact_duration));
+    words.add_optional_flag("--duration", load.duration_ns.filter(|_| !staged).map(format_exact_duration));
+    words.add_optional_flag("--warmup", Some(load.warmup_ns).filter(|ns| *ns > 0).map(format_exact_duration));
 }
 
 fn add_build_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
@@ -303,20 +303,20 @@ fn add_build_flags(words: &mut CommandLine, terms: &Terms<RedactedText>) {
     words.add_redacted_text_flag("--start", &builds.start);
     words.add_optional_flag(
         "--start-timeout",
-        Some(builds.start_ns_max).filter(|ns| *ns != START_NS_MAX).map(exact_duration),
+        Some(builds.start_ns_max).filter(|ns| *ns != BUILD_START_NS_MAX_DEFAULT).map(format_exact_duration),
     );
     words.add_redacted_text_flag("--before-block", &builds.before_block);
     words.add_flag_if("--record-commands", builds.record_commands);
 }
 
 fn add_block_flags(words: &mut CommandLine, blocks: &BlocksSpec) {
-    words.add_flag_with_value("--budget", exact_duration(blocks.budget_ns));
+    words.add_flag_with_value("--budget", format_exact_duration(blocks.budget_ns));
     words.add_optional_flag("--blocks", blocks.blocks_max);
     words.add_flag_if("--allow-different-answers", blocks.answers_may_differ);
     words.add_optional_flag("--concurrency", blocks.users);
     words.add_optional_flag("--rate", blocks.rate);
-    words.add_optional_flag("--for", blocks.load_ns.map(exact_duration));
-    words.add_optional_flag("--warmup", blocks.warmup_ns.map(exact_duration));
+    words.add_optional_flag("--for", blocks.load_ns.map(format_exact_duration));
+    words.add_optional_flag("--warmup", blocks.warmup_ns.map(format_exact_duration));
 }
 
 fn add_generator_flags(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
@@ -332,28 +332,28 @@ fn add_generator_flags(words: &mut CommandLine, load: &Load, asked: &ExperimentS
         words.add_flag_if("--fleet-copy", fleet.copied);
         words.add_flag_if("--on-loss=stop", fleet.on_loss == AgentLossPolicy::Stop);
         words.add_optional_flag("--agents", fleet.agents.as_deref());
-        words.add_optional_flag("--wait", fleet.wait_ns.map(exact_duration));
+        words.add_optional_flag("--wait", fleet.wait_ns.map(format_exact_duration));
         words.add_optional_flag("--weights", fleet.weights.as_deref());
         words.add_optional_flag(
             "--max-skew",
-            Some(fleet.skew_ns_max).filter(|ns| *ns != SKEW_NS_MAX).map(exact_duration),
+            Some(fleet.skew_ns_max).filter(|ns| *ns != CLOCK_ERROR_NS_MAX_DEFAULT).map(format_exact_duration),
         );
     }
     let arrivals = match asked {
         ExperimentSpec::Run(run) => run.plan.load.shape.arrivals(),
-        ExperimentSpec::Sweep(_) => Arrivals::Constant,
+        ExperimentSpec::Sweep(_) => ArrivalSpacing::Constant,
         ExperimentSpec::Find(find) => find.arrivals,
         ExperimentSpec::Explain(explain) => explain.search.arrivals,
         ExperimentSpec::Overload(overload) => overload.search.arrivals,
         ExperimentSpec::Prove(_) | ExperimentSpec::Ladder(_) => {
-            asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
+            asked.blocks_spec().map_or(ArrivalSpacing::Constant, |blocks| blocks.arrivals)
         }
     };
     // The flag for the spacing of arrivals is added only if the spacing differs from the default.
     // The default is Poisson for a search and constant spacing for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
-    words.add_flag_if("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
-    words.add_flag_if("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
+    words.add_flag_if("--arrivals=poisson", arrivals == ArrivalSpacing::Poisson && !is_search);
+    words.add_flag_if("--arrivals=constant", arrivals == ArrivalSpacing::Constant && is_search);
 }
 
 fn add_probe_flags(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<RedactedText>) {
@@ -399,7 +399,7 @@ fn host_for_url(host: &str) -> std::borrow::Cow<'_, str> {
 /// scheme.
 fn first_request_url(plan: &PlanRecord) -> String {
     let origin = &plan.traffic.origin;
-    let target = &plan.traffic.first().target;
+    let target = &plan.traffic.first_route().target;
     match default_port(&origin.scheme) == Some(origin.port) {
         true => format!("{}://{}{target}", origin.scheme, host_for_url(&origin.host)),
         false => format!("{origin}{target}"),

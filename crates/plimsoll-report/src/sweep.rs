@@ -5,13 +5,13 @@
 //! Not here: the first screen of a sweep (`screen`), and its JSON document (`json`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{self, Heading, Line, heading};
+use crate::chart::{self, ChartLine, Heading, heading};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
-use crate::page_charts::{PageContext, environment_section, levels_charts, whole_percentage};
+use crate::page_charts::{PageContext, add_level_charts, environment_section, whole_percentage};
 use crate::remedy::sentence_text;
 use crate::text::wrap_text;
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
@@ -27,7 +27,7 @@ const GROWTH_RATIO_MIN: f64 = 1.1;
 
 /// The beginning of the remark about a disturbed machine in the table row of a level (number of
 /// users).
-pub(crate) const DISTURBED_REMARK_PREFIX: &str = "measured on a disturbed machine: ";
+pub(crate) const DISTURBED_REMARK_PREFIX: &str = "measured while other software used the machine's CPU: ";
 
 /// The widths of the table's columns in characters. A row has 78 characters, including the gaps
 /// between columns, so that a terminal of 80 columns shows the row in one line.
@@ -67,13 +67,13 @@ fn server_cells(level: &SweepLevel) -> [String; 2] {
     ]
 }
 
-fn error_cell(error: Option<f64>) -> String {
+fn interval_cell(error: Option<f64>) -> String {
     error.map_or_else(|| "-".into(), |error| format!("{:.1} %", error * 100.0))
 }
 
 /// Formats the mean response time and the success rate of a level (number of users); both cells are
 /// `-` if no request was scheduled.
-fn ended_cells(summary: &Summary) -> [String; 2] {
+fn mean_and_success_cells(summary: &Summary) -> [String; 2] {
     match summary.requests {
         0 => ["-".into(), "-".into()],
         _ => [duration(summary.whole.response.mean_ns), share(summary.success_rate)],
@@ -87,11 +87,11 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let [cores, cpu] = server_cells(level);
     match &level.outcome {
         Ok(SweepFigures { summary, error, .. }) => {
-            let [mean, success] = ended_cells(summary);
+            let [mean, success] = mean_and_success_cells(summary);
             let cells = [
                 concurrency.as_str(),
                 &rate(summary.throughput_rps),
-                &error_cell(*error),
+                &interval_cell(*error),
                 &mean,
                 &summary.whole.response.quantiles.p50.to_string(),
                 &summary.whole.response.quantiles.p99.to_string(),
@@ -105,7 +105,7 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
                     let text = format!(
                         "{:>width$} {DISTURBED_REMARK_PREFIX}{}",
                         "",
-                        visible(reason),
+                        escape_to_one_line(reason),
                         width = COLUMN_WIDTHS[0]
                     );
                     format!("{row}\n{}", wrap_text(&text, columns, COLUMN_WIDTHS[0] + 1))
@@ -114,7 +114,10 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             }
         }
         Err(reason) => wrap_text(
-            &format!("{concurrency:>9} not measured: {}", visible(&sentence_text(&format::skip_reason(reason)))),
+            &format!(
+                "{concurrency:>9} not measured: {}",
+                escape_to_one_line(&sentence_text(&format::skip_reason(reason)))
+            ),
             columns,
             COLUMN_WIDTHS[0] + 1,
         ),
@@ -128,7 +131,7 @@ fn user_count_text(number: f64) -> String {
 /// Formats the result of a sweep as one sentence: the peak throughput and the knee (the fewest
 /// users with 95 % of the peak).
 pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
-    let (levels, measured) = (&found.levels, found.measured());
+    let (levels, measured) = (&found.levels, found.measured_levels());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
         return match measured.is_empty() {
             true => "no level of the sweep was measured".into(),
@@ -161,8 +164,8 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
 /// table of levels is rendered separately.
 pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, sweep_answer(found));
-    if let Some(text) = error_text(&found.levels) {
+    report.add_sentence(Tone::Answer, sweep_answer(found));
+    if let Some(text) = interval_column_note(&found.levels) {
         report.add_facts(vec![("+/-", text)]);
     }
     add_failed(&mut report, experiment);
@@ -172,7 +175,7 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
 /// Formats an explanation of the `+/-` column. The column contains 95 % intervals, from several
 /// loads with each number of users or from the variation within one load. Returns `None` if no
 /// level has an interval.
-pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
+pub(crate) fn interval_column_note(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
@@ -182,21 +185,21 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
                       between runs is unknown"
             .to_owned(),
         (Some((least, most)), once) => {
-            let visits = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            let rest = match once {
+            let loads_each = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            let single_loads = match once {
                 0 => String::new(),
-                once => {
-                    format!("; for {once} user counts with only one load, the interval is valid within this run only")
+                count => {
+                    format!("; for {count} user counts with only one load, the interval is valid within this run only")
                 }
             };
-            format!("95 % interval, from {visits} loads with each user count{rest}")
+            format!("95 % interval, from {loads_each} loads with each user count{single_loads}")
         }
     })
 }
 
 /// Adds facts about the failed responses; adds nothing if no response failed.
 fn add_failed(report: &mut Report, experiment: &Experiment) {
-    let kinds = FailedKind::of_trials(experiment.trials.iter());
+    let kinds = FailedKind::failures_of_trials(experiment.trials.iter());
     if !kinds.is_empty() {
         report.add_facts(failed::failure_facts(&kinds));
     }
@@ -207,10 +210,10 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
-    Some(dat_text(level.concurrency, summary.throughput_rps, mean_ns, summary.success_rate))
+    Some(format_dat_line(level.concurrency, summary.throughput_rps, mean_ns, summary.success_rate))
 }
 
-fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f64) -> String {
+fn format_dat_line(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f64) -> String {
     // The percentage is rounded down, so that 99.999 % is not written as 100 %, which would hide
     // failures.
     let percent = (success_rate * 1e4).floor() / 1e2;
@@ -239,7 +242,8 @@ pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
             }
             if route.requests > 0 {
                 let mean_ns = route.figures.response.mean_ns;
-                files[at].lines += &dat_text(level.concurrency, route.throughput_rps, mean_ns, route.success_rate);
+                files[at].lines +=
+                    &format_dat_line(level.concurrency, route.throughput_rps, mean_ns, route.success_rate);
             }
         }
     }
@@ -248,7 +252,7 @@ pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
 
 /// Formats for how long each level (number of users) was measured, as the end of a chart's
 /// subtitle; empty if no level was measured.
-pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
+pub fn level_durations_text(levels: &[SweepLevel]) -> String {
     let lengths = || levels.iter().filter_map(|level| Some(level.figures()?.summary.duration_ns as f64));
     let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
     match (duration(least), duration(most)) {
@@ -261,23 +265,23 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
 /// Renders the page of a sweep over numbers of concurrent users, with its charts.
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
-    let (levels, measured) = (&found.levels, found.measured());
+    let (levels, measured) = (&found.levels, found.measured_levels());
     let trials = levels::measured_loads(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target_title(&trial.run.plan));
-    let subtitle = format!("{target}{}", sweep_lengths(levels));
+    let subtitle = format!("{target}{}", level_durations_text(levels));
     if !measured.is_empty() {
-        levels_charts(&mut report, LoadUnit::Concurrency, &measured, &subtitle);
+        add_level_charts(&mut report, LoadUnit::Concurrency, &measured, &subtitle);
     }
     report.add_heading("Evidence");
     let rows = levels.iter().map(|level| {
         let [cores, cpu] = server_cells(level);
-        let [mean, success] = level.figures().map_or_else(Default::default, |it| ended_cells(&it.summary));
+        let [mean, success] = level.figures().map_or_else(Default::default, |it| mean_and_success_cells(&it.summary));
         match &level.outcome {
             Ok(SweepFigures { summary: s, error, .. }) => vec![
                 count(level.concurrency),
                 rate(s.throughput_rps),
-                error_cell(*error),
+                interval_cell(*error),
                 mean,
                 s.whole.response.quantiles.p50.to_string(),
                 s.whole.response.quantiles.p99.to_string(),
@@ -314,16 +318,16 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
     // levels between them.
     let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
-    let lines: Vec<Line> = chosen
-        .map(|trial| Line {
+    let lines: Vec<ChartLine> = chosen
+        .map(|trial| ChartLine {
             name: user_count_text(trial.run.plan.load.shape.curve().max()),
-            points: series::by_quantile(&trial.run.totals().routes_sum.response),
+            points: series::latency_by_quantile(&trial.run.totals().routes_sum.response),
         })
         .filter(|line| !line.points.is_empty())
         .collect();
     if !lines.is_empty() {
         let above = Heading { title: "Response time by concurrency".into(), subtitle };
-        report.responsive_chart(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
+        report.add_responsive_chart(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
     let seed = first.map(|trial| trial.run.plan.load.seed);
     report.append(around.extra.clone()).append(environment_section(experiment, seed, around));
@@ -333,22 +337,22 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
+    use plimsoll_model::{Interval, LoadCurve, LoadPurpose, LoadShape, LoadSkipReason, LoadTag, Plan, Run, Trial};
 
     /// Returns a recorded load of `concurrency` users in which `rps` requests a second succeeded.
-    fn load(concurrency: u64, rps: u64) -> Trial {
-        let users = Curve::constant(concurrency as f64);
-        let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));
+    fn example_level_trial(concurrency: u64, rps: u64) -> Trial {
+        let users = LoadCurve::constant(concurrency as f64);
+        let mut run = Run::new(Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users }));
         for index in 0..10 {
             let mut interval = Interval::default();
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.succeeded_in_window = rps / 10;
             figures.ledger.scheduled = rps / 10;
             figures.ledger.succeeded = rps / 10;
             run.intervals.insert(index, interval);
         }
         run.window_ns = (0, 1_000_000_000);
-        Trial { tag: Tag::for_purpose(Purpose::Level), start_ns: 0, run }
+        Trial { tag: LoadTag::for_purpose(LoadPurpose::Level), start_ns: 0, run }
     }
 
     #[test]
@@ -367,23 +371,23 @@ mod tests {
             (vec![(1, 0)], "no request succeeded at any level of the sweep"),
             (vec![], "no level of the sweep was measured"),
         ] {
-            let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
-            let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();
-            levels.push(SweepLevel::skipped(64, &LoadSkipReason::NoTime));
+            let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| example_level_trial(users, rps)).collect();
+            let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::from_single_load).collect();
+            levels.push(SweepLevel::skipped_level(64, &LoadSkipReason::NoTime));
             assert_eq!(sweep_answer(&SweepFinding::from_levels(levels)), expect);
         }
     }
 
     #[test]
     fn sweep_rows_fit_80_columns() {
-        let load = load(50_000, 1_234_560);
-        let mut wide = SweepLevel::measured(&load).expect("the same load all along");
+        let load = example_level_trial(50_000, 1_234_560);
+        let mut wide = SweepLevel::from_single_load(&load).expect("the same load all along");
         if let Ok(figures) = &mut wide.outcome {
             figures.summary.success_rate = 0.999_99;
             figures.error = Some(0.123);
             assert!(!figures.replicated, "one visit");
         }
-        let unheld = SweepLevel::skipped(64, &LoadSkipReason::Machine("no files ".repeat(30)));
+        let unheld = SweepLevel::skipped_level(64, &LoadSkipReason::Machine("no files ".repeat(30)));
         for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }

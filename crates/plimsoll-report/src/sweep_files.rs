@@ -4,7 +4,7 @@
 //! Not here: the lines of a table (`sweep`), drawing the charts (`chart`), and writing files.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
-use crate::sweep::{RouteDat, dat_by_route, sweep_lengths};
+use crate::sweep::{RouteDat, dat_by_route, level_durations_text};
 use plimsoll_analysis::finding::SweepLevel;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::Experiment;
@@ -12,7 +12,7 @@ use plimsoll_model::Experiment;
 /// The maximum number of routes for which separate tables are written.
 pub const ROUTES_MAX: usize = 200;
 /// The maximum number of characters of a route's name in a file name.
-const WORD_CHARS_MAX: usize = 40;
+const ROUTE_NAME_CHARS_MAX: usize = 40;
 
 /// Returns a table for each route of a sweep with several routes: the end of the file name, and the
 /// lines of the table. The error is the number of routes, if it exceeds [`ROUTES_MAX`].
@@ -31,7 +31,7 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
 pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'static str, String)> {
     let Some((over, measured)) = recorded_levels(experiment) else { return Vec::new() };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target_title(&t.run.plan));
-    let subtitle = format!("{target}{}", sweep_lengths(levels));
+    let subtitle = format!("{target}{}", level_durations_text(levels));
     let throughput = heading::throughput_heading(over, &measured, &subtitle);
     let success = heading::success_heading(over, &measured, &subtitle);
     vec![
@@ -44,7 +44,7 @@ pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'st
 /// name, joined by `-`, with at most [`WORD_CHARS_MAX`] characters.
 fn file_name_part(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-").chars().take(WORD_CHARS_MAX).collect()
+    words.collect::<Vec<_>>().join("-").chars().take(ROUTE_NAME_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! Not here: the content of a table.
 
-use crate::wrap::{display_width, widest_atom, wrap_text};
+use crate::wrap::{display_width, widest_unbreakable_width, wrap_text};
 
 /// The minimum width in characters of a text column whose text is wrapped. Narrower columns would
 /// be hard to read.
@@ -18,7 +18,7 @@ const TRANSPOSED_ROWS_MAX: usize = 8;
 pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
-    let Some(columns) = columns.filter(|columns| grid.total(&grid.natural) > *columns) else {
+    let Some(columns) = columns.filter(|columns| grid.total_width(&grid.natural) > *columns) else {
         return grid.render(&grid.natural, usize::MAX);
     };
     let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= WRAPPED_COLUMN_WIDTH_MIN;
@@ -30,14 +30,14 @@ pub fn format_table(headings: &[String], rows: &[Vec<String>], columns: Option<u
         .collect();
     if rows.len() <= TRANSPOSED_ROWS_MAX {
         let turned = Grid::new(turned.iter().map(Vec::as_slice).collect());
-        if turned.total(&turned.natural) <= columns {
+        if turned.total_width(&turned.natural) <= columns {
             return turned.render(&turned.natural, columns);
         }
     }
     if let Some(widths) = grid.fitting_widths(columns, |_| true) {
         return grid.render(&widths, columns);
     }
-    split(&grid, columns).unwrap_or_else(|| rows_as_lines(&grid, columns))
+    split_into_narrow_tables(&grid, columns).unwrap_or_else(|| rows_as_lines(&grid, columns))
 }
 
 struct Grid<'a> {
@@ -62,7 +62,7 @@ impl<'a> Grid<'a> {
         Grid { lines, right, natural }
     }
 
-    fn total(&self, widths: &[usize]) -> usize {
+    fn total_width(&self, widths: &[usize]) -> usize {
         widths.iter().map(|width| width + 2).sum()
     }
 
@@ -75,7 +75,7 @@ impl<'a> Grid<'a> {
     /// row.
     fn minimum_width(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
-        let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
+        let widest = cells.map(|cell| widest_unbreakable_width(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Grid<'a> {
     fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.minimum_width(column)).collect();
-        while self.total(&widths) > columns {
+        while self.total_width(&widths) > columns {
             let widest = (0..widths.len()).filter(|c| may(*c) && widths[*c] > least[*c]).max_by_key(|c| widths[*c])?;
             widths[widest] -= 1;
         }
@@ -97,7 +97,7 @@ impl<'a> Grid<'a> {
             let cell = |column: usize| line.get(column).map_or("", String::as_str);
             // If a word is too wide for the last column, the text of the cell is printed below the
             // row.
-            let below = |column: usize| self.is_last(column) && widest_atom(cell(column)) > widths[column];
+            let below = |column: usize| self.is_last(column) && widest_unbreakable_width(cell(column)) > widths[column];
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
                     true => Vec::new(),
@@ -127,7 +127,7 @@ impl<'a> Grid<'a> {
 
 /// Splits a table into several tables, one below the other. Each table has the first column and as
 /// many other columns as fit.
-fn split(grid: &Grid, columns: usize) -> Option<String> {
+fn split_into_narrow_tables(grid: &Grid, columns: usize) -> Option<String> {
     let mut out = String::new();
     let mut next = 1;
     let count = grid.natural.len();

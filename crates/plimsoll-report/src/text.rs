@@ -8,12 +8,12 @@ pub use crate::wrap::wrap_text;
 
 /// Renders the report as text without wrapping its lines. With `colour`, the text has ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
-    render_in(report, colour, None)
+    render_wrapped(report, colour, None)
 }
 
 /// Renders the report in lines of at most `columns` characters. Text is wrapped between words and
 /// is never cut.
-pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
+pub fn render_wrapped(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;
     for block in &report.blocks {
@@ -71,10 +71,10 @@ mod tests {
     fn text_lines_fit_the_width() {
         let mut report = Report::default();
         report
-            .text(Tone::Warning, "a sentence of some more words than fit")
+            .add_sentence(Tone::Warning, "a sentence of some more words than fit")
             .add_facts(vec![("a", "1 2 3 4 5 6 7 8 9 10 11 12".into())])
             .add_table(&["a", "b"], vec![vec!["some words that are many".into(), "1".into()]]);
-        let shown = render_in(&report, false, Some(26));
+        let shown = render_wrapped(&report, false, Some(26));
         assert!(shown.lines().all(|line| line.chars().count() <= 26), "{shown}");
         assert_eq!(shown.split_whitespace().count(), 30);
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn report_blocks_become_lines() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "look out").text(Tone::Answer, "yes");
+        report.add_sentence(Tone::Warning, "look out").add_sentence(Tone::Answer, "yes");
         report.add_facts(vec![("a", "1".into()), ("long", "2".into())]);
         report.add_table(&["", "p50", "p99"], vec![vec!["response".into(), "1 ms".into(), "20 ms".into()]]);
         let expect =

@@ -3,15 +3,15 @@
 //! Not here: the JSON document (`traffic_json`).
 
 use crate::block::{Report, Tone};
-use crate::chart::{AxisQuantity, AxisUnit, Heading, Line, Panel, Theme, curve_chart, time_chart};
+use crate::chart::{AxisQuantity, AxisUnit, ChartLine, Heading, Panel, Theme, curve_chart, time_chart};
 use crate::format;
-use crate::profile::name_text;
+use crate::profile::printable_function_name;
 use crate::remedy::sentence_text;
 use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, redact};
-use plimsoll_traffic::logs::Stamp;
-use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
+use plimsoll_traffic::logs::TimestampMeaning;
+use plimsoll_traffic::survey::{DISORDER_WINDOW_S, LogFigures, Popularity};
 
 /// An access log that was analysed, with its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct LogSummary {
     /// The name of the log's format.
     pub format: String,
     /// Whether a timestamp in the log is the start or the end of its request.
-    pub stamp: Stamp,
+    pub stamp: TimestampMeaning,
 }
 
 /// The access logs that were analysed, with the number of lines that could not be parsed.
@@ -37,25 +37,25 @@ pub struct TrafficContext<'a> {
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
-pub(crate) fn stamp_name(stamp: Stamp) -> &'static str {
+pub(crate) fn stamp_name(stamp: TimestampMeaning) -> &'static str {
     match stamp {
-        Stamp::Start => "start",
-        Stamp::End => "end",
+        TimestampMeaning::Start => "start",
+        TimestampMeaning::End => "end",
     }
 }
 
-pub(crate) fn share_text_of(part: u64, whole: u64) -> f64 {
+pub(crate) fn share_of_whole(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Formats `part` as a percentage of `whole`.
 fn percentage_text(part: u64, whole: u64) -> String {
-    format::share(share_text_of(part, whole))
+    format::share(share_of_whole(part, whole))
 }
 
 /// Formats the result of the analysis as one sentence: the number of requests, the time span of the
 /// log, and the request rates.
-fn summary_sentence(figures: &Figures) -> String {
+fn summary_sentence(figures: &LogFigures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
     let peak = figures.peak_1s.map_or(String::new(), |peak| {
@@ -76,7 +76,7 @@ fn summary_sentence(figures: &Figures) -> String {
 }
 
 /// Returns the doubts (evidence against the figures), such as lines that could not be parsed.
-pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
+pub(crate) fn traffic_doubts(figures: &LogFigures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
         let first =
@@ -89,7 +89,7 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
             "{late_requests} requests are more than {minutes} min older than the previous log line: the rates, \
              dispersion and concurrency leave these requests out",
             late_requests = format::count(figures.late),
-            minutes = WINDOW_S / 60
+            minutes = DISORDER_WINDOW_S / 60
         );
         doubts.add(DoubtKind::SetAside, text);
     }
@@ -113,7 +113,7 @@ pub(crate) fn traffic_doubts(figures: &Figures, context: &TrafficContext) -> Dou
 
 /// Returns notes on the limits of the log: timestamps with a low resolution, and requests without a
 /// start time.
-pub(crate) fn traffic_notes(figures: &Figures) -> Vec<String> {
+pub(crate) fn traffic_notes(figures: &LogFigures) -> Vec<String> {
     let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
     if figures.resolution_ns > 100_000_000 {
@@ -124,7 +124,7 @@ pub(crate) fn traffic_notes(figures: &Figures) -> Vec<String> {
     }
     if figures.from_ends > 0 {
         notes.push(format!(
-            "{share_percent} of the requests have the time of their end and no duration: the end counts as the \
+            "For {share_percent} of the requests, the log has the end time but no duration: the end counts as the \
              arrival.",
             share_percent = percentage_text(figures.from_ends, figures.requests)
         ));
@@ -169,7 +169,7 @@ fn method_text(method: &str) -> String {
 /// Formats an endpoint as its method and path. Random-looking segments of the path are shortened,
 /// because they may be secret keys.
 fn endpoint_text(method: &str, template: &str) -> String {
-    match (method, redact::path(template).as_str()) {
+    match (method, redact::redact_path(template).as_str()) {
         ("", "") => "(no request)".into(),
         (method, "") => method.to_owned(),
         (method, template) => format!("{method} {template}").trim_start().to_owned(),
@@ -184,13 +184,13 @@ fn popularity_text(popularity: &Popularity) -> Option<String> {
     let exponent = popularity.zipf_exponent?;
     let more_than = if popularity.exact { "" } else { "more than " };
     Some(format!(
-        "Zipf exponent {exponent:.2} over {more_than}{ids} ids of {endpoint}",
+        "Zipf exponent {exponent:.2} for the popularity of {more_than}{ids} ids of {endpoint}",
         ids = format::count(popularity.ids),
         endpoint = endpoint_text(&popularity.method, &popularity.template)
     ))
 }
 
-fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, String)> {
+fn traffic_facts(figures: &LogFigures, context: &TrafficContext) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for (number, log) in context.logs.iter().take(5).enumerate() {
         let label = if number == 0 { "log" } else { "" };
@@ -205,7 +205,7 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
     if context.logs.len() > 5 {
         facts.push(("", format!("and {} more", context.logs.len() - 5)));
     }
-    let date = |ns: u64| format::date(ns / 1_000_000);
+    let date = |ns: u64| format::format_utc_date(ns / 1_000_000);
     facts.push(("time", format!("{} to {}", date(figures.first_ns), date(figures.last_ns))));
     let whole = figures.requests;
     let methods = figures.methods.iter().map(|(method, count)| (method_text(method), *count));
@@ -236,7 +236,7 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
     }
     if let Some(concurrency) = figures.concurrency {
         let max =
-            concurrency.max.map_or("the maximum is unknown because the timestamps are too coarse".into(), |max| {
+            concurrency.max.map_or("the maximum in flight is unknown: the timestamps are too coarse".into(), |max| {
                 format!("{} at most", format::count(max))
             });
         facts.push(("in flight", format!("{} requests on average, {max}", format::rate(concurrency.mean))));
@@ -259,10 +259,10 @@ fn fact_rows(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, 
     facts
 }
 
-fn endpoint_rows(figures: &Figures, top: usize) -> Vec<Vec<String>> {
+fn endpoint_rows(figures: &LogFigures, top: usize) -> Vec<Vec<String>> {
     let row = |endpoint: &plimsoll_traffic::survey::TrafficEndpoint| {
         vec![
-            name_text(&endpoint_text(&endpoint.method, &endpoint.template)),
+            printable_function_name(&endpoint_text(&endpoint.method, &endpoint.template)),
             format::count(endpoint.requests),
             percentage_text(endpoint.requests, figures.requests),
         ]
@@ -270,13 +270,13 @@ fn endpoint_rows(figures: &Figures, top: usize) -> Vec<Vec<String>> {
     figures.endpoints.iter().take(top).map(row).collect()
 }
 
-fn add_top_tables(report: &mut Report, figures: &Figures, top: usize) {
+fn add_top_tables(report: &mut Report, figures: &LogFigures, top: usize) {
     if top == 0 {
         return;
     }
     let more = |report: &mut Report, all: usize, what: &str| {
         if all > top {
-            report.text(Tone::Plain, format!("{top} of {} {what} (--top N)", format::count(all as u64)));
+            report.add_sentence(Tone::Plain, format!("{top} of {} {what} (--top N)", format::count(all as u64)));
         }
     };
     report.add_heading("Endpoints");
@@ -292,24 +292,24 @@ fn add_top_tables(report: &mut Report, figures: &Figures, top: usize) {
 }
 
 /// Renders the analysis as text. Each table has at most `top` rows.
-pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
+pub fn traffic_report(figures: &LogFigures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
-    report.text(Tone::Answer, summary_sentence(figures));
+    report.add_sentence(Tone::Answer, summary_sentence(figures));
     for doubt in traffic_doubts(figures, context).iter() {
-        report.text(Tone::Warning, sentence_text(&doubt.text));
+        report.add_sentence(Tone::Warning, sentence_text(&doubt.text));
     }
     for text in traffic_notes(figures) {
-        report.text(Tone::Plain, text);
+        report.add_sentence(Tone::Plain, text);
     }
-    report.add_facts(fact_rows(figures, context));
+    report.add_facts(traffic_facts(figures, context));
     add_top_tables(&mut report, figures, top);
     report
 }
 
 /// Creates the panels of the chart over time. One panel has the request rate. If the log has the
 /// durations of requests, another panel has the requests in flight.
-fn time_panels(figures: &Figures) -> Vec<Panel> {
-    let line = |name: &str, value: &dyn Fn(usize) -> f64| Line {
+fn time_panels(figures: &LogFigures) -> Vec<Panel> {
+    let line = |name: &str, value: &dyn Fn(usize) -> f64| ChartLine {
         name: name.to_owned(),
         points: (0..figures.moments.len()).map(|at| ((at as f64 + 0.5) * figures.point_s, value(at))).collect(),
     };
@@ -332,17 +332,20 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
 /// windows. One line is the index of dispersion: the variance of the request counts divided by
 /// their mean. The other line of the chart is the constant 1, which is the index of random
 /// (Poisson) arrivals.
-fn dispersion_lines(figures: &Figures) -> Vec<Line> {
+fn dispersion_lines(figures: &LogFigures) -> Vec<ChartLine> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
     let chance = figures.dispersion.iter().map(|(width, _)| (seconds(*width), 1.0)).collect();
-    vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
+    vec![
+        ChartLine { name: "this log".into(), points: points.collect() },
+        ChartLine { name: "chance".into(), points: chance },
+    ]
 }
 
 /// Returns the lines of the popularity chart. The first line has the number of requests for each
 /// id, by the rank of the id. If a Zipf exponent could be fitted, a second line has the request
 /// counts predicted by Zipf's law.
-fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
+fn popularity_lines(popularity: &Popularity) -> Vec<ChartLine> {
     let counts = &popularity.counts;
     // The ranks to draw are evenly spaced on a log axis.
     let mut ranks: Vec<usize> =
@@ -350,18 +353,18 @@ fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     ranks.dedup();
     ranks.retain(|rank| (1..=counts.len()).contains(rank));
     let points = ranks.iter().map(|rank| (*rank as f64, counts[rank - 1] as f64)).collect();
-    let mut lines = vec![Line { name: "this log".into(), points }];
+    let mut lines = vec![ChartLine { name: "this log".into(), points }];
     if let Some(a) = popularity.zipf_exponent {
         let total: f64 = counts.iter().map(|count| *count as f64).sum();
         let weights: f64 = (1..=counts.len()).map(|rank| (rank as f64).powf(-a)).sum();
         let law = ranks.iter().map(|rank| (*rank as f64, total * (*rank as f64).powf(-a) / weights)).collect();
-        lines.push(Line { name: "Zipf's law".into(), points: law });
+        lines.push(ChartLine { name: "Zipf's law".into(), points: law });
     }
     lines
 }
 
-fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
-    let value = |value: f64| AxisUnit::Count.tick_label(format::rounded(value, 4));
+fn chart_table_rows(lines: &[ChartLine]) -> Vec<Vec<String>> {
+    let value = |value: f64| AxisUnit::Count.tick_label(format::round_to_digits(value, 4));
     let first = lines.first().map(|line| line.points.as_slice()).unwrap_or_default();
     let row = |&(at, first): &(f64, f64)| {
         let others = lines
@@ -374,28 +377,28 @@ fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
 }
 
 /// Renders the analysis as a page, with charts of the rate over time, burstiness and popularity.
-pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
+pub fn traffic_page(figures: &LogFigures, context: &TrafficContext, top: usize) -> Report {
     let mut charts = Report::default();
     let panels = time_panels(figures);
     let headings: Vec<&str> = ["s", "requests/s", "in flight"].into_iter().take(panels.len() + 1).collect();
-    let rows = rows_of(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
-    charts.responsive_chart(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    let rows = chart_table_rows(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
+    charts.add_responsive_chart(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let mut report = traffic_report(figures, context, top);
-    report.after_answer(charts);
+    report.insert_after_answer(charts);
     let bursts = dispersion_lines(figures);
     if !bursts[0].points.is_empty() {
         report.add_heading("Burstiness");
-        report.text(
+        report.add_sentence(
             Tone::Plain,
             "The chart shows the variance of the arrivals in a window, divided by the mean, for windows of each width. \
              Independent users give 1 at every width. A rise shows bursts, or a changing rate.",
         );
         let (x, y) = (
-            AxisQuantity { title: "width of the windows, s", unit: AxisUnit::Count },
+            AxisQuantity { title: "width of the time windows, s", unit: AxisUnit::Count },
             AxisQuantity { title: "index of dispersion", unit: AxisUnit::Count },
         );
-        let rows = rows_of(&bursts);
-        report.responsive_chart(
+        let rows = chart_table_rows(&bursts);
+        report.add_responsive_chart(
             |theme| curve_chart(&Heading::default(), x, y, &bursts, theme),
             &["s", "this log", "chance"],
             rows,
@@ -407,15 +410,15 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
             let endpoint = endpoint_text(&popularity.method, &popularity.template);
             format!("The ids of {endpoint} have too few requests each to fit a distribution")
         });
-        report.text(Tone::Plain, text);
+        report.add_sentence(Tone::Plain, text);
         let lines = popularity_lines(popularity);
         let (x, y) = (
-            AxisQuantity { title: "rank of the id", unit: AxisUnit::Count },
+            AxisQuantity { title: "rank of the id by number of requests", unit: AxisUnit::Count },
             AxisQuantity { title: "requests", unit: AxisUnit::Count },
         );
         let headings: Vec<&str> = ["rank", "requests", "Zipf's law"].into_iter().take(lines.len() + 1).collect();
-        let rows = rows_of(&lines);
-        report.responsive_chart(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
+        let rows = chart_table_rows(&lines);
+        report.add_responsive_chart(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
     }
     report
 }

@@ -3,7 +3,7 @@
 //!
 //! Not here: choosing the first requests, and parsing the file.
 
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use plimsoll_analysis::format;
 use plimsoll_model::{OneOffRoute, RouteNumber, Traffic};
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub struct TrafficCheck<'a> {
 }
 
 /// Renders the output of `plimsoll check`, which describes a traffic file.
-pub fn check_text(check: &TrafficCheck) -> String {
+pub fn render_traffic_check(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
     let is_grpc = origin.is_grpc();
@@ -74,7 +74,7 @@ pub fn check_text(check: &TrafficCheck) -> String {
     let names = |asked: &[OneOffRoute]| -> Vec<String> {
         let name = |asked: &OneOffRoute| {
             let times = if asked.times > 1 { format!(" ({} times)", asked.times) } else { String::new() };
-            format!("{}{times}", visible(&asked.route.label))
+            format!("{}{times}", escape_to_one_line(&asked.route.label))
         };
         asked.iter().map(name).collect()
     };
@@ -87,12 +87,12 @@ pub fn check_text(check: &TrafficCheck) -> String {
     let total: u64 = weights.iter().map(|(weight, _)| u64::from(*weight)).sum();
     for (weight, name) in weights {
         let share = 100.0 * f64::from(weight) / total as f64;
-        let _ = writeln!(text, "{share:>6.1} %  {}", visible(name));
+        let _ = writeln!(text, "{share:>6.1} %  {}", escape_to_one_line(name));
     }
     text.push_str(&beside);
     let _ = writeln!(text, "\nthe first requests of this traffic (at most {wanted}; random seed {seed}):");
     for (number, asked) in first.iter().enumerate() {
-        let name = visible(&routes[usize::from(asked.route)].label);
+        let name = escape_to_one_line(&routes[usize::from(asked.route)].label);
         let mut along = Vec::new();
         if !scenarios.is_empty() {
             along.push(format!("session {}", asked.arrival + 1));
@@ -119,7 +119,8 @@ fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
         let of_body = is_call && line.starts_with("content-length:");
         !(is_usual || of_body)
     };
-    let mut lines: Vec<String> = head.split("\r\n").filter(told).map(|line| visible(line).into_owned()).collect();
+    let mut lines: Vec<String> =
+        head.split("\r\n").filter(told).map(|line| escape_to_one_line(line).into_owned()).collect();
     let body = request.get(end + 4..).unwrap_or_default();
     if body.is_empty() {
         return lines;
@@ -127,7 +128,7 @@ fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     match std::str::from_utf8(body) {
         Ok(text) => {
             let start: String = text.chars().take(BODY_CHARS_MAX).collect();
-            lines.extend(start.lines().map(|line| visible(line).into_owned()));
+            lines.extend(start.lines().map(|line| escape_to_one_line(line).into_owned()));
             if start.len() < text.len() {
                 lines.push(format!("... ({} bytes in all)", body.len()));
             }

@@ -4,10 +4,10 @@
 use crate::document::{ObjectByName, to_json_value};
 use crate::json::DistributionFields;
 use crate::remedy::sentence_text;
-use crate::traffic::{TrafficContext, share_text_of, stamp_name, traffic_doubts, traffic_notes};
+use crate::traffic::{TrafficContext, share_of_whole, stamp_name, traffic_doubts, traffic_notes};
 use plimsoll_analysis::summary::Latency;
 use plimsoll_model::{Histogram, redact};
-use plimsoll_traffic::survey::{Figures, GAP_NS};
+use plimsoll_traffic::survey::{LogFigures, SESSION_GAP_NS};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -123,10 +123,10 @@ struct SeriesFields {
 }
 
 /// Renders the JSON document `plimsoll.traffic/1` of an analysis of access logs.
-pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
-    let share = |requests: u64| share_text_of(requests, figures.requests);
+pub fn traffic_document(figures: &LogFigures, context: &TrafficContext) -> Value {
+    let share = |requests: u64| share_of_whole(requests, figures.requests);
     let endpoints = figures.endpoints.iter().map(|endpoint| EndpointFields {
-        template: redact::path(&endpoint.template),
+        template: redact::redact_path(&endpoint.template),
         method: &endpoint.method,
         requests: endpoint.requests,
         share: share(endpoint.requests),
@@ -173,13 +173,13 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         clients_exact: figures.clients_error_max == 0,
         sessions: SessionsFields {
             count: figures.sessions.requests.count(),
-            gap_s: GAP_NS / 1_000_000_000,
+            gap_s: SESSION_GAP_NS / 1_000_000_000,
             requests: distribution_fields(&figures.sessions.requests),
             think_time_ns: distribution_fields(&figures.sessions.think),
         },
         popularity: figures.popularity.as_ref().map(|popularity| PopularityFields {
             method: &popularity.method,
-            template: redact::path(&popularity.template),
+            template: redact::redact_path(&popularity.template),
             ids: popularity.ids,
             zipf_exponent: popularity.zipf_exponent,
         }),

@@ -8,7 +8,7 @@
 //! report also contains only visible text. [`lines`] converts other text for a terminal or a file,
 //! and [`pretty_json`] converts JSON.
 
-pub use plimsoll_model::control_characters::{is_control_character, lines, visible};
+pub use plimsoll_model::control_characters::{escape_keeping_lines, escape_to_one_line, is_control_character};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -44,7 +44,7 @@ fn escape_control_characters(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::render_in;
+    use crate::text::render_wrapped;
     use crate::{Report, Tone, markdown};
     use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ mod tests {
             ),
             ("\u{e0041}\u{feff}", "\\u{e0041}\\u{feff}", "\\u{e0041}\\u{feff}"),
         ] {
-            assert_eq!((&*visible(text), &*lines(text)), (one, several), "{text:?}");
+            assert_eq!((&*escape_to_one_line(text), &*escape_keeping_lines(text)), (one, several), "{text:?}");
         }
     }
 
@@ -78,14 +78,14 @@ mod tests {
         fn no_report_contains_terminal_control_characters(text in any::<String>(), steering in "[\\x00-\\x1f\\x7f-\\x9f\\u{202a}-\\u{202e}]{1,5}") {
             let text = steering + &text;
             let mut report = Report::default();
-            report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).add_heading(text.clone());
+            report.add_sentence(Tone::Answer, text.clone()).add_sentence(Tone::Warning, text.clone()).add_heading(text.clone());
             report.add_facts(vec![("fact", text.clone())]).add_table(&["a", "b"], vec![vec![text.clone(), text.clone()]]);
-            for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
+            for shown in [render_wrapped(&report, false, None), render_wrapped(&report, false, Some(60)), markdown::render(&report)] {
                 prop_assert!(!shown.contains(|c| is_control_character(c) && c != '\n'), "{:?}", shown);
             }
             // Without the styles that plimsoll itself adds, the text contains no control
             // characters.
-            let coloured = render_in(&report, true, None);
+            let coloured = render_wrapped(&report, true, None);
             let ours = coloured.replace("\x1b[1m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
             prop_assert!(!ours.contains(|c| is_control_character(c) && c != '\n'), "{:?}", ours);
         }

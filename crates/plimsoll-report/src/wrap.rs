@@ -13,7 +13,7 @@ pub fn display_width(text: &str) -> usize {
 }
 
 /// Returns the width in columns of the widest part of `text` that must not be broken.
-pub fn widest_atom(text: &str) -> usize {
+pub fn widest_unbreakable_width(text: &str) -> usize {
     split_at_breaks(text).iter().map(|piece| display_width(piece.1)).max().unwrap_or(0)
 }
 
@@ -27,10 +27,10 @@ pub fn unbreakable_parts(text: &str) -> impl Iterator<Item = &str> {
 pub fn wrap_text(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);
-    text.split('\n').map(|line| line_broken(line, columns, indent)).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| wrap_line(line, columns, indent)).collect::<Vec<_>>().join("\n")
 }
 
-fn line_broken(line: &str, columns: usize, indent: usize) -> String {
+fn wrap_line(line: &str, columns: usize, indent: usize) -> String {
     if display_width(line) <= columns {
         return line.to_owned();
     }
@@ -141,7 +141,7 @@ mod tests {
             let shown = wrap_text(&text, Some(columns), indent);
             prop_assert!(shown.split_whitespace().eq(text.split_whitespace()), "{shown}");
             for line in shown.lines().filter(|line| display_width(line) > columns) {
-                prop_assert!(display_width(line) <= widest_atom(&text), "{columns}: {line}");
+                prop_assert!(display_width(line) <= widest_unbreakable_width(&text), "{columns}: {line}");
             }
         }
     }

@@ -8,18 +8,18 @@
 use plimsoll_analysis::find::{Findings, LoadLine, Peak, StopReason};
 use plimsoll_analysis::judge::Evidence;
 use plimsoll_analysis::levels::{Level, LoadUnit};
-use plimsoll_analysis::prove::{self, Block, Criterion, Proof, Reading, Rules};
-use plimsoll_analysis::series::{Heat, IntervalFigures};
+use plimsoll_analysis::prove::{self, ArmLoadFigures, ComparisonBlock, ComparisonResult, Criterion, Rules};
+use plimsoll_analysis::series::{IntervalFigures, LatencyHeatMap};
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Doubts, Interference, OfferedLoad, Sentence, Slo, TrialOutcome, Verdict};
 use plimsoll_model::rng::Rng;
-use plimsoll_model::{Arrivals, Purpose, Tally, TimeMeasure};
+use plimsoll_model::{ArrivalSpacing, CountsByKey, LoadPurpose, TimeMeasure};
 use plimsoll_report::chart::*;
 use proptest::prelude::*;
 
 fn assert_matches_golden(name: &str, svg: &str) {
     let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
-    well_formed(svg);
+    assert_well_formed_svg(svg);
     if let Some(folder) = std::env::var_os("PLIMSOLL_GOLDEN_PICTURES") {
         let path = std::path::Path::new(&folder).join(format!("{name}.{PICTURE_SUFFIX}"));
         std::fs::write(path, render_picture(svg).expect("drawn")).expect("written");
@@ -34,7 +34,7 @@ fn assert_matches_golden(name: &str, svg: &str) {
 }
 
 /// Asserts that an SVG contains no NaN and no infinite number, and that every tag is closed.
-fn well_formed(svg: &str) {
+fn assert_well_formed_svg(svg: &str) {
     for (number, line) in svg.lines().enumerate() {
         // Only attributes are checked for NaN, because the text of a chart may contain any word.
         let attributes: String = line.split('"').skip(1).step_by(2).filter(|a| !a.contains(' ')).collect();
@@ -52,7 +52,7 @@ fn well_formed(svg: &str) {
 
 fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutcome {
     TrialOutcome {
-        purpose: Purpose::Climb,
+        purpose: LoadPurpose::Climb,
         load: OfferedLoad::Rate(rate),
         start_ns: 0,
         duration_ns: 5_000_000_000,
@@ -73,14 +73,14 @@ fn trial_outcome(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> T
 /// Checks that the rows of the live log fit the width of the terminal, and that no text is cut. The
 /// test uses the same kind of trials as the tests of the charts.
 #[test]
-fn the_live_log_fits_without_clipping() {
+fn live_log_rows_fit_the_terminal() {
     let width = |line: &str| line.chars().count();
     let reason = "52.8 % of the requests failed or took longer than 500 ms; 0.1 % may";
     let trial = trial_outcome(105_088.0, 536.0, Verdict::Fail, 0.1);
-    let trial = TrialOutcome { success_rate: 0.99999, purpose: Purpose::Confirm, reason: reason.into(), ..trial };
+    let trial = TrialOutcome { success_rate: 0.99999, purpose: LoadPurpose::Confirm, reason: reason.into(), ..trial };
     for columns in [Some(60), Some(80), Some(120), Some(200), None] {
-        let heading = plimsoll_report::trial_heading(columns);
-        let line = plimsoll_report::trial_line(1_104_700_000_000, &trial, columns);
+        let heading = plimsoll_report::live_log_heading(columns);
+        let line = plimsoll_report::live_log_trial_row(1_104_700_000_000, &trial, columns);
         for shown in heading.lines().chain(line.lines()) {
             assert!(columns.is_none_or(|columns| width(shown) <= columns), "{columns:?}: {shown}");
         }
@@ -95,7 +95,7 @@ fn the_live_log_fits_without_clipping() {
 
 #[test]
 fn trials_beyond_the_axis_are_reported_at_the_edge() {
-    let near = search_findings(1.0);
+    let near = example_findings(1.0);
     let mut far = near.clone();
     far.trials.push(trial_outcome(40_000.0, 9_000.0, Verdict::Fail, 0.4));
     far.trials.push(trial_outcome(80_000.0, 30_000.0, Verdict::Fail, 0.4));
@@ -104,7 +104,7 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
     };
     for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Phone] {
         let svg = draw(&far, theme);
-        well_formed(&svg);
+        assert_well_formed_svg(&svg);
         assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
     }
     // The scales of both axes must be equal with and without the trials beyond the axis. The
@@ -121,11 +121,11 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
 
 #[test]
 fn charts_for_narrow_screens_are_narrow() {
-    let findings = search_findings(1.0);
+    let findings = example_findings(1.0);
     let panels = interval_panels(&interval_figures());
     let (levels, over) = (load_levels(1.0, 0.003), LoadUnit::Concurrency);
     let blocks = noisy_blocks(&[11_700.0, 10_900.0]);
-    let (proof, narrowing) = a_proof(&blocks);
+    let (proof, narrowing) = comparison_result_of_blocks(&blocks);
     let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
     let throughput =
         throughput_chart(&heading::throughput_heading(over, &levels, "a test"), over, &levels, Theme::Phone);
@@ -143,9 +143,9 @@ fn charts_for_narrow_screens_are_narrow() {
             Theme::Phone,
         ),
         time_chart(&chart_heading("time"), &panels, Theme::Phone),
-        percentile_chart(&chart_heading("percentiles"), &lines(2.0), Theme::Phone),
+        percentile_chart(&chart_heading("percentiles"), &example_quantile_lines(2.0), Theme::Phone),
     ] {
-        well_formed(&svg);
+        assert_well_formed_svg(&svg);
         assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
         // Checks roughly, with an estimated width of each character, that no text begins or ends
         // outside the drawing.
@@ -167,11 +167,11 @@ fn charts_for_narrow_screens_are_narrow() {
 #[test]
 fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
-        let mut found = search_findings(1.0);
+        let mut found = example_findings(1.0);
         (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
         found.load_line_rps.provable = upper.is_some_and(|upper| upper < 1.03 * lower);
         found.slo = Slo::parse(slo).expect("an SLO");
-        heading::line_title(&found)
+        heading::load_line_sentence(&found)
     };
     let usual = "success>=99.9%, p99<=500ms";
     for (lower, upper, slo, expect) in [
@@ -207,7 +207,7 @@ fn chart_titles_state_the_load_line_in_words() {
     }
 }
 
-fn search_findings(scale: f64) -> Findings {
+fn example_findings(scale: f64) -> Findings {
     use Verdict::{Fail, Pass, Void};
     let trials = [
         (1_200.0, 0.31, Pass, 0.05),
@@ -247,7 +247,7 @@ fn search_findings(scale: f64) -> Findings {
         longest_pass_at_line_s: 10.0,
         provable_in_s: None,
         capacity: None,
-        arrivals: Arrivals::Poisson,
+        arrivals: ArrivalSpacing::Poisson,
         elapsed_s: 58.2,
         doubts: Doubts::default(),
         interference: Interference::default(),
@@ -292,7 +292,7 @@ fn interval_figures() -> Vec<IntervalFigures> {
     (0..60).map(of).collect()
 }
 
-fn lines(tail: f64) -> Vec<Line> {
+fn example_quantile_lines(tail: f64) -> Vec<ChartLine> {
     let curve = |factor: f64| {
         let at = |k: u32| {
             let q = 1.0 - 10f64.powf(-f64::from(k) / 10.0);
@@ -300,13 +300,13 @@ fn lines(tail: f64) -> Vec<Line> {
         };
         (0..=42).map(at).collect()
     };
-    let line = |name: &str, points| Line { name: name.into(), points };
+    let line = |name: &str, points| ChartLine { name: name.into(), points };
     vec![line("response time", curve(tail)), line("service time", curve(1.0))]
 }
 
-fn a_heat() -> Heat {
+fn example_heat_map() -> LatencyHeatMap {
     let cells = (0..60usize).flat_map(|c| (0..20usize).map(move |r| (c, r, (20 - r) as u64 * ((c % 7) as u64 + 1))));
-    Heat {
+    LatencyHeatMap {
         column_s: 0.5,
         columns: 60,
         edges_ns: (0..=20).map(|k| 1e5 * 1.4f64.powi(k)).collect(),
@@ -314,25 +314,25 @@ fn a_heat() -> Heat {
     }
 }
 
-fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
-    let reading = |goodput_rps: &f64| Reading {
-        goodput: prove::BlockAmount { of: *goodput_rps, per: 1.0 },
-        ledger: prove::LedgerTimes::new(100, 100, [(4000, 100)].into_iter()),
+fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock {
+    let reading = |goodput_rps: &f64| ArmLoadFigures {
+        goodput: prove::BlockRatio { of: *goodput_rps, per: 1.0 },
+        ledger: prove::LoadResponseTimes::new(100, 100, [(4000, 100)].into_iter()),
         cpu_ns: None,
-        answer_bytes: prove::BlockAmount { of: 12_000.0, per: 100.0 },
-        statuses: Tally::default(),
+        answer_bytes: prove::BlockRatio { of: 12_000.0, per: 100.0 },
+        statuses: CountsByKey::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,
         interference: Interference::default(),
         void: void.map(Sentence::from),
     };
-    Block { readings: goodputs_rps.iter().map(reading).collect() }
+    ComparisonBlock { readings: goodputs_rps.iter().map(reading).collect() }
 }
 
 /// Returns 24 blocks in which the servers have the goodputs `goodputs_rps`, with some noise. The
 /// fourth block is void (discarded).
-fn noisy_blocks(goodputs_rps: &[f64]) -> Vec<Block> {
-    let mut rng = Rng::stream(7, 0);
+fn noisy_blocks(goodputs_rps: &[f64]) -> Vec<ComparisonBlock> {
+    let mut rng = Rng::for_stream(7, 0);
     let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());
     let one = |number: usize| {
         let goodputs: Vec<f64> = goodputs_rps.iter().map(&mut noisy).collect();
@@ -341,11 +341,14 @@ fn noisy_blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     (0..24).map(one).collect()
 }
 
-const SETTINGS: Rules =
+const COMPARISON_RULES: Rules =
     Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, fresh: true, answers_may_differ: false };
 
-fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::InterimEstimate>) {
-    (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::interim_estimates(&SETTINGS, blocks))
+fn comparison_result_of_blocks(blocks: &[ComparisonBlock]) -> (ComparisonResult, Vec<prove::InterimEstimate>) {
+    (
+        prove::compute_comparison_result(&COMPARISON_RULES, blocks, prove::ComparisonEnd::Budget),
+        prove::interim_estimates(&COMPARISON_RULES, blocks),
+    )
 }
 
 fn target_urls() -> [String; 3] {
@@ -360,7 +363,7 @@ const THEMES: [(Theme, &str); 3] = [(Theme::Light, "light"), (Theme::Dark, "dark
 
 #[test]
 fn charts_match_their_stored_images() {
-    let (a, b) = (search_findings(1.0), search_findings(1.22));
+    let (a, b) = (example_findings(1.0), example_findings(1.22));
     let one = [NamedSearch { name: "A", findings: &a }];
     let two = [NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b }];
     let (slow, fast) = (load_levels(1.0, 0.003), load_levels(1.13, 0.001));
@@ -369,7 +372,7 @@ fn charts_match_their_stored_images() {
     for (theme, name) in THEMES {
         assert_matches_golden(
             &format!("find-{name}"),
-            &search_chart(&heading::find(&a, "GET http://h/"), &one, None, theme),
+            &search_chart(&heading::search_heading(&a, "GET http://h/"), &one, None, theme),
         );
     }
     assert_matches_golden(
@@ -389,28 +392,28 @@ fn charts_match_their_stored_images() {
         &success_chart(&heading::success_heading(c, &slow, "a test"), c, &slow, Theme::Light),
     );
     let (a, b) = (("api_v1", &slow[..]), ("api_v2", &fast[..]));
-    let above = heading::throughput_diff(a, b);
+    let above = heading::throughput_diff_heading(a, b);
     assert_matches_golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
     assert_matches_golden(
         "success-diff-light",
-        &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light),
+        &success_diff_chart(&heading::success_diff_heading(a, b), c, recorded, Theme::Light),
     );
     assert_matches_golden(
         "percentiles-light",
-        &percentile_chart(&chart_heading("Percentiles"), &lines(2.0), Theme::Light),
+        &percentile_chart(&chart_heading("Percentiles"), &example_quantile_lines(2.0), Theme::Light),
     );
     assert_matches_golden(
         "time-light",
         &time_chart(&chart_heading("Over time"), &interval_panels(&interval_figures()), Theme::Light),
     );
     let compared = noisy_blocks(&[11_700.0, 10_900.0]);
-    let (proof, narrowing) = a_proof(&compared);
+    let (proof, narrowing) = comparison_result_of_blocks(&compared);
     let above = heading::prove_chart_heading(&proof, &target_urls(), "16 users, 400 ms on each side of a block");
     let compared = ComparedBlocks { proof: &proof, blocks: &compared, narrowing: &narrowing };
     assert_matches_golden("prove-light", &prove_chart(&above, compared, Theme::Light));
     for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
         let blocks = noisy_blocks(&rungs);
-        let ladder = prove::ladder(&blocks, 3, None);
+        let ladder = prove::compute_ladder(&blocks, 3, None);
         let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls() };
         let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
         assert_matches_golden(
@@ -418,20 +421,22 @@ fn charts_match_their_stored_images() {
             &ladder_chart(&heading::ladder_chart_heading(&ladder, "A: 16 users, 400 ms; B: ..."), drawn, theme),
         );
     }
-    assert_matches_golden("heat-dark", &heat_chart(&chart_heading("Heat"), &a_heat(), &[], Theme::Dark));
+    assert_matches_golden("heat-dark", &heat_chart(&chart_heading("Heat"), &example_heat_map(), &[], Theme::Dark));
 }
 
 #[test]
-fn empty_charts_say_so() {
-    let mut nothing = search_findings(1.0);
+fn empty_charts_state_the_lack_of_data() {
+    let mut nothing = example_findings(1.0);
     nothing.trials.clear();
     let none = NamedLevels { name: "A", levels: &[] };
     let c = LoadUnit::Concurrency;
-    let (void, ladder) = (vec![comparison_block(&[0.0, 0.0], Some("no answer")); 2], prove::ladder(&[], 2, None));
-    let (proof, narrowing) = a_proof(&void);
+    let (void, ladder) =
+        (vec![comparison_block(&[0.0, 0.0], Some("no answer")); 2], prove::compute_ladder(&[], 2, None));
+    let (proof, narrowing) = comparison_result_of_blocks(&void);
     let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
     let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
-    assert!(told.contains("no result for the 2 steps of the ladder: no block is valid"), "{told}");
+    let answer = "no result for the 2 servers of the ladder: no block (one load of each server) is valid";
+    assert!(told.contains(answer), "{told}");
     for svg in [
         prove_chart(
             &chart_heading("x"),
@@ -447,9 +452,9 @@ fn empty_charts_say_so() {
         success_diff_chart(&chart_heading("x"), c, [none, none], Theme::Light),
         percentile_chart(&chart_heading("x"), &[], Theme::Light),
         time_chart(&chart_heading("x"), &[], Theme::Light),
-        heat_chart(&chart_heading("x"), &Heat::default(), &[], Theme::Light),
+        heat_chart(&chart_heading("x"), &LatencyHeatMap::default(), &[], Theme::Light),
     ] {
-        well_formed(&svg);
+        assert_well_formed_svg(&svg);
         assert!(svg.contains("measured") || svg.contains("nothing to draw"), "{svg}");
     }
 }
@@ -475,12 +480,12 @@ fn any_findings() -> impl Strategy<Value = Findings> {
         Findings {
             load_line_rps: LoadLine { rps: lower, lower, upper, provable: true, confirmed: true },
             slo: Slo {
-                latency: vec![LatencyBound { measure: TimeMeasure::response(), quantile, bound_ns }],
+                latency: vec![LatencyBound { measure: TimeMeasure::response_time(), quantile, bound_ns }],
                 ..Slo::default()
             },
             peak: Some(Peak { rps: peak, concurrency: 1 }),
             trials: trials.iter().map(of).collect(),
-            ..search_findings(1.0)
+            ..example_findings(1.0)
         }
     })
 }
@@ -492,41 +497,41 @@ proptest! {
     fn no_combination_of_levels_breaks_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
         let recorded = [NamedLevels { name: "A", levels: &a }, NamedLevels { name: "B", levels: &b }];
         let c = LoadUnit::Concurrency;
-        well_formed(&throughput_chart(&heading::throughput_heading(c, &a, ""), c, &a, Theme::Light));
-        well_formed(&success_chart(&heading::success_heading(c, &a, ""), c, &a, Theme::Dark));
-        well_formed(&throughput_diff_chart(&heading::throughput_diff(("A", &a), ("B", &b)), c, recorded, Theme::Light));
-        well_formed(&success_diff_chart(&heading::success_diff(("A", &a), ("B", &b)), c, recorded, Theme::Page));
+        assert_well_formed_svg(&throughput_chart(&heading::throughput_heading(c, &a, ""), c, &a, Theme::Light));
+        assert_well_formed_svg(&success_chart(&heading::success_heading(c, &a, ""), c, &a, Theme::Dark));
+        assert_well_formed_svg(&throughput_diff_chart(&heading::throughput_diff_heading(("A", &a), ("B", &b)), c, recorded, Theme::Light));
+        assert_well_formed_svg(&success_diff_chart(&heading::success_diff_heading(("A", &a), ("B", &b)), c, recorded, Theme::Page));
     }
 
     #[test]
     fn no_search_breaks_its_chart(a in any_findings(), b in any_findings()) {
         let (a, b) = (NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b });
-        well_formed(&search_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
-        well_formed(&search_chart(&chart_heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
+        assert_well_formed_svg(&search_chart(&heading::search_heading(a.findings, "x"), &[a], None, Theme::Light));
+        assert_well_formed_svg(&search_chart(&chart_heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
     }
 
     #[test]
     fn no_combination_of_blocks_breaks_a_chart(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
-        let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| comparison_block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
-        let (proof, narrowing) = a_proof(&blocks);
+        let blocks: Vec<ComparisonBlock> = goodputs.iter().map(|(a, b)| comparison_block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
+        let (proof, narrowing) = comparison_result_of_blocks(&blocks);
         let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
-        well_formed(&prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "x"), compared, Theme::Light));
-        let ladder = prove::ladder(&blocks, 2, None);
+        assert_well_formed_svg(&prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "x"), compared, Theme::Light));
+        let ladder = prove::compute_ladder(&blocks, 2, None);
         let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls()[..1] };
-        well_formed(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
+        assert_well_formed_svg(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
     }
 
     #[test]
     fn no_combination_of_points_breaks_a_chart(points in prop::collection::vec((any_value(), any_value()), 0..12), count in 0..u64::MAX) {
-        let line = |name: &str| Line { name: name.into(), points: points.clone() };
+        let line = |name: &str| ChartLine { name: name.into(), points: points.clone() };
         let both = [line("a"), line("b")];
-        well_formed(&percentile_chart(&chart_heading("x"), &both, Theme::Light));
+        assert_well_formed_svg(&percentile_chart(&chart_heading("x"), &both, Theme::Light));
         for (unit, log) in [(AxisUnit::Count, false), (AxisUnit::Time, true), (AxisUnit::Share, false), (AxisUnit::Bytes, true)] {
             let panel = Panel { title: "t".into(), unit, log, lines: both.to_vec() };
-            well_formed(&time_chart(&chart_heading("x"), &[panel], Theme::Light));
+            assert_well_formed_svg(&time_chart(&chart_heading("x"), &[panel], Theme::Light));
         }
         let edges_ns: Vec<f64> = points.iter().map(|p| p.1).collect();
-        let heat = Heat { column_s: points.first().map_or(0.0, |p| p.0), columns: 3, edges_ns, cells: vec![(0, 0, count), (9, 9, 1)] };
-        well_formed(&heat_chart(&chart_heading("x"), &heat, &both, Theme::Light));
+        let heat = LatencyHeatMap { column_s: points.first().map_or(0.0, |p| p.0), columns: 3, edges_ns, cells: vec![(0, 0, count), (9, 9, 1)] };
+        assert_well_formed_svg(&heat_chart(&chart_heading("x"), &heat, &both, Theme::Light));
     }
 }

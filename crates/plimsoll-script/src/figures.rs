@@ -67,7 +67,7 @@ impl ScriptFigures {
     }
 
     /// Returns the number of distinct values.
-    pub fn distinct(&self) -> usize {
+    pub fn distinct_count(&self) -> usize {
         self.values.len()
     }
 
@@ -96,7 +96,7 @@ impl ScriptFigures {
     }
 
     /// Returns the number of values that do not exceed `value`.
-    pub fn up_to(&self, value: u64) -> u64 {
+    pub fn count_up_to(&self, value: u64) -> u64 {
         self.values.iter().take_while(|(other, _)| *other <= value).map(|(_, count)| count).sum()
     }
 

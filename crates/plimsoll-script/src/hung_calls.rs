@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Records the beginnings and ends of calls in one Lua state.
 #[derive(Debug, Default)]
-pub(crate) struct CallTimes {
+pub(crate) struct CallProgress {
     /// The number of beginnings and ends of calls recorded so far; odd while a function runs.
     beats: AtomicU64,
     hook: AtomicU8,
 }
 
-impl CallTimes {
+impl CallProgress {
     /// Records that a call of a function begins.
     #[inline]
     pub(crate) fn begin(&self, hook: HookName) {
@@ -42,12 +42,12 @@ impl CallTimes {
 /// Checks whether the functions of a script end.
 #[derive(Debug)]
 pub struct HungCallWatch {
-    states: Vec<WatchedCallTimes>,
+    states: Vec<WatchedLuaState>,
 }
 
 #[derive(Debug)]
-struct WatchedCallTimes {
-    pulse: Arc<CallTimes>,
+struct WatchedLuaState {
+    pulse: Arc<CallProgress>,
     /// The number of beginnings and ends of calls that was recorded at the last check.
     beats: u64,
     /// The time since which `beats` has not changed, ns.
@@ -68,16 +68,16 @@ pub struct HungFunction {
 impl HungCallWatch {
     /// Creates a watch of Lua states from the records of their calls (`pulses`). The first record
     /// belongs to the main Lua state.
-    pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallTimes>>) -> HungCallWatch {
+    pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallProgress>>) -> HungCallWatch {
         HungCallWatch {
-            states: pulses.map(|pulse| WatchedCallTimes { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
+            states: pulses.map(|pulse| WatchedLuaState { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
         }
     }
 
     /// Returns a function that has run for at least `limit_ns`. The caller must call this method
     /// several times within `limit_ns`, because the running time of a function is measured from
     /// check to check.
-    pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
+    pub fn find_hung_function(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
             let beats = state.pulse.beats.load(Ordering::Acquire);
@@ -94,7 +94,7 @@ impl HungCallWatch {
     }
 
     /// Marks a hung function as known, so that the watch does not report the function again.
-    pub fn give_up(&mut self, hanging: HungFunction) {
+    pub fn stop_reporting(&mut self, hanging: HungFunction) {
         self.states[hanging.thread.map_or(0, |thread| thread + 1)].is_given_up = true;
     }
 }
@@ -105,27 +105,27 @@ mod tests {
 
     #[test]
     fn only_unfinished_functions_count_as_hung() {
-        let pulses: Vec<Arc<CallTimes>> = (0..3).map(|_| Arc::default()).collect();
+        let pulses: Vec<Arc<CallProgress>> = (0..3).map(|_| Arc::default()).collect();
         let mut watch = HungCallWatch::new(pulses.iter().cloned());
-        assert_eq!(watch.hanging(5, 10), None);
+        assert_eq!(watch.find_hung_function(5, 10), None);
         pulses[2].begin(HookName::Response);
-        assert_eq!(watch.hanging(10, 10), None);
-        assert_eq!(watch.hanging(19, 10), None);
-        assert_eq!(watch.hanging(20, 10), Some(HungFunction { thread: Some(1), hook: HookName::Response }));
+        assert_eq!(watch.find_hung_function(10, 10), None);
+        assert_eq!(watch.find_hung_function(19, 10), None);
+        assert_eq!(watch.find_hung_function(20, 10), Some(HungFunction { thread: Some(1), hook: HookName::Response }));
         // A function marked as known is not reported again.
         let mut other = HungCallWatch::new(pulses.iter().cloned());
-        assert_eq!(other.hanging(0, 10), None);
-        let hanging = other.hanging(10, 10).expect("the same");
-        other.give_up(hanging);
-        assert_eq!(other.hanging(99, 10), None);
+        assert_eq!(other.find_hung_function(0, 10), None);
+        let hanging = other.find_hung_function(10, 10).expect("the same");
+        other.stop_reporting(hanging);
+        assert_eq!(other.find_hung_function(99, 10), None);
         // A later call of the same function is measured from its own beginning.
         pulses[2].end();
         pulses[2].begin(HookName::Response);
-        assert_eq!(watch.hanging(40, 10), None);
+        assert_eq!(watch.find_hung_function(40, 10), None);
         pulses[2].end();
-        assert_eq!((watch.hanging(60, 10), watch.hanging(90, 10)), (None, None));
+        assert_eq!((watch.find_hung_function(60, 10), watch.find_hung_function(90, 10)), (None, None));
         pulses[0].begin(HookName::Done);
-        assert_eq!(watch.hanging(91, 10), None);
-        assert_eq!(watch.hanging(101, 10), Some(HungFunction { thread: None, hook: HookName::Done }));
+        assert_eq!(watch.find_hung_function(91, 10), None);
+        assert_eq!(watch.find_hung_function(101, 10), Some(HungFunction { thread: None, hook: HookName::Done }));
     }
 }

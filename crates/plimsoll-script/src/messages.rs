@@ -10,7 +10,7 @@ use plimsoll_wire::Batch;
 
 /// The first position at which a text is not valid HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flaw {
+pub struct HttpSyntaxError {
     /// The reason, in the words of wrk.
     pub reason: &'static str,
     /// Line of the invalid position in the text, from 1.
@@ -60,11 +60,11 @@ const INCOMPLETE_REQUEST_TEXT: &str = "incomplete request";
 
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
 /// the first error.
-pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
+pub fn find_messages(batch: &mut Batch) -> Result<(), HttpSyntaxError> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
-    let mut reading = MessageReading { bytes, at: 0 };
+    let mut reading = HttpMessageParser { bytes, at: 0 };
     let read = loop {
         // Blank lines between messages are skipped.
         while matches!(reading.peek_byte(), Some(b'\r' | b'\n')) {
@@ -82,19 +82,19 @@ pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
         let before = &bytes[..reading.at.min(bytes.len())];
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        Flaw { reason, line, column: 1 + before.len() - line_start }
+        HttpSyntaxError { reason, line, column: 1 + before.len() - line_start }
     })
 }
 
 /// Counts the messages in `batch.bytes` that can be parsed. The count is at least 1.
-pub fn count(batch: &mut Batch) {
+pub fn count_messages(batch: &mut Batch) {
     if find_messages(batch).is_err() && batch.heads_only.is_empty() {
         // A text without any valid HTTP message is sent unchanged, and one response is expected.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
     }
 }
 
-struct MessageReading<'a> {
+struct HttpMessageParser<'a> {
     bytes: &'a [u8],
     /// The position of the parser in the text; all earlier bytes are valid. After an error, the
     /// byte at the parser's position is invalid.
@@ -106,7 +106,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-impl MessageReading<'_> {
+impl HttpMessageParser<'_> {
     fn peek_byte(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -129,7 +129,7 @@ impl MessageReading<'_> {
     }
 
     /// Parses the end of a line: LF or CRLF.
-    fn line_end(&mut self) -> Result<(), &'static str> {
+    fn parse_line_end(&mut self) -> Result<(), &'static str> {
         if self.peek_byte() == Some(b'\r') {
             self.at += 1;
         }
@@ -153,7 +153,7 @@ impl MessageReading<'_> {
         loop {
             match self.peek_byte() {
                 Some(b'\r' | b'\n') => {
-                    self.line_end()?;
+                    self.parse_line_end()?;
                     break;
                 }
                 None => return Err(INCOMPLETE_REQUEST_TEXT),
@@ -221,7 +221,7 @@ impl MessageReading<'_> {
             }
         }
         match self.peek_byte() {
-            Some(b'\r' | b'\n') => self.line_end(),
+            Some(b'\r' | b'\n') => self.parse_line_end(),
             Some(_) => Err("invalid HTTP version"),
             None => Err(INCOMPLETE_REQUEST_TEXT),
         }
@@ -255,7 +255,7 @@ impl MessageReading<'_> {
             *chunked = value.to_ascii_lowercase().ends_with(b"chunked");
         }
         match self.peek_byte() {
-            Some(b'\r' | b'\n') => self.line_end(),
+            Some(b'\r' | b'\n') => self.parse_line_end(),
             _ => Err(INVALID_HEADER_TEXT),
         }
     }
@@ -282,10 +282,10 @@ impl MessageReading<'_> {
                 while !matches!(self.peek_byte(), Some(b'\r' | b'\n') | None) {
                     self.parse_field(&mut None, &mut false)?;
                 }
-                return self.line_end();
+                return self.parse_line_end();
             }
             self.skip_content(size)?;
-            self.line_end()?;
+            self.parse_line_end()?;
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
             let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
             let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };
             let _ = find_messages(&mut batch);
-            count(&mut batch);
+            count_messages(&mut batch);
             prop_assert!(!batch.heads_only.is_empty());
         }
     }

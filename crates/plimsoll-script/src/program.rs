@@ -42,7 +42,7 @@ pub enum Dialect {
 impl Program {
     /// Returns a program without a script text for a URL; `None` if the URL lacks a scheme or host.
     /// As in wrk, the parts of the URL other than scheme and host are not checked.
-    pub fn of_url(url: &str) -> Option<Program> {
+    pub fn from_url(url: &str) -> Option<Program> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -67,7 +67,7 @@ impl Program {
     }
 
     /// Returns the port, or the scheme as service name if the URL has no port.
-    pub fn service(&self) -> &str {
+    pub fn port_or_scheme(&self) -> &str {
         self.port.as_deref().unwrap_or(&self.scheme)
     }
 }
@@ -86,7 +86,7 @@ mod tests {
             ("h:80/", None),
             ("http://", None),
         ] {
-            let program = Program::of_url(url);
+            let program = Program::from_url(url);
             let parts = program.as_ref().map(|p| (&*p.scheme, &*p.host, p.port.as_deref(), &*p.path));
             assert_eq!(parts, expect, "{url}");
         }

@@ -2,7 +2,7 @@
 //! here: printing the figures, and the Lua functions that give scripts access to them.
 
 use crate::{ScriptFigures, ScriptSummary};
-use plimsoll_model::tally::Tally;
+use plimsoll_model::tally::CountsByKey;
 use plimsoll_model::{Histogram, LoadShape, RequestFailure, Run};
 use std::collections::BTreeMap;
 
@@ -49,9 +49,9 @@ impl RunFigures {
             all.merge(&whole.failed);
         }
         let is_open = matches!(run.plan.load.shape, LoadShape::Open { .. });
-        let requests = requests_by_thread(
+        let requests = thread_rate_samples(
             run.intervals.iter().map(|(index, interval)| (*index, &interval.load.worker_answers)),
-            run.workers(),
+            run.worker_count(),
             (run.plan.load.interval_ns, duration_ns),
             is_open,
         );
@@ -81,15 +81,15 @@ impl RunFigures {
 /// sample. With `keeps_empty`, as in wrk2, a tick without responses gives a sample of 0. `ticks`
 /// has the responses by thread in ascending order of ticks. `times_ns` has the lengths of a tick
 /// and of the load, ns.
-fn requests_by_thread<'a>(
-    ticks: impl Iterator<Item = (u32, &'a Tally)>,
+fn thread_rate_samples<'a>(
+    ticks: impl Iterator<Item = (u32, &'a CountsByKey)>,
     threads: u32,
     times_ns: (u64, u64),
     keeps_empty: bool,
 ) -> ScriptFigures {
     let (tick_ns, load_ns) = (times_ns.0.max(1), times_ns.1);
-    let by_tick: BTreeMap<u64, &Tally> = ticks.map(|(index, answers)| (u64::from(index), answers)).collect();
-    let nothing = Tally::default();
+    let by_tick: BTreeMap<u64, &CountsByKey> = ticks.map(|(index, answers)| (u64::from(index), answers)).collect();
+    let nothing = CountsByKey::default();
     let mut samples: BTreeMap<u64, u64> = BTreeMap::new();
     let mut since_ns = vec![0; threads as usize];
     for index in 0..load_ns.div_ceil(tick_ns) {
@@ -107,7 +107,8 @@ fn requests_by_thread<'a>(
 }
 
 fn figures_in_us(times: &Histogram) -> ScriptFigures {
-    let classes = times.buckets().map(|(index, count)| (plimsoll_model::histogram::highest_of(index) / 1000, count));
+    let classes =
+        times.buckets().map(|(index, count)| (plimsoll_model::histogram::bucket_highest_value(index) / 1000, count));
     ScriptFigures::new(classes).set_exact_extremes(times.min_ns() / 1000, times.max_ns() / 1000)
 }
 
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own_samples() {
-        let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
+        let tick = |counts: &[(u16, u64)]| CountsByKey::from_iter(counts.iter().copied());
         // The second thread gets no responses for two ticks (the time intervals of a load). The
         // last tick of the load is half as long as the other ticks, and one tick lies after the end
         // of the load.
@@ -130,10 +131,10 @@ mod tests {
         ];
         let of = |keeps_empty| {
             let ticks = ticks.iter().map(|(index, answers)| (*index, answers));
-            requests_by_thread(ticks, 2, (100_000_000, 450_000_000), keeps_empty)
+            thread_rate_samples(ticks, 2, (100_000_000, 450_000_000), keeps_empty)
         };
         assert_eq!(of(false), ScriptFigures::new([(100, 1), (200, 1), (300, 1), (20, 2)]));
         assert_eq!(of(true), ScriptFigures::new([(100, 2), (200, 1), (300, 1), (60, 1), (0, 5)]));
-        assert_eq!(requests_by_thread([].into_iter(), 2, (100_000_000, 0), true), ScriptFigures::new([]));
+        assert_eq!(thread_rate_samples([].into_iter(), 2, (100_000_000, 0), true), ScriptFigures::new([]));
     }
 }

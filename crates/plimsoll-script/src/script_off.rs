@@ -30,11 +30,11 @@ impl Script {
         Err(ScriptError::NoLua)
     }
 
-    pub fn watch(&self) -> HungCallWatch {
+    pub fn hung_call_watch(&self) -> HungCallWatch {
         match *self {}
     }
 
-    pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
+    pub fn run_setup_hooks(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         match *self {}
     }
 
@@ -46,7 +46,7 @@ impl Script {
         match *self {}
     }
 
-    pub fn has_delay(&self) -> bool {
+    pub fn defines_delay(&self) -> bool {
         match *self {}
     }
 
@@ -54,11 +54,11 @@ impl Script {
         match *self {}
     }
 
-    pub fn give_up(&self, _: HookName, _: u64) -> ScriptError {
+    pub fn record_hung_function(&self, _: HookName, _: u64) -> ScriptError {
         match *self {}
     }
 
-    pub fn done(&self, _: &ScriptSummary, _: ScriptFigures, _: ScriptFigures) -> Result<(), ScriptError> {
+    pub fn run_done_hook(&self, _: &ScriptSummary, _: ScriptFigures, _: ScriptFigures) -> Result<(), ScriptError> {
         match *self {}
     }
 
@@ -68,19 +68,19 @@ impl Script {
 }
 
 impl Author for ScriptAuthor {
-    fn writes_each(&self) -> bool {
+    fn writes_every_batch(&self) -> bool {
         match *self {}
     }
 
-    fn delays(&self) -> bool {
+    fn has_delays(&self) -> bool {
         match *self {}
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         match *self {}
     }
 
-    fn messages(&self) -> u32 {
+    fn messages_per_batch(&self) -> u32 {
         match *self {}
     }
 
@@ -92,7 +92,7 @@ impl Author for ScriptAuthor {
         match *self {}
     }
 
-    fn hear(&mut self, _: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, _: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match *self {}
     }
 }

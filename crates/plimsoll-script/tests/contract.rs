@@ -29,7 +29,7 @@ impl ScriptNetwork for FakeNetwork {
 }
 
 fn script_from_text(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Program)) -> Script {
-    let mut program = Program::of_url(url).expect("a URL");
+    let mut program = Program::from_url(url).expect("a URL");
     program.name = "t.lua".into();
     program.text = Some(text.into());
     change(&mut program);
@@ -47,7 +47,7 @@ fn next_request_batch(author: &mut impl Author) -> (String, usize) {
 fn deliver_answer(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
     let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
-    author.hear(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
+    author.receive_response(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
 /// Returns the lines of a request with its header fields sorted, because Lua tables have no order.
@@ -66,7 +66,7 @@ fn check(text: &str, url: &str, expect: &[&[&str]]) {
         program.headers = vec![("X-Given".into(), "1".into())];
         program.args.extend(["one".into(), "two words".into()]);
     });
-    let mut authors = script.begin().unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut authors = script.run_setup_hooks().unwrap_or_else(|error| panic!("{text}: {error}"));
     for expect in expect {
         assert_eq!(sorted_request_lines(&next_request_batch(&mut authors[0]).0), *expect, "{text}");
     }
@@ -136,8 +136,8 @@ fn pipelined_messages_are_sent_together() {
           all = table.concat(r) end
         function request() return all end";
     let script = script_from_text(text, "http://h/", 2, |_| {});
-    for author in &mut script.begin().expect("begins") {
-        assert_eq!(author.messages(), 3);
+    for author in &mut script.run_setup_hooks().expect("begins") {
+        assert_eq!(author.messages_per_batch(), 3);
         let mut batch = Batch::default();
         author.write(&mut batch).expect("a batch");
         assert_eq!(batch.heads_only, [false, true, false]);
@@ -159,8 +159,8 @@ fn script_hooks_receive_responses() {
            if status == 999 then wrk.thread:stop() end
         end";
     let script = script_from_text(text, "http://h/", 1, |_| {});
-    let author = &mut script.begin().expect("begins")[0];
-    assert!(author.hears() && author.writes_each() && !author.delays());
+    let author = &mut script.run_setup_hooks().expect("begins")[0];
+    assert!(author.wants_responses() && author.writes_every_batch() && !author.has_delays());
     assert!(next_request_batch(author).0.starts_with("GET /auth "));
     deliver_answer(author, 200, "HTTP/1.1 200 OK\r\nX-Token: a\r\nX-Token: b\r\n\r\n", "c\0d").expect("heard");
     assert!(next_request_batch(author).0.starts_with("GET /bc\0d3 "));
@@ -198,13 +198,13 @@ fn threads_have_separate_states_and_exchange_copies() {
            local back = threads[1]:get('knot'); assert(back.me == back and back ~= knot)
         end";
     let script = script_from_text(text, "http://h/", 3, |_| {});
-    let mut authors = script.begin().expect("begins");
+    let mut authors = script.run_setup_hooks().expect("begins");
     let paths: Vec<String> = authors.iter_mut().map(|author| next_request_batch(author).0[..8].to_owned()).collect();
     assert_eq!(paths, ["GET /13n", "GET /23n", "GET /33n"]);
     // The threads' Lua states outlive the request authors (`authors`).
     drop(authors);
     let none = ScriptFigures::new([]);
-    script.done(&ScriptSummary::default(), none.clone(), none).expect("done");
+    script.run_done_hook(&ScriptSummary::default(), none.clone(), none).expect("done");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn script_addresses_are_resolved_and_set() {
         end
         function init() wrk.path = '/' .. tostring(wrk.thread.addr) end";
     let script = script_from_text(text, "http://h/", 2, |_| {});
-    let mut authors = script.begin().expect("begins");
+    let mut authors = script.run_setup_hooks().expect("begins");
     assert!(next_request_batch(&mut authors[1]).0.starts_with("GET /127.0.0.3:80 "));
     let expect = Some(SocketAddr::from(([127, 0, 0, 3], 80)));
     assert_eq!(script.addresses(), [expect, expect]);
@@ -236,7 +236,7 @@ fn lua_modules_of_the_distribution_are_found() {
         table.sort(names)
         assert(table.concat(names, ' ') ==
            'connect format headers host init lookup method path resolve scheme setup time_us', table.concat(names, ' '))";
-    script_from_text(text, "http://h/", 1, |_| {}).begin().expect("begins");
+    script_from_text(text, "http://h/", 1, |_| {}).run_setup_hooks().expect("begins");
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn script_delays_are_milliseconds() {
         ("return 1e300", 86_400_000_000_000),
     ] {
         let script = script_from_text(&format!("function delay() {text} end"), "http://h/", 1, |_| {});
-        let mut authors = script.begin().expect("begins");
-        assert!(authors[0].delays());
+        let mut authors = script.run_setup_hooks().expect("begins");
+        assert!(authors[0].has_delays());
         assert_eq!(authors[0].delay_ns(), Ok(expect), "{text}");
     }
     let script =
         script_from_text("function delay() return 5 end", "http://h/", 1, |program| program.dialect = Dialect::Wrk2);
-    assert!(!script.begin().expect("begins")[0].delays());
+    assert!(!script.run_setup_hooks().expect("begins")[0].has_delays());
 }
 
 #[test]
@@ -285,15 +285,15 @@ fn the_done_hook_gets_the_summary() {
     for (dialect, length) in [(Dialect::Wrk, "3"), (Dialect::Wrk2, "10")] {
         let script =
             script_from_text(&text.replace("LENGTH", length), "http://h/", 1, |program| program.dialect = dialect);
-        script.begin().expect("begins");
+        script.run_setup_hooks().expect("begins");
         let latency = ScriptFigures::new([(10, 6), (20, 3), (30, 1)]);
         assert!(script.defines_done());
-        assert_eq!(script.done(&summary, latency, ScriptFigures::new([(7, 1)])), Ok(()));
+        assert_eq!(script.run_done_hook(&summary, latency, ScriptFigures::new([(7, 1)])), Ok(()));
     }
 }
 
 #[test]
-fn a_script_mistake_is_one_sentence() {
+fn a_script_error_message_is_one_line() {
     for (text, url, expect) in [
         ("x = = 1", "http://h/", "t.lua:1: unexpected symbol near '='"),
         ("#!/usr/bin/wrk\nnil_function()", "http://h/", "t.lua:2: attempt to call global 'nil_function' (a nil value)"),
@@ -320,7 +320,7 @@ fn a_script_mistake_is_one_sentence() {
         ("wrk.lookup('nobody', '80')", "http://h/", "t.lua:1: unable to resolve nobody:80 Name or service not known"),
     ] {
         let script = script_from_text(text, url, 2, |_| {});
-        let error = script.begin().err().map(|error| error.to_string()).unwrap_or_default();
+        let error = script.run_setup_hooks().err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(expect) && !error.contains('\n'), "{text}: {error}");
     }
 }
@@ -330,7 +330,7 @@ fn a_script_error_ends_the_load_and_is_recorded() {
     let text = "local n = 0
         function request() n = n + 1; if n > 2 then error({}) end; return wrk.format() end";
     let script = script_from_text(text, "http://h/", 1, |_| {});
-    let author = &mut script.begin().expect("begins")[0];
+    let author = &mut script.run_setup_hooks().expect("begins")[0];
     next_request_batch(author);
     let mut batch = Batch::default();
     assert_eq!(author.write(&mut batch), Err(AuthorStopReason::Failed));
@@ -343,7 +343,7 @@ fn a_stopped_thread_sends_no_more_requests() {
         function setup(thread) thread:stop() end
         function response() n = n + 1; if n == 2 then wrk.thread:stop() end end";
     let script = script_from_text(text, "http://h/", 2, |_| {});
-    let mut authors = script.begin().expect("begins");
+    let mut authors = script.run_setup_hooks().expect("begins");
     next_request_batch(&mut authors[0]);
     assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Ok(()));
     assert_eq!(deliver_answer(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Asked));
@@ -353,22 +353,22 @@ fn a_stopped_thread_sends_no_more_requests() {
 }
 
 #[test]
-fn an_endless_script_is_detected() {
+fn a_failed_call_is_not_reported_as_hung() {
     let text = "function response() while go() do end end";
     let script = script_from_text(text, "http://h/", 1, |_| {});
-    let mut watch = script.watch();
-    let author = script.begin().expect("begins").pop();
-    assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
+    let mut watch = script.hung_call_watch();
+    let author = script.run_setup_hooks().expect("begins").pop();
+    assert_eq!((watch.find_hung_function(0, 10), watch.find_hung_function(20, 10)), (None, None));
     // The call of `response` fails because `go` is not defined. A call that has ended is not
     // reported as hanging.
     assert_eq!(deliver_answer(&mut author.expect("one"), 200, "", ""), Err(AuthorStopReason::Failed));
-    assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
+    assert_eq!(watch.find_hung_function(40, 10), None::<HungFunction>);
 }
 
 #[test]
 fn script_memory_is_bounded() {
     let text = "function init() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end end";
     let error = script_from_text(text, "http://h/", 1, |program| program.memory_bytes_max = 32 << 20);
-    let error = error.begin().expect_err("too much").to_string();
+    let error = error.run_setup_hooks().expect_err("too much").to_string();
     assert!(error.contains("exceeds its memory limit"), "{error}");
 }

@@ -11,11 +11,12 @@
 use plimsoll_analysis::find::{SearchStep, Settings};
 use plimsoll_analysis::study::{self, History, StopRule, Study};
 use plimsoll_analysis::{Findings, Slo, TrialOutcome, judge};
-use plimsoll_model::rng::{Rng, mix};
+use plimsoll_model::rng::{Rng, mix_bits};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    ArmIndex, Arrivals, Curve, ExperimentSpec, Histogram, Interval, LoadEnd, LoadFigures, LoadShape, Plan, PlanRecord,
-    Probes, Remark, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial, WorkerTime,
+    ArmIndex, ArrivalSpacing, ExperimentEvent, ExperimentSpec, Histogram, Interval, LoadCurve, LoadEnd, LoadFigures,
+    LoadShape, Plan, PlanRecord, Probes, RouteFigures, Run, Schedule, Series, SeriesKind, SeriesSample, Stripe, Trial,
+    WorkerTime,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 /// A distribution of service times with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Service {
+pub enum ServiceTimeDistribution {
     /// All requests take the same time: `D` in Kendall's notation.
     Constant,
     /// Exponential service times: `M` in Kendall's notation.
@@ -39,30 +40,30 @@ pub enum Service {
     Bimodal(f64, f64),
 }
 
-impl Service {
+impl ServiceTimeDistribution {
     /// Returns the probability of the first phase of a hyperexponential service time. The rate of
     /// the first phase is twice its probability. The rate of the second phase is twice the
     /// probability of the second phase.
-    pub fn first_phase(cv2: f64) -> f64 {
+    pub fn first_phase_probability(cv2: f64) -> f64 {
         0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
     }
 
-    fn draw(self, rng: &mut Rng) -> f64 {
+    fn draw_service_time(self, rng: &mut Rng) -> f64 {
         match self {
-            Service::Constant => 1.0,
-            Service::Exponential => rng.exponential(),
-            Service::Hyperexponential(cv2) => {
-                let first = Service::first_phase(cv2);
+            ServiceTimeDistribution::Constant => 1.0,
+            ServiceTimeDistribution::Exponential => rng.exponential(),
+            ServiceTimeDistribution::Hyperexponential(cv2) => {
+                let first = ServiceTimeDistribution::first_phase_probability(cv2);
                 let phase = if rng.next_f64() < first { first } else { 1.0 - first };
                 rng.exponential() / (2.0 * phase)
             }
-            Service::Lognormal(cv2) => {
+            ServiceTimeDistribution::Lognormal(cv2) => {
                 let variance = (1.0 + cv2).ln();
                 let normal =
                     (-2.0 * (1.0 - rng.next_f64()).ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos();
                 (normal * variance.sqrt() - variance / 2.0).exp()
             }
-            Service::Bimodal(share, times) => {
+            ServiceTimeDistribution::Bimodal(share, times) => {
                 let short = 1.0 / (1.0 - share + share * times);
                 if rng.next_f64() < share { short * times } else { short }
             }
@@ -75,7 +76,7 @@ impl Service {
 pub enum ServerKind {
     /// A queue with the given service times and the given number of servers. A search of this queue
     /// has the default SLO and Poisson arrivals.
-    Queue(Service, usize),
+    Queue(ServiceTimeDistribution, usize),
     /// One server with exponential service times and Poisson arrivals. The SLO's latency bound is
     /// 20 times the mean service time.
     Mm1,
@@ -177,15 +178,15 @@ struct StallGenerator {
 
 impl StallGenerator {
     fn new(stalling: StallPattern, seed: u64) -> StallGenerator {
-        let mut rng = Rng::stream(seed, 5);
-        let next_ns = rng.below(stalling.gap_ms * MS);
+        let mut rng = Rng::for_stream(seed, 5);
+        let next_ns = rng.uniform_below(stalling.gap_ms * MS);
         StallGenerator { stalling, rng, next_ns }
     }
 
     fn next(&mut self) -> (u64, u64) {
         let StallPattern { from_ms, to_ms, gap_ms, random } = self.stalling;
         let start_ns = self.next_ns;
-        let end_ns = start_ns + from_ms * MS + self.rng.below((to_ms - from_ms) * MS + 1);
+        let end_ns = start_ns + from_ms * MS + self.rng.uniform_below((to_ms - from_ms) * MS + 1);
         let gap = if random { self.rng.exponential() } else { 1.0 };
         self.next_ns = end_ns + (gap_ms as f64 * gap * 1e6) as u64;
         (start_ns, end_ns)
@@ -198,7 +199,7 @@ impl StallGenerator {
 /// utilisation.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
-    const HOURS_NS: u64 = 6 * 3600 * SECOND;
+    const SIMULATED_TIME_NS: u64 = 6 * 3600 * SECOND;
     let late = |share: f64| {
         let mut clockwork = StallGenerator::new(stalling, 99);
         let (mut from, mut to) = clockwork.next();
@@ -206,7 +207,7 @@ fn stalled_line_share(stalling: StallPattern) -> f64 {
         // ms, and `all` counts all requests.
         let (mut work_ns, mut bad, mut all) = (0.0, 0u64, 0u64);
         let mut at_ns = 0;
-        while at_ns < HOURS_NS {
+        while at_ns < SIMULATED_TIME_NS {
             let stalled = at_ns >= from && at_ns < to;
             let wait_ns = work_ns + if stalled { (to - at_ns) as f64 } else { 0.0 };
             bad += u64::from(wait_ns > 500e6);
@@ -248,7 +249,7 @@ pub struct Noise {
 
 /// A simulated server, with the SLO and the arrivals of its search.
 #[derive(Debug, Clone, Copy)]
-pub struct Model {
+pub struct ServerModel {
     /// The name in messages and tables.
     pub name: &'static str,
     /// The queue model of the server.
@@ -262,11 +263,11 @@ pub struct Model {
     pub client_rps: f64,
 }
 
-impl Model {
+impl ServerModel {
     /// Returns the standard models: three queues, a server with 32 workers, a rate limiter, a queue
     /// without rejections, and a server with two capacities.
-    pub fn all(noise: Noise) -> Vec<Model> {
-        let model = |name, kind, capacity| Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
+    pub fn standard_models(noise: Noise) -> Vec<ServerModel> {
+        let model = |name, kind, capacity| ServerModel { name, kind, capacity, noise, client_rps: f64::INFINITY };
         vec![
             model("M/M/1", ServerKind::Mm1, 12_000.0),
             model("M/D/1", ServerKind::Mdc(1), 12_000.0),
@@ -280,8 +281,8 @@ impl Model {
 
     /// Returns models of servers that stall. Some of the servers have a load line, because their
     /// stalls are short or rare enough; the other servers have none.
-    pub fn stalling(noise: Noise) -> Vec<Model> {
-        let model = |name, from_ms, to_ms, gap_ms, random| Model {
+    pub fn stalling_models(noise: Noise) -> Vec<ServerModel> {
+        let model = |name, from_ms, to_ms, gap_ms, random| ServerModel {
             name,
             kind: ServerKind::Stalls(StallPattern { from_ms, to_ms, gap_ms, random }),
             capacity: 2_000.0,
@@ -303,14 +304,14 @@ impl Model {
 
     /// Returns the model with a capacity that depends on the seed. With a random capacity, no rate
     /// that the search tries equals the capacity by chance.
-    pub fn seeded(self, seed: u64) -> Model {
-        let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
+    pub fn seeded(self, seed: u64) -> ServerModel {
+        let spread = (Rng::for_stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
             // The service time must be a whole number of us.
             ServerKind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
             _ => self.capacity * spread.exp(),
         };
-        Model { capacity, ..self }
+        ServerModel { capacity, ..self }
     }
 
     fn server_count(&self) -> usize {
@@ -325,7 +326,7 @@ impl Model {
     }
 
     /// Returns the response time of the first request to an idle server, ns.
-    pub fn answer_ns(&self) -> u64 {
+    pub fn idle_response_ns(&self) -> u64 {
         match self.kind {
             ServerKind::Limiter(_) | ServerKind::Bucket(_) | ServerKind::Quota(..) => MS,
             _ => (self.service_s() * 1e9) as u64,
@@ -354,21 +355,21 @@ impl Model {
     }
 
     /// Returns the spacing of arrivals (Poisson or constant) in a search of this server.
-    pub fn arrivals(&self) -> Arrivals {
+    pub fn arrivals(&self) -> ArrivalSpacing {
         match self.kind {
             ServerKind::Mm1
             | ServerKind::Mdc(_)
             | ServerKind::Queue(..)
             | ServerKind::Ages(_)
             | ServerKind::Quota(..)
-            | ServerKind::Bucket(_) => Arrivals::Poisson,
-            _ => Arrivals::Constant,
+            | ServerKind::Bucket(_) => ArrivalSpacing::Poisson,
+            _ => ArrivalSpacing::Constant,
         }
     }
 
     /// Returns the true load line as a share of the capacity. For the queue M/D/c, a long
     /// simulation gives the true load line.
-    pub fn line_share(&self) -> f64 {
+    pub fn true_line_share(&self) -> f64 {
         match self.kind {
             // In M/M/1, P(T > B) = exp(-(mu - lambda) B) for the response time T. With P = 1 % and
             // B = 20 / mu, the load line is 1 - ln(100) / 20 of the capacity mu.
@@ -406,7 +407,7 @@ fn mdc_line_share(c: usize) -> f64 {
 
 /// The state of a simulated server. A search keeps the state from one trial to the next.
 struct Server {
-    model: Model,
+    model: ServerModel,
     rng: Rng,
     free_ns: BinaryHeap<Reverse<u64>>,
     tokens: f64,
@@ -422,11 +423,11 @@ struct Server {
 }
 
 impl Server {
-    fn new(model: Model, seed: u64) -> Server {
+    fn new(model: ServerModel, seed: u64) -> Server {
         let burst = model.token_bucket_size().unwrap_or(0.0);
         Server {
             model,
-            rng: Rng::stream(seed, 1),
+            rng: Rng::for_stream(seed, 1),
             free_ns: (0..model.server_count()).map(|_| Reverse(0)).collect(),
             tokens: burst,
             tokens_at_ns: 0,
@@ -446,7 +447,7 @@ impl Server {
 
     /// Begins a trial of `length_ns`: draws the capacity of the trial at random, and the times of
     /// the stalls that disturbances cause.
-    fn begin(&mut self, now_ns: u64, length_ns: u64) {
+    fn begin_trial(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
         self.speed = 1.0 + normal * self.model.noise.jitter;
         if let ServerKind::Regimes(faster) = self.model.kind
@@ -461,8 +462,8 @@ impl Server {
         }
         let mut stalls = Vec::new();
         let mut stall = |rng: &mut Rng, min_ms: u64, max_ms: u64| {
-            let start = now_ns + rng.below(length_ns.max(1));
-            stalls.push((start, start + (min_ms + rng.below(max_ms - min_ms)) * MS));
+            let start = now_ns + rng.uniform_below(length_ns.max(1));
+            stalls.push((start, start + (min_ms + rng.uniform_below(max_ms - min_ms)) * MS));
         };
         if self.rng.next_f64() < self.model.noise.disturbed {
             if self.rng.next_f64() < 0.7 {
@@ -530,7 +531,7 @@ impl Server {
         }
         let draw = match self.model.kind {
             ServerKind::Mm1 | ServerKind::Ages(_) => self.rng.exponential(),
-            ServerKind::Queue(service, _) => service.draw(&mut self.rng),
+            ServerKind::Queue(service, _) => service.draw_service_time(&mut self.rng),
             _ => 1.0,
         };
         let done_ns = start_ns + (self.model.service_s() * 1e9 * draw / self.speed) as u64;
@@ -541,7 +542,7 @@ impl Server {
 
 /// The requests of a simulated load that end in one tick (one interval of the run's figures).
 #[derive(Default, Clone)]
-struct Ends {
+struct RequestEnds {
     succeeded: Vec<u64>,
     failed: Vec<u64>,
     /// Number of successes before the end of the window.
@@ -557,11 +558,11 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
     let from_ns = schedule.measured_from_ns();
-    server.begin(origin_ns, end_ns);
+    server.begin_trial(origin_ns, end_ns);
     let mut run = Run::new(plan.clone());
     run.window_ns = (from_ns, end_ns);
     run.ending = Some(LoadEnd::Finished);
-    let mut arrivals = schedule.arrivals(Stripe::WHOLE_SCHEDULE).peekable();
+    let mut arrivals = schedule.arrivals_of_stripe(Stripe::WHOLE_SCHEDULE).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
             // If the number of users rises in the first stage, the users start one after another.
@@ -573,7 +574,7 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
         LoadShape::Open { .. } | LoadShape::Given { .. } => BinaryHeap::new(),
     };
     let tick = Plan::TICK_NS;
-    let mut ends: VecDeque<Ends> = VecDeque::new();
+    let mut ends: VecDeque<RequestEnds> = VecDeque::new();
     let mut in_flight = 0u64;
     let mut histogram = Histogram::new();
     let mut at_ns = 0;
@@ -604,7 +605,7 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
             integral += tick_end - next_ns;
             let slot = ((done_ns - at_ns) / tick) as usize;
             if ends.len() <= slot {
-                ends.resize(slot + 1, Ends::default());
+                ends.resize(slot + 1, RequestEnds::default());
             }
             let end = &mut ends[slot];
             end.left_ns += (at_ns + (slot as u64 + 1) * tick) - done_ns;
@@ -635,7 +636,7 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
         let over = tick_end >= end_ns && (in_flight == 0 || tick_end >= end_ns + plan.load.grace_ns);
         let stopped = matches!(verdict, ControlFlow::Break(_));
         if over || stopped {
-            interval.routes.of_mut(0).ledger.in_flight = in_flight;
+            interval.routes.figures_mut(0).ledger.in_flight = in_flight;
         }
         run.push(at_ns, interval);
         at_ns = tick_end;
@@ -656,11 +657,11 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
 pub type Burners = fn(u64) -> f64;
 
 /// Other processes use no core.
-pub const NO_BURNERS: Burners = |_| 0.0;
+pub const NO_INTERFERENCE: Burners = |_| 0.0;
 
 /// Returns the probe readings of a load that began at `start_ns`. The server and plimsoll together
 /// used 0.6 cores.
-fn probes_with_burners(run: &Run, start_ns: u64, burners: Burners) -> Probes {
+fn simulate_probe_readings(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
     let mut used = [0.0; 3];
@@ -687,23 +688,23 @@ fn probes_with_burners(run: &Run, start_ns: u64, burners: Burners) -> Probes {
 const OVERHEAD_NS: u64 = 70 * MS;
 
 /// Runs a whole search in virtual time.
-pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
-    search_with_settings(model, seed, &settings(model, seed, budget_ns, max_rate))
+pub fn simulate_search(model: ServerModel, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
+    search_with_settings(model, seed, &search_settings(model, seed, budget_ns, max_rate))
 }
 
 /// Runs a whole search in virtual time with the given settings.
-pub fn search_with_settings(model: Model, seed: u64, settings: &Settings) -> Findings {
-    run_search(model, seed, settings, NO_BURNERS)
+pub fn search_with_settings(model: ServerModel, seed: u64, settings: &Settings) -> Findings {
+    run_search(model, seed, settings, NO_INTERFERENCE)
 }
 
 /// Runs a whole search in virtual time while other processes use cores. The other processes reduce
 /// the server's capacity.
-pub fn search_with_interference(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
-    run_search(model, seed, &settings(model, seed, budget_ns, None), burners)
+pub fn search_with_interference(model: ServerModel, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
+    run_search(model, seed, &search_settings(model, seed, budget_ns, None), burners)
 }
 
-fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) -> Findings {
-    let mut server = Server::new(model, mix(seed));
+fn run_search(model: ServerModel, seed: u64, settings: &Settings, burners: Burners) -> Findings {
+    let mut server = Server::new(model, mix_bits(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
     loop {
@@ -714,11 +715,11 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
                 // The number of cores that other processes use at the start of a trial determines
                 // the server's capacity in the whole trial. A change of the other processes' CPU
                 // use during the trial appears only in the probe readings.
-                let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
+                let slowed = ServerModel { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
                 let (mut run, took_ns) = simulate_plan(&measure.plan, until, &mut server, start_ns);
-                run.probes = probes_with_burners(&run, start_ns, burners);
+                run.probes = simulate_probe_readings(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }
@@ -727,11 +728,11 @@ fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) ->
 }
 
 /// The record of a simulated study.
-pub struct Recorded {
+pub struct StudyRecord {
     /// The loads of the study, in order of time.
     pub trials: Vec<Trial>,
     /// The remarks of the study, in order of time.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ExperimentEvent>,
     /// For each step of the study: its virtual time in ns, and the number of loads and of remarks
     /// recorded by then.
     pub step_times: Vec<(u64, usize, usize)>,
@@ -743,21 +744,21 @@ pub struct Recorded {
 
 /// Runs a whole study in virtual time while other processes use cores. Each compared target (arm)
 /// has a simulated server of its own.
-pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
+pub fn simulate_study(asked: &ExperimentSpec, models: &[ServerModel], seed: u64, burners: Burners) -> StudyRecord {
     let mut servers: Vec<Server> =
-        (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
+        (0..).zip(models).map(|(arm, model)| Server::new(*model, mix_bits(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
     let mut recorded =
-        Recorded { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, broken: None };
+        StudyRecord { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, broken: None };
     loop {
-        let Recorded { trials, remarks, step_times, elapsed_ns, .. } = &mut recorded;
+        let StudyRecord { trials, remarks, step_times, elapsed_ns, .. } = &mut recorded;
         step_times.push((*elapsed_ns, trials.len(), remarks.len()));
         assert!(step_times.len() < 10_000, "no end");
         match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
-            study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },
+            study::Step::Break(broken) => return StudyRecord { broken: Some(broken), ..recorded },
             study::Step::Skip(tag) => {
-                remarks.push(Remark::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
+                remarks.push(ExperimentEvent::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
             }
             study::Step::Unprofiled(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
@@ -765,9 +766,9 @@ pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: B
                 let arm = trial.tag.arm.map_or(0, ArmIndex::index);
                 let server = &mut servers[arm];
                 server.model =
-                    Model { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
+                    ServerModel { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
                 let (mut run, took_ns) = simulate_plan(&trial.plan, trial.until, server, start_ns);
-                run.probes = probes_with_burners(&run, start_ns, burners);
+                run.probes = simulate_probe_readings(&run, start_ns, burners);
                 trials.push(Trial { tag: trial.tag, start_ns, run });
                 *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }
@@ -776,10 +777,11 @@ pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: B
 }
 
 /// Returns the settings of a search on `model`, with a budget and an upper limit of the rate.
-pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
-    let mut base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+pub fn search_settings(model: ServerModel, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Settings {
+    let mut base =
+        Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
     base.load.seed = seed;
-    let first_answer_ns = model.answer_ns();
+    let first_answer_ns = model.idle_response_ns();
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 

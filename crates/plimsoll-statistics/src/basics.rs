@@ -5,7 +5,7 @@
 
 /// Largest number of values for which the sign-flip test computes the distribution under the null
 /// hypothesis exactly. For more values, the normal approximation is used (error below 1e-4).
-const EXACT_MAX: usize = 200;
+const EXACT_TEST_VALUES_MAX: usize = 200;
 
 /// A confidence interval; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,7 @@ impl ConfidenceInterval {
     }
 
     /// Returns whether the whole interval lies in -`bound`..=`bound`.
-    pub fn within(&self, bound: f64) -> bool {
+    pub fn is_within(&self, bound: f64) -> bool {
         self.lower >= -bound && self.upper <= bound
     }
 
@@ -88,7 +88,7 @@ pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
 /// ranks with their signs. Values of equal size share their mean rank. Zeros get a rank, but their
 /// signs are never flipped (Pratt). NaN counts as the largest value. Without values, the p-value is
 /// 1.
-pub fn sign_flip_p(values: &[f64]) -> f64 {
+pub fn sign_flip_p_value(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Ranks are doubled, so that shared mean ranks are whole numbers.
@@ -106,17 +106,17 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
     }
     let total: usize = ranks.iter().sum();
     let tail = positive.min(total - positive);
-    if ranks.len() > EXACT_MAX {
+    if ranks.len() > EXACT_TEST_VALUES_MAX {
         let variance: f64 = ranks.iter().map(|r| (*r as f64 / 2.0).powi(2) / 4.0).sum();
         let distance = (total as f64 / 4.0 - tail as f64 / 2.0 - 0.5).max(0.0);
         return (2.0 * normal_tail(distance / variance.sqrt())).min(1.0);
     }
-    (2.0 * lower_tail(&ranks, tail)).min(1.0)
+    (2.0 * random_sum_lower_tail(&ranks, tail)).min(1.0)
 }
 
 /// Returns P(S <= `sum`) for a random sum S that includes each element of `parts` with probability
 /// one half.
-fn lower_tail(parts: &[usize], sum: usize) -> f64 {
+fn random_sum_lower_tail(parts: &[usize], sum: usize) -> f64 {
     sum_distribution(parts, sum).iter().sum()
 }
 
@@ -155,7 +155,7 @@ pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
 
 /// Returns the two-sided p-value of the hypothesis that values in order of time have no trend (test
 /// of Mann and Kendall). The normal approximation is used. Returns 1 for fewer than ten values.
-pub fn trend_p(values: &[f64]) -> f64 {
+pub fn trend_p_value(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 10 {
         return 1.0;

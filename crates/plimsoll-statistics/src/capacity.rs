@@ -48,11 +48,11 @@ const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// The share of disturbed trials whose rate is above the capacity, because the server had another
 /// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
 /// 1).
-const FASTER_SHARE: f64 = 0.2;
+const SPED_UP_SHARE_OF_DISTURBED: f64 = 0.2;
 /// If a larger share of the trials than `SET_ASIDE_MAX` looks disturbed, the capacity of the server
 /// itself is assumed to vary. For a server that varies, the estimate of the capacity and its error
 /// come from all trials.
-const SET_ASIDE_MAX: f64 = 0.34;
+const DISTURBED_TRIALS_SHARE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
 const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
@@ -121,7 +121,7 @@ impl SaturatedRate {
         let above = upper_tail(-z(rps));
         let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
         let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
-        let disturbed = (1.0 - FASTER_SHARE) * slower + FASTER_SHARE * faster;
+        let disturbed = (1.0 - SPED_UP_SHARE_OF_DISTURBED) * slower + SPED_UP_SHARE_OF_DISTURBED * faster;
         ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
     }
 }
@@ -132,7 +132,7 @@ impl Capacity {
     /// the capacity of the disturbed machine. `service_s` is the mean service time of a request, in
     /// s, measured with a single user. `rejects` says whether the server rejects surplus requests.
     pub fn from_trials(trials: &[SaturatedTrial], service_s: f64, rejects: bool) -> Option<Capacity> {
-        let mut capacity = Capacity::without_edges(trials)?;
+        let mut capacity = Capacity::from_trials_without_common_errors(trials)?;
         // Constant service times may synchronise all workers. With synchronised workers, the
         // measured window contains up to one completion per worker too many or too few, equally in
         // each trial.
@@ -146,7 +146,7 @@ impl Capacity {
 
     /// Computes the capacity from all trials together. The result lacks the errors that are equal
     /// in all trials, which [`Capacity::from_trials`] adds.
-    fn without_edges(trials: &[SaturatedTrial]) -> Option<Capacity> {
+    fn from_trials_without_common_errors(trials: &[SaturatedTrial]) -> Option<Capacity> {
         let disturbed = trials.iter().filter(|trial| trial.is_disturbed).count();
         let usual = disturbed * 2 >= trials.len();
         let saturations = || trials.iter().map(|trial| trial.saturation);
@@ -193,7 +193,7 @@ impl Capacity {
         let kept = quiet(&blocks, rps);
         let between = variance_between_trials(&kept);
         let (mut rps, mut error_rps) = capacity_posterior(&blocks, between)?;
-        if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > SET_ASIDE_MAX * blocks.len() as f64 {
+        if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > DISTURBED_TRIALS_SHARE_MAX * blocks.len() as f64 {
             let n = blocks.len() as f64;
             rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
             error_rps = (blocks.iter().map(|block| (block.rps - rps).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
@@ -281,7 +281,7 @@ mod tests {
     fn capacity_and_error_are_estimated_from_completions() {
         let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
             let trials: Vec<SaturatedTrial> = rates.iter().map(|rps| saturated_trial(*rps, 2.0, dispersion)).collect();
-            let got = Capacity::without_edges(&trials).expect("some");
+            let got = Capacity::from_trials_without_common_errors(&trials).expect("some");
             let (rps, error, set_aside) = expect;
             assert!((got.rps / rps - 1.0).abs() < 0.005, "{rates:?}: {got:?}");
             assert!((got.error_rps / error - 1.0).abs() < 0.2, "{rates:?}: {got:?}");
@@ -297,6 +297,6 @@ mod tests {
             let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNDETECTED_DISTURBANCE_FACTOR / 4.0);
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));
         }
-        assert_eq!(Capacity::without_edges(&[]), None);
+        assert_eq!(Capacity::from_trials_without_common_errors(&[]), None);
     }
 }

@@ -17,7 +17,8 @@
 
 use crate::capacity::Capacity;
 use crate::line_models::{
-    BoundEvidence, ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability,
+    ALLOWED_BAD_SHARE_MIN, BoundEvidence, ModelFit, OpenTrial, ServerModelInputs, bad_share_ln_likelihood,
+    with_disturbance_probability,
 };
 use crate::normal::{normal_quantile, upper_tail};
 use crate::rejection_model::{RejectionModel, rejection_headroom};
@@ -32,7 +33,7 @@ const CAPACITY_SHARE_MIN: f64 = 0.01;
 const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
-const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
+const BAD_SHARE_FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
 /// Failures of at most this share of requests do not count as a floor (a constant share of failed
 /// requests at every rate).
 const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
@@ -45,7 +46,7 @@ const BURST_S_MAX: f64 = 10.0;
 /// The relative error of the number of requests that may wait at a rejecting server (see
 /// `rejected_share` in `rejection_model`). The value of 10 % is valid between the load line and the
 /// capacity. The value comes from comparisons with simulated token buckets of 2 to 40 tokens.
-const FORMULA_ERROR_ROOM: f64 = 0.1;
+const WAITING_ROOM_FORMULA_ERROR: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
 /// period with a long queue) is multiplied. Excursions of exponential length double the number of
 /// late requests. Excursions that follow each other closely double the number of late requests
@@ -57,18 +58,18 @@ const FORMULA_ERROR: f64 = 0.03;
 /// The relative error of the heavy-traffic formula has a part that is proportional to theta (the
 /// decay of the tail) and to the service time. This value is the factor of the part that is
 /// proportional to theta and to the service time.
-const FORMULA_ERROR_NEAR: f64 = 0.25;
+const FORMULA_ERROR_PER_SERVICE_TIME: f64 = 0.25;
 
 /// Computes the possible load lines under the capacity model from a measured capacity, each
 /// weighted by its likelihood.
-pub(crate) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
-    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| CapacityDraw::new(terms, of, at));
+pub(crate) fn fit_capacity_model(terms: &ServerModelInputs, of: &Capacity) -> ModelFit {
+    let draws = (0..PARAMETER_DRAW_COUNT).map(|at| ServerParameterDraw::new(terms, of, at));
     ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
 }
 
 /// One random draw of the unknown parameters of a server.
-struct CapacityDraw<'a> {
-    terms: &'a ModelTerms<'a>,
+struct ServerParameterDraw<'a> {
+    terms: &'a ServerModelInputs<'a>,
     /// Capacity, 1/s.
     capacity_rps: f64,
     /// Index of dispersion of the completions.
@@ -101,9 +102,9 @@ struct WaitTail {
     wait_s: f64,
 }
 
-impl<'a> CapacityDraw<'a> {
+impl<'a> ServerParameterDraw<'a> {
     /// Returns the random draw with the number `at`, which is less than [`PARAMETER_DRAW_COUNT`].
-    fn new(terms: &'a ModelTerms<'a>, of: &Capacity, at: usize) -> CapacityDraw<'a> {
+    fn new(terms: &'a ServerModelInputs<'a>, of: &Capacity, at: usize) -> ServerParameterDraw<'a> {
         let uniform = |dimension| quasirandom_coordinate(at, dimension);
         let normal = |dimension| normal_quantile(uniform(dimension));
         // If the error of the capacity is large, some random draws are below zero, but a server's
@@ -120,14 +121,14 @@ impl<'a> CapacityDraw<'a> {
             true => 0.0,
             false => {
                 let place = (u - NO_FLOOR_PRIOR) / (1.0 - NO_FLOOR_PRIOR);
-                FLOOR_RANGE.0 * (FLOOR_RANGE.1 / FLOOR_RANGE.0).powf(place)
+                BAD_SHARE_FLOOR_RANGE.0 * (BAD_SHARE_FLOOR_RANGE.1 / BAD_SHARE_FLOOR_RANGE.0).powf(place)
             }
         };
         // A server that rejects requests has room for a burst of unknown size: one request, or
         // many. The share of rejected requests follows from the size of the burst, and is not
         // constant.
         let burst = (BURST_S_MAX * capacity_rps.max(1.0)).powf(uniform(5).powi(2));
-        CapacityDraw {
+        ServerParameterDraw {
             terms,
             capacity_rps,
             dispersion,
@@ -137,7 +138,7 @@ impl<'a> CapacityDraw<'a> {
             late_floor: floor(uniform(4)),
             failed_floor: if terms.rejects { 0.0 } else { floor(uniform(5)) },
             burst,
-            room: 2.0 * burst / dispersion_sum * (formula_error * FORMULA_ERROR_ROOM).exp(),
+            room: 2.0 * burst / dispersion_sum * (formula_error * WAITING_ROOM_FORMULA_ERROR).exp(),
         }
     }
 
@@ -146,7 +147,7 @@ impl<'a> CapacityDraw<'a> {
     fn wait_tail(&self, bound_s: f64, share: f64) -> WaitTail {
         let service_s = self.terms.service_s;
         let near = (1.0 / share).ln() / bound_s * service_s;
-        let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
+        let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_PER_SERVICE_TIME * near)).exp();
         // A response time is a waiting time plus a service time. So the part of the latency bound
         // that is left for waiting is the bound minus zero to one service time.
         let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
@@ -174,12 +175,12 @@ impl<'a> CapacityDraw<'a> {
         let of_trial = |trial: &OpenTrial| {
             let mut worst: f64 = 0.0;
             for bound in &trial.bounds {
-                let Some((bad_share, bunch)) = self.bad_share_and_bunch(trial, bound) else { continue };
+                let Some((bad_share, bunch)) = self.bad_share_and_group_size(trial, bound) else { continue };
                 let scheduled = bound.scheduled as f64;
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
-                worst = worst.min(ln_share(bad_share, scheduled, bound.bad as f64, bunch));
+                worst = worst.min(bad_share_ln_likelihood(bad_share, scheduled, bound.bad as f64, bunch));
             }
-            let growth = self.terms.ln_growth(trial, self.capacity_rps, self.dispersion);
+            let growth = self.terms.backlog_growth_ln_likelihood(trial, self.capacity_rps, self.dispersion);
             with_disturbance_probability(growth + worst)
         };
         self.terms.trials.iter().map(of_trial).sum()
@@ -187,37 +188,37 @@ impl<'a> CapacityDraw<'a> {
 
     /// Returns the expected share of bad requests in a trial, and how many of these requests make
     /// one independent observation. Returns `None` if this model predicts nothing about the bound.
-    fn bad_share_and_bunch(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
+    fn bad_share_and_group_size(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
         let Some(bound_ns) = bound.bound_ns else {
             return match self.terms.rejects {
-                true => Some(self.build_rejection_model().share_and_bunch(trial)),
+                true => Some(self.build_rejection_model().rejected_share_and_group_size(trial)),
                 // Above the capacity, timeouts and missing connections (of plimsoll or the server)
                 // also make requests fail, so the model predicts no share of failures.
                 false if trial.rate_rps > self.capacity_rps => None,
-                false => Some((share_or_rare(bound, bound.share * self.failed_floor), 1.0)),
+                false => Some((share_with_rare_failures(bound, bound.share * self.failed_floor), 1.0)),
             };
         };
         let bound_s = bound_ns as f64 / 1e9;
         let floor = bound.share * self.late_floor;
         match self.terms.bounds.iter().any(|(of_slo_s, _)| *of_slo_s == bound_s) {
             true => {
-                let (queued, bunch) = self.late_share_and_bunch(trial, bound_s, bound.share);
+                let (queued, bunch) = self.late_share_and_group_size(trial, bound_s, bound.share);
                 Some((floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size)))
             }
-            false => Some((share_or_rare(bound, floor), 1.0)),
+            false => Some((share_with_rare_failures(bound, floor), 1.0)),
         }
     }
 
     fn build_rejection_model(&self) -> RejectionModel {
-        let CapacityDraw { capacity_rps, dispersion_sum, room, burst, .. } = *self;
+        let ServerParameterDraw { capacity_rps, dispersion_sum, room, burst, .. } = *self;
         RejectionModel { capacity_rps, dispersion_sum, room, burst }
     }
 
     /// Returns the expected share of requests that the queue makes late in a trial, and how many of
     /// these requests make one independent observation.
-    fn late_share_and_bunch(&self, trial: &OpenTrial, bound_s: f64, share: f64) -> (f64, f64) {
+    fn late_share_and_group_size(&self, trial: &OpenTrial, bound_s: f64, share: f64) -> (f64, f64) {
         let (capacity_rps, rate_rps) = (self.capacity_rps, trial.rate_rps);
-        let WaitTail { decay, wait_s } = self.wait_tail(bound_s, share.max(SHARE_MIN));
+        let WaitTail { decay, wait_s } = self.wait_tail(bound_s, share.max(ALLOWED_BAD_SHARE_MIN));
         let headroom_rps = (capacity_rps - rate_rps).max(0.0);
         let stationary = (-decay * headroom_rps * wait_s).exp();
         // In a short trial, the queue starts empty and its length is a random walk reflected at
@@ -244,7 +245,7 @@ impl<'a> CapacityDraw<'a> {
 /// occurred, the expected share is higher than `floor`, up to [`RARE_FAILURES_SHARE_MAX`]. Without
 /// a floor, 500 000 requests without a failure have the expected share 0, as for a server that
 /// keeps up.
-fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
+fn share_with_rare_failures(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }
 
@@ -272,7 +273,7 @@ mod tests {
             [(500_000, 0, 0.0, 0.0), (500_000, 2, 0.0, 4e-6), (1_000, 9, 0.0, 1e-5), (1_000, 0, 0.01, 0.01)]
         {
             let bound = BoundEvidence { bound_ns: None, share: 0.001, scheduled, bad, bunch_size: 1.0 };
-            assert_eq!(share_or_rare(&bound, floor), expect, "{scheduled} {bad} {floor}");
+            assert_eq!(share_with_rare_failures(&bound, floor), expect, "{scheduled} {bad} {floor}");
         }
     }
 }

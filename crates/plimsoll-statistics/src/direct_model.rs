@@ -8,7 +8,10 @@
 //! Not here: which model is more probable ([`crate::line_distribution`]).
 
 use crate::capacity::Capacity;
-use crate::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability};
+use crate::line_models::{
+    ALLOWED_BAD_SHARE_MIN, ModelFit, OpenTrial, ServerModelInputs, bad_share_ln_likelihood,
+    with_disturbance_probability,
+};
 
 /// The grid of the direct model of the server: number of candidate load lines, and number of
 /// candidate powers (see [`POWER_RANGE`]).
@@ -28,10 +31,10 @@ const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
 pub(crate) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
 /// The lowest load line on the grid is the lowest known rate (of a trial, or the capacity) divided
 /// by this value.
-const LINE_DIVISOR: f64 = 30.0;
+const LOWEST_LINE_DIVISOR: f64 = 30.0;
 /// The highest possible load line, if the capacity is unknown, is the highest rate of a trial
 /// multiplied by this value.
-const LINE_FACTOR: f64 = 1.6;
+const HIGHEST_LINE_FACTOR: f64 = 1.6;
 /// The largest share of bad requests that the model predicts.
 const BAD_SHARE_MAX: f64 = 0.999;
 
@@ -77,13 +80,13 @@ impl GridArea {
 
 /// Returns whether the backlog of a trial hardly grew, so that the server kept up with the
 /// arrivals.
-fn keeps_up(trial: &OpenTrial) -> bool {
+fn server_keeps_up(trial: &OpenTrial) -> bool {
     trial.backlog_growth <= BACKLOG_GROWTH_SHARE_MIN * trial.rate_rps * trial.duration_s / 2.0
 }
 
 /// The direct model, with the values that the model computes from all trials together.
 struct DirectModel<'a> {
-    terms: &'a ModelTerms<'a>,
+    terms: &'a ServerModelInputs<'a>,
     /// Measured capacity, 1/s, if known.
     capacity_rps: Option<f64>,
     /// Index of dispersion of the completions.
@@ -96,13 +99,13 @@ struct DirectModel<'a> {
 
 /// Computes the possible load lines under the direct model: the share of bad requests grows as a
 /// power of the rate.
-pub(crate) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> ModelFit {
+pub(crate) fn fit_direct_model(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> ModelFit {
     let Some(whole) = whole_area(terms, capacity) else { return ModelFit { ln_likelihood: 0.0, lines: Vec::new() } };
     let bound = most_violated_bound(terms.trials);
     // The size of bunches (groups) of late requests is a property of the server. So the size in one
     // trial also holds for trials without late requests. In a trial above the capacity, all bad
     // requests form a single bunch, which has no information about other trials.
-    let steady = terms.trials.iter().filter(|trial| keeps_up(trial));
+    let steady = terms.trials.iter().filter(|trial| server_keeps_up(trial));
     let bunch = steady.filter_map(|trial| Some(trial.bounds.get(bound)?.bunch_size)).fold(1.0, f64::max);
     let capacity_rps = capacity.map(|it| it.rps);
     let dispersion = capacity.map_or(1.0, |it| it.dispersion);
@@ -111,16 +114,17 @@ pub(crate) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> M
 
 /// Returns the area of all possible load lines and powers; `None` if neither a trial nor the
 /// capacity gives a rate.
-fn whole_area(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<GridArea> {
+fn whole_area(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<GridArea> {
     let rates = || terms.trials.iter().map(|trial| trial.rate_rps);
     // The load line is not above the measured capacity, unless the server kept up in trials above
     // this capacity.
-    let met = terms.trials.iter().filter(|trial| keeps_up(trial)).map(|trial| trial.rate_rps).fold(0.0, f64::max);
+    let met =
+        terms.trials.iter().filter(|trial| server_keeps_up(trial)).map(|trial| trial.rate_rps).fold(0.0, f64::max);
     let high = match capacity {
         Some(it) => (it.rps + 3.0 * it.error_rps).max(met * 1.05),
-        None => rates().fold(0.0, f64::max) * LINE_FACTOR,
+        None => rates().fold(0.0, f64::max) * HIGHEST_LINE_FACTOR,
     };
-    let low = rates().chain(capacity.map(|it| it.rps)).fold(f64::INFINITY, f64::min) / LINE_DIVISOR;
+    let low = rates().chain(capacity.map(|it| it.rps)).fold(f64::INFINITY, f64::min) / LOWEST_LINE_DIVISOR;
     let ln_power = (POWER_RANGE.0.ln(), POWER_RANGE.1.ln());
     (low.is_finite() && high > 0.0).then(|| GridArea { ln_line: (low.ln(), high.ln()), ln_power })
 }
@@ -147,12 +151,15 @@ impl DirectModel<'_> {
             // If the assumed load line is above the measured capacity, this load line also counts
             // as the capacity.
             let capacity_rps = self.capacity_rps.map_or(line_rps, |rps| rps.max(line_rps));
-            let growth = self.terms.ln_growth(trial, capacity_rps, self.dispersion);
+            let growth = self.terms.backlog_growth_ln_likelihood(trial, capacity_rps, self.dispersion);
             let Some(bound) = trial.bounds.get(self.bound) else { return with_disturbance_probability(growth) };
-            let bad_share = (bound.share.max(SHARE_MIN) * (trial.rate_rps / line_rps).powf(power)).min(BAD_SHARE_MAX);
+            let bad_share =
+                (bound.share.max(ALLOWED_BAD_SHARE_MIN) * (trial.rate_rps / line_rps).powf(power)).min(BAD_SHARE_MAX);
             let scheduled = bound.scheduled as f64;
             let bunch = self.bunch.max(bound.bunch_size).clamp(1.0, scheduled.max(1.0));
-            with_disturbance_probability(growth + ln_share(bad_share, scheduled, bound.bad as f64, bunch))
+            with_disturbance_probability(
+                growth + bad_share_ln_likelihood(bad_share, scheduled, bound.bad as f64, bunch),
+            )
         };
         self.terms.trials.iter().map(of_trial).sum()
     }

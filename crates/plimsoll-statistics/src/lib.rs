@@ -22,4 +22,4 @@ pub mod resample;
 
 pub use capacity::{Capacity, SaturatedTrial, Saturation};
 pub use line_distribution::LoadLineDistribution;
-pub use line_models::{BoundEvidence, ModelTerms, OpenTrial, SHARE_MIN};
+pub use line_models::{ALLOWED_BAD_SHARE_MIN, BoundEvidence, OpenTrial, ServerModelInputs};

@@ -13,9 +13,9 @@
 //! Not here: the choice of the next trial.
 
 use crate::capacity::Capacity;
-use crate::capacity_model::capacity_model;
-use crate::direct_model::{BACKLOG_GROWTH_SHARE_MIN, direct_model};
-use crate::line_models::{ModelFit, ModelTerms, OpenTrial};
+use crate::capacity_model::fit_capacity_model;
+use crate::direct_model::{BACKLOG_GROWTH_SHARE_MIN, fit_direct_model};
+use crate::line_models::{ModelFit, OpenTrial, ServerModelInputs};
 
 /// The probability that the load line lies below the lower end of its 90 % interval. A search stops
 /// when the interval is short. Because the search stops at a short interval, tails of 5 % would
@@ -25,12 +25,12 @@ pub const LINE_QUANTILE_LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
 pub const LINE_QUANTILE_HIGH: f64 = 1.0 - LINE_QUANTILE_LOW;
 /// Prior probability of the model of the server whose capacity comes from saturated trials.
-const PRIOR_CAPACITY: f64 = 0.7;
+const SATURATED_MODEL_PRIOR: f64 = 0.7;
 /// Prior probability of the model of the server whose capacity comes from open-loop trials with a
 /// growing backlog.
-const PRIOR_OPEN_TRIALS: f64 = 0.15;
+const OPEN_TRIALS_MODEL_PRIOR: f64 = 0.15;
 /// Prior probability of the direct model of the server: bad requests grow as a power of the rate.
-const PRIOR_DIRECT: f64 = 0.15;
+const DIRECT_MODEL_PRIOR: f64 = 0.15;
 /// A model of the server counts as refuted if its share of the weight of all models is smaller than
 /// this value.
 const REFUTED_WEIGHT: f64 = 0.03;
@@ -57,32 +57,32 @@ pub struct LoadLineDistribution {
 
 impl LoadLineDistribution {
     /// Computes the distribution of the load line from the trials in `terms`.
-    pub fn new(terms: &ModelTerms, capacity: Option<&Capacity>) -> LoadLineDistribution {
+    pub fn new(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> LoadLineDistribution {
         let mut models: Vec<(f64, ModelFit)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
-            let fit = capacity_model(terms, capacity);
-            from_capacity = variance_share(&fit.lines, capacity.error_rps);
-            models.push((PRIOR_CAPACITY.ln() + fit.ln_likelihood, fit));
+            let fit = fit_capacity_model(terms, capacity);
+            from_capacity = variance_share_from_capacity_error(&fit.lines, capacity.error_rps);
+            models.push((SATURATED_MODEL_PRIOR.ln() + fit.ln_likelihood, fit));
         }
-        if let Some((rps, error_rps)) = open_capacity(terms, capacity) {
+        if let Some((rps, error_rps)) = capacity_from_open_trials(terms, capacity) {
             // The open-loop trials give only the capacity and its error. The dispersion of the
             // completions comes from saturated trials, or is assumed.
-            let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
-            let fit = capacity_model(terms, &own);
+            let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::UNMEASURED_CAPACITY) };
+            let fit = fit_capacity_model(terms, &own);
             // The centre of the capacity's prior comes from the same trials that the model
             // explains. For this double use of the trials, the likelihood is multiplied by the
             // ratio of the capacity's error to the error of the prior.
             let penalty = (error_rps / (OPEN_CAPACITY_ERROR_PRIOR * rps)).ln().min(0.0);
-            models.push((PRIOR_OPEN_TRIALS.ln() + fit.ln_likelihood + penalty, fit));
+            models.push((OPEN_TRIALS_MODEL_PRIOR.ln() + fit.ln_likelihood + penalty, fit));
         }
         // A server whose burst allowance is exhausted when a trial begins rejects more requests
         // than in steady state. Only the capacity model of a rejecting server describes the effect
         // of an exhausted burst allowance.
         let is_direct = !terms.rejects || models.is_empty();
         if is_direct {
-            let fit = direct_model(terms, capacity);
-            models.push((PRIOR_DIRECT.ln() + fit.ln_likelihood, fit));
+            let fit = fit_direct_model(terms, capacity);
+            models.push((DIRECT_MODEL_PRIOR.ln() + fit.ln_likelihood, fit));
         }
         let best = models.iter().map(|model| model.0).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = models.iter().map(|model| (model.0 - best).exp()).collect();
@@ -120,7 +120,7 @@ impl LoadLineDistribution {
 }
 
 impl Capacity {
-    const NONE: Capacity = Capacity {
+    const UNMEASURED_CAPACITY: Capacity = Capacity {
         rps: 0.0,
         error_rps: 0.0,
         dispersion: 1.0,
@@ -154,7 +154,7 @@ fn decisive_rate_rps(weights: &[f64], models: &[(f64, ModelFit)]) -> Option<f64>
 
 /// Returns the share of the variance of `draws` that the capacity's standard error `error_rps`
 /// causes, 0..=1.
-fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
+fn variance_share_from_capacity_error(draws: &[(f64, f64)], error_rps: f64) -> f64 {
     let total: f64 = draws.iter().map(|draw| draw.1).sum();
     if total <= 0.0 {
         return 0.0;
@@ -166,7 +166,7 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
 
 /// Returns the capacity and its standard error, 1/s, from open-loop trials whose backlog grew. The
 /// capacity is the arrival rate minus the growth rate of the backlog.
-fn open_capacity(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<(f64, f64)> {
+fn capacity_from_open_trials(terms: &ServerModelInputs, capacity: Option<&Capacity>) -> Option<(f64, f64)> {
     let dispersion = capacity.map_or(1.0, |capacity| capacity.dispersion);
     let of_trial = |trial: &OpenTrial| {
         let half_s = trial.duration_s / 2.0;

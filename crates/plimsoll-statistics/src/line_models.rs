@@ -15,7 +15,7 @@ const DISTURBED_LIKELIHOOD: f64 = 0.02;
 const EMPTY_START_RISE: f64 = 0.258;
 /// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
 /// allowed one in a million, because no test proves a share of 0.
-pub const SHARE_MIN: f64 = 1e-6;
+pub const ALLOWED_BAD_SHARE_MIN: f64 = 1e-6;
 
 /// The counts of requests in a trial for one bound of the SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +53,7 @@ pub struct OpenTrial {
 }
 
 /// The data that a model of the server needs to compute its distribution of the load line.
-pub struct ModelTerms<'a> {
+pub struct ServerModelInputs<'a> {
     /// The open-loop trials that the model of the server must explain.
     pub trials: &'a [OpenTrial],
     /// Dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced arrivals.
@@ -68,11 +68,11 @@ pub struct ModelTerms<'a> {
     pub failed_share: f64,
 }
 
-impl ModelTerms<'_> {
+impl ServerModelInputs<'_> {
     /// Returns the log likelihood of the observed growth of a trial's backlog. `capacity_rps` is
     /// the assumed capacity of the server, and `dispersion` the index of dispersion of its
     /// completions.
-    pub(crate) fn ln_growth(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
+    pub(crate) fn backlog_growth_ln_likelihood(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
         let half_s = trial.duration_s / 2.0;
         let dispersion_sum = (self.arrivals_dispersion + dispersion).max(0.01);
         let served_rps = trial.rate_rps.min(capacity_rps);
@@ -91,7 +91,7 @@ impl ModelTerms<'_> {
         // The number of requests in service also varies, which adds to the variance of the
         // backlog's growth.
         let deviation = (variance + served_rps * self.service_s + 1.0).sqrt();
-        ln_t((trial.backlog_growth - drift - rise) / deviation)
+        student_t_ln_density((trial.backlog_growth - drift - rise) / deviation)
     }
 }
 
@@ -118,13 +118,13 @@ impl ModelFit {
 
 /// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
 /// constant. The heavy tails of Student's t distribution give outliers less weight.
-fn ln_t(z: f64) -> f64 {
+fn student_t_ln_density(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
 
 /// Returns the log likelihood of a share `q` of bad requests, minus the log likelihood of the
 /// observed share. `bunch` is the number of bad requests that make one independent observation.
-pub(crate) fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
+pub(crate) fn bad_share_ln_likelihood(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
         let q = q.clamp(1e-12, 1.0 - 1e-9);

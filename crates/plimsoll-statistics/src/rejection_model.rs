@@ -10,7 +10,7 @@ use crate::normal::{normal_density, upper_tail};
 /// each unit of the headroom's logarithm, [`rejected_share`] reduces the number of requests that
 /// may wait by this share. The value comes from simulated token buckets of 2 to 40 tokens with
 /// random arrivals.
-const ROOM_LOW_LOAD: f64 = 0.12;
+const LOW_LOAD_ROOM_REDUCTION: f64 = 0.12;
 /// The number of rejections that occur together at a rejecting server in steady state.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
 /// The largest headroom (capacity divided by the arrival rate) in the model of a rejecting server.
@@ -25,7 +25,7 @@ const HEADROOM_MAX: f64 = 1e3;
 /// services.
 fn rejected_share(headroom: f64, room: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
-    let (spare, power) = (headroom - 1.0, room * ln * (1.0 - ROOM_LOW_LOAD * ln).max(0.5));
+    let (spare, power) = (headroom - 1.0, room * ln * (1.0 - LOW_LOAD_ROOM_REDUCTION * ln).max(0.5));
     if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
 }
 
@@ -49,12 +49,12 @@ impl RejectionModel {
     /// highest excess of arrivals over the capacity. The highest excess is the maximum of a
     /// Brownian motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002).
     /// Later in the trial, the share of rejections is that of the steady state.
-    pub(crate) fn share_and_bunch(&self, trial: &OpenTrial) -> (f64, f64) {
+    pub(crate) fn rejected_share_and_group_size(&self, trial: &OpenTrial) -> (f64, f64) {
         let requests = (trial.rate_rps * trial.duration_s).max(1.0);
         let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.room);
         let drift = (trial.rate_rps - self.capacity_rps) * trial.duration_s;
         let deviation = (self.dispersion_sum * requests).sqrt();
-        let first = maximum_mean(drift, deviation);
+        let first = brownian_maximum_mean(drift, deviation);
         let rejected = if trial.is_burst_used_up {
             first.max(steady * requests)
         } else {
@@ -71,7 +71,7 @@ impl RejectionModel {
 
 /// Returns the mean of the maximum of a Brownian motion that starts at 0. `drift` is the mean of
 /// the motion at the end, and `deviation` its standard deviation.
-fn maximum_mean(drift: f64, deviation: f64) -> f64 {
+fn brownian_maximum_mean(drift: f64, deviation: f64) -> f64 {
     let m = drift / deviation;
     if m.abs() < 1e-6 {
         return 2.0 * normal_density(0.0) * deviation;

@@ -21,7 +21,7 @@
 //! Not here: the times of evaluation, and the verdict.
 
 use crate::basics::{ConfidenceInterval, median, normal_quantile, normal_tail};
-use plimsoll_model::histogram::{BUCKET_COUNT, highest_of, lowest_of};
+use plimsoll_model::histogram::{BUCKET_COUNT, bucket_highest_value, bucket_lowest_value};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
@@ -38,12 +38,12 @@ const RANDOM_HALVES_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 const ORDER_STATISTIC_MIN: usize = 16;
 /// Largest number of cuts (ranges of time) in which a distribution of times is stored. The cuts lie
 /// between the smallest and the largest quantile of any block.
-const CUTS_MAX: usize = 48;
+const TIME_RANGES_MAX: usize = 48;
 
 /// The figure of one side in a block, as a numerator and a divisor: successes and seconds, or CPU
 /// time and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct BlockAmount {
+pub struct BlockRatio {
     /// The numerator of the figure: successes, CPU time, and so on.
     pub of: f64,
     /// The divisor of the figure: seconds, responses, and so on.
@@ -53,7 +53,7 @@ pub struct BlockAmount {
 /// The response times of all requests that a load scheduled. A request without success counts as
 /// slower than any bound.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct LedgerTimes {
+pub struct LoadResponseTimes {
     /// Number of scheduled requests.
     pub scheduled: u64,
     /// The occupied buckets of the histogram of successes: (bucket, number of successes up to and
@@ -61,10 +61,10 @@ pub struct LedgerTimes {
     pub succeeded: Vec<(u32, u64)>,
 }
 
-impl LedgerTimes {
+impl LoadResponseTimes {
     /// Creates the times from a histogram's buckets, ascending: (bucket, count). The `succeeded`
     /// fastest requests are the successes.
-    pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LedgerTimes {
+    pub fn new(scheduled: u64, succeeded: u64, buckets: impl Iterator<Item = (usize, u64)>) -> LoadResponseTimes {
         let mut sum = 0;
         let mut until = Vec::new();
         for (bucket, count) in buckets {
@@ -74,7 +74,7 @@ impl LedgerTimes {
             sum = (sum + count).min(succeeded);
             until.push((bucket as u32, sum));
         }
-        LedgerTimes { scheduled: scheduled.max(sum), succeeded: until }
+        LoadResponseTimes { scheduled: scheduled.max(sum), succeeded: until }
     }
 
     /// Returns the number of successes in this bucket or below.
@@ -101,12 +101,12 @@ impl LedgerTimes {
     /// infinite if a smaller share succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.quantile_bucket(q).map_or(f64::INFINITY, |bucket| {
-            (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
+            (bucket_lowest_value(bucket as usize) as f64 + bucket_highest_value(bucket as usize) as f64) / 2.0
         })
     }
 
     /// Returns the number of scheduled requests beyond the quantile `q`.
-    pub fn beyond(&self, q: f64) -> f64 {
+    pub fn requests_beyond_quantile(&self, q: f64) -> f64 {
         (1.0 - q) * self.scheduled as f64
     }
 }
@@ -114,7 +114,7 @@ impl LedgerTimes {
 /// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A; for
 /// costs it is the difference B - A.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProvedEffect {
+pub struct EffectEstimate {
     /// The estimate from all blocks.
     pub estimate: f64,
     /// Number of blocks (a block is one load on each side).
@@ -133,7 +133,7 @@ pub struct ProvedEffect {
 /// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. The result
 /// contains all halves of few blocks, but only random halves of many blocks.
 fn halves_of_blocks(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
-    let mut rng = Rng::stream(0x4A1F, blocks as u64);
+    let mut rng = Rng::for_stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
     let count = if exact { (1usize << blocks) - 1 } else { RANDOM_HALVES_COUNT };
     (1..=count).map(move |number| {
@@ -161,7 +161,7 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 /// counts of the blocks scatter by at least one request, the scatter includes the error of counting
 /// whole requests. Then the resolution is 0. A server with constant response times has the same
 /// counting error in every block, so no number of blocks removes the error.
-fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
+fn count_resolutions(amounts: &[[BlockRatio; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
         let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
         let middle = median(&counts).unwrap_or(0.0);
@@ -172,8 +172,8 @@ fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
 }
 
 /// Sums the amounts of each side over the given blocks, each multiplied by the weight of its block.
-fn weighted_sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]) -> [BlockAmount; 2] {
-    let mut sums = [BlockAmount::default(); 2];
+fn weighted_sums(amounts: &[[BlockRatio; 2]], weights: &[f64], blocks: &[usize]) -> [BlockRatio; 2] {
+    let mut sums = [BlockRatio::default(); 2];
     for block in blocks {
         for (sum, one) in sums.iter_mut().zip(amounts[*block]) {
             sum.of += weights[*block] * one.of;
@@ -183,7 +183,7 @@ fn weighted_sums(amounts: &[[BlockAmount; 2]], weights: &[f64], blocks: &[usize]
     sums
 }
 
-impl ProvedEffect {
+impl EffectEstimate {
     /// Computes the effect by resampling. `levels` returns the values of both sides over the given
     /// blocks, and `against` compares the two values of `levels`. Returns `None` if there is no
     /// block, or if the comparison gives NaN.
@@ -191,7 +191,7 @@ impl ProvedEffect {
         blocks: usize,
         levels: impl Fn(&[usize]) -> [f64; 2],
         against: impl Fn(f64, f64) -> f64,
-    ) -> Option<ProvedEffect> {
+    ) -> Option<EffectEstimate> {
         let all: Vec<usize> = (0..blocks).collect();
         let [a, b] = levels(&all);
         let estimate = against(a, b);
@@ -206,40 +206,41 @@ impl ProvedEffect {
         };
         let mut of_halves: Vec<f64> = halves_of_blocks(blocks).map(half).collect();
         of_halves.sort_unstable_by(f64::total_cmp);
-        Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
+        Some(EffectEstimate { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
     }
 
     /// Computes how much more server time a request costs in B than in A, in us. `amounts` contains
     /// the successes and the seconds of each side, by block.
-    pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
+    pub fn added_cost_us(amounts: &[[BlockRatio; 2]]) -> Option<EffectEstimate> {
         let costs =
             |half: &[usize]| weighted_sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
-        let effect = ProvedEffect::from_resampling(amounts.len(), costs, |a, b| b - a)?;
+        let effect = EffectEstimate::from_resampling(amounts.len(), costs, |a, b| b - a)?;
         let ([a, b], [cost_a, cost_b]) = (count_resolutions(amounts), effect.levels);
-        Some(ProvedEffect { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
+        Some(EffectEstimate { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
     }
 
     /// Computes the ratio B/A of amounts that are summed over the blocks, each block with its
     /// weight.
-    pub fn ratio_of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
+    pub fn ratio_of_amounts(amounts: &[[BlockRatio; 2]], weights: &[f64]) -> Option<EffectEstimate> {
         let rates = |half: &[usize]| weighted_sums(amounts, weights, half).map(|sum| sum.of / sum.per);
-        ProvedEffect::from_resampling(amounts.len(), rates, log_ratio)
+        EffectEstimate::from_resampling(amounts.len(), rates, log_ratio)
     }
 
     /// Computes the ratio B/A of rates whose numerator counts whole requests. `amounts` contains
     /// the counts and the seconds, by block. Each block has a weight in `weights`.
-    pub fn ratio_of_counts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
-        let effect = ProvedEffect::ratio_of_amounts(amounts, weights)?;
+    pub fn ratio_of_counts(amounts: &[[BlockRatio; 2]], weights: &[f64]) -> Option<EffectEstimate> {
+        let effect = EffectEstimate::ratio_of_amounts(amounts, weights)?;
         let [a, b] = count_resolutions(amounts);
-        Some(ProvedEffect { resolution: a.hypot(b), ..effect })
+        Some(EffectEstimate { resolution: a.hypot(b), ..effect })
     }
 
     /// Computes the ratio B/A of the quantile `q`. The quantile of a side covers the requests of
     /// all blocks together, each block with its weight.
-    pub fn ratio_of_quantiles(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
-        let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
+    pub fn ratio_of_quantiles(times: &[[&LoadResponseTimes; 2]], q: f64, weights: &[f64]) -> Option<EffectEstimate> {
+        let sides =
+            [0, 1].map(|side| QuantileTimeRanges::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
-        ProvedEffect::from_resampling(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
+        EffectEstimate::from_resampling(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
     }
 
     /// Returns the interval of the effect at the two-sided error probability `alpha`. Returns
@@ -313,7 +314,7 @@ impl ProvedEffect {
 
 /// The response times of one side, divided into cuts (ranges of time). The cuts cover all values
 /// that the quantile may have in any half of the blocks.
-struct Cuts {
+struct QuantileTimeRanges {
     q: f64,
     /// Number of scheduled requests of each block, multiplied by the block's weight.
     scheduled: Vec<f64>,
@@ -325,10 +326,14 @@ struct Cuts {
     until: Vec<Vec<f64>>,
 }
 
-impl Cuts {
+impl QuantileTimeRanges {
     /// Creates the cuts (ranges of time); `None` if no request succeeded.
-    fn from_times<'a>(times: impl Iterator<Item = &'a LedgerTimes>, q: f64, weights: &[f64]) -> Option<Cuts> {
-        let times: Vec<&LedgerTimes> = times.collect();
+    fn from_times<'a>(
+        times: impl Iterator<Item = &'a LoadResponseTimes>,
+        q: f64,
+        weights: &[f64],
+    ) -> Option<QuantileTimeRanges> {
+        let times: Vec<&LoadResponseTimes> = times.collect();
         // The quantile over several blocks lies between the smallest and the largest quantile of
         // these blocks.
         let least = times.iter().filter_map(|one| one.quantile_bucket(q)).min();
@@ -343,7 +348,7 @@ impl Cuts {
                 before = *until;
             }
         }
-        let step = mass.values().sum::<u64>() as f64 / CUTS_MAX as f64;
+        let step = mass.values().sum::<u64>() as f64 / TIME_RANGES_MAX as f64;
         // The first and the last histogram bucket of each cut (range of time).
         let mut buckets: Vec<(u32, u32)> = Vec::new();
         let (mut sum, mut next, mut first) = (0, 0.0, None);
@@ -356,7 +361,7 @@ impl Cuts {
                 (next, first) = (sum as f64 + step, None);
             }
         }
-        let start_ns = lowest_of(buckets.first()?.0 as usize) as f64;
+        let start_ns = bucket_lowest_value(buckets.first()?.0 as usize) as f64;
         let weighted = |bucket: u32| {
             times
                 .iter()
@@ -368,11 +373,14 @@ impl Cuts {
         until.extend(buckets.iter().map(|(_, last)| weighted(*last)));
         let mut ends_ns = vec![(start_ns, start_ns)];
         let ends = |(first, last): &(u32, u32)| {
-            (lowest_of(*first as usize) as f64, highest_of((*last as usize).min(BUCKET_COUNT - 1)) as f64)
+            (
+                bucket_lowest_value(*first as usize) as f64,
+                bucket_highest_value((*last as usize).min(BUCKET_COUNT - 1)) as f64,
+            )
         };
         ends_ns.extend(buckets.iter().map(ends));
         let scheduled = times.iter().zip(weights).map(|(one, weight)| one.scheduled as f64 * weight).collect();
-        Some(Cuts { q, scheduled, ends_ns, until })
+        Some(QuantileTimeRanges { q, scheduled, ends_ns, until })
     }
 
     /// Returns the quantile in ns over the requests of the given blocks together. The quantile is
@@ -400,12 +408,12 @@ impl Cuts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::histogram::index_of;
+    use plimsoll_model::histogram::bucket_index;
 
-    fn effect_of_pairs(values: &[(f64, f64)]) -> ProvedEffect {
-        let amounts: Vec<[BlockAmount; 2]> =
-            values.iter().map(|(a, b)| [BlockAmount { of: *a, per: 1.0 }, BlockAmount { of: *b, per: 1.0 }]).collect();
-        ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+    fn effect_of_pairs(values: &[(f64, f64)]) -> EffectEstimate {
+        let amounts: Vec<[BlockRatio; 2]> =
+            values.iter().map(|(a, b)| [BlockRatio { of: *a, per: 1.0 }, BlockRatio { of: *b, per: 1.0 }]).collect();
+        EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
     /// Checks that the ratios of the seven halves (subsets) of three blocks equal the ratios
@@ -444,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_beyond_the_draws_are_normal() {
+    fn intervals_widen_with_smaller_error_probability() {
         let effect = effect_of_pairs(
             &(0..30).map(|n| (100.0 + f64::from(n % 7), 104.0 + f64::from((n * 3) % 7))).collect::<Vec<_>>(),
         );
@@ -462,11 +470,11 @@ mod tests {
     #[test]
     fn intervals_are_not_narrower_than_one_request() {
         let counted = |values: &[(f64, f64)]| {
-            let amount = |of: f64| BlockAmount { of, per: 0.7 };
-            let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
-            ProvedEffect::ratio_of_counts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+            let amount = |of: f64| BlockRatio { of, per: 0.7 };
+            let amounts: Vec<[BlockRatio; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
+            EffectEstimate::ratio_of_counts(&amounts, &vec![1.0; values.len()]).expect("blocks")
         };
-        let percent = |effect: &ProvedEffect| {
+        let percent = |effect: &EffectEstimate| {
             effect.interval(0.05).map(|i| [i.lower, i.upper].map(|end| (end.exp_m1() * 1000.0).round() / 10.0))
         };
         assert_eq!(percent(&counted(&[(140.0, 140.0); 20])), Some([-1.0, 1.0]));
@@ -481,10 +489,10 @@ mod tests {
         assert_eq!(counted(&scattered).resolution, 0.0);
     }
 
-    fn ledger_times(scheduled: u64, ms: &[u64]) -> LedgerTimes {
+    fn ledger_times(scheduled: u64, ms: &[u64]) -> LoadResponseTimes {
         let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
-        ms.iter().for_each(|ms| *buckets.entry(index_of(ms * 1_000_000)).or_default() += 1);
-        LedgerTimes::new(scheduled, ms.len() as u64, buckets.into_iter())
+        ms.iter().for_each(|ms| *buckets.entry(bucket_index(ms * 1_000_000)).or_default() += 1);
+        LoadResponseTimes::new(scheduled, ms.len() as u64, buckets.into_iter())
     }
 
     #[test]
@@ -499,29 +507,29 @@ mod tests {
         // If a server fails its slow requests immediately, its p99 does not improve.
         let slow: Vec<u64> = (1..=100).map(|n| if n > 95 { 400 } else { 20 }).collect();
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
-        let blocks: Vec<[LedgerTimes; 2]> =
+        let blocks: Vec<[LoadResponseTimes; 2]> =
             (0..12).map(|_| [ledger_times(100, &slow), ledger_times(100, &quick)]).collect();
-        let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.99, &[1.0; 12]).expect("blocks");
+        let both: Vec<[&LoadResponseTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
+        let effect = EffectEstimate::ratio_of_quantiles(&both, 0.99, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate == f64::INFINITY && effect.levels[1] == f64::INFINITY, "{effect:?}");
-        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.5, &[1.0; 12]).expect("blocks");
+        let effect = EffectEstimate::ratio_of_quantiles(&both, 0.5, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
     /// Checks that the quantile covers the requests of all blocks together. The quantile is not the
     /// median of the quantiles of the blocks.
     #[test]
-    fn quantiles_use_pooled_ledgers() {
+    fn quantiles_cover_requests_of_all_blocks() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
         let slow: Vec<u64> = (0..100).map(|n| if n < 20 { 500 } else { 10 + n % 3 }).collect();
-        let blocks: Vec<[LedgerTimes; 2]> = (0..20)
+        let blocks: Vec<[LoadResponseTimes; 2]> = (0..20)
             .map(|n| [ledger_times(100, &quick), ledger_times(100, if n == 0 { &slow } else { &quick })])
             .collect();
-        let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
+        let both: Vec<[&LoadResponseTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
         // 20 of 2 000 requests are slow. The slow requests are 1 % of all requests, but all slow
         // requests are in one block.
-        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.995, &[1.0; 20]).expect("blocks");
+        let effect = EffectEstimate::ratio_of_quantiles(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
-        assert!(ProvedEffect::ratio_of_quantiles(&[], 0.5, &[]).is_none());
+        assert!(EffectEstimate::ratio_of_quantiles(&[], 0.5, &[]).is_none());
     }
 }

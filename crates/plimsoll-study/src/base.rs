@@ -8,7 +8,7 @@
 use crate::capacity::FixedSettings;
 use crate::connecting;
 use crate::grpc;
-use crate::target::{resolve_addresses, resolve_plain};
+use crate::target::{resolve_addresses, resolve_plain_http_url};
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, Load, LoadShape, Plan, Terms};
@@ -17,7 +17,7 @@ use plimsoll_probe::fetch::FetchTarget;
 
 /// A resolved target, and the settings with which this machine sends load to that target.
 #[derive(Debug, Clone)]
-pub struct Base {
+pub struct ResolvedTarget {
     /// The resolved plan, with a placeholder load of one user. Each command replaces the
     /// placeholder load with its own load.
     pub plan: Plan,
@@ -33,11 +33,11 @@ pub struct Base {
     pub fixed: FixedSettings,
 }
 
-impl Base {
+impl ResolvedTarget {
     /// Resolves everything that a plan needs from this machine and from name servers: addresses,
     /// certificates, worker threads, gRPC messages. Fails if, for example, an address, a
     /// certificate or a gRPC message is invalid.
-    pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
+    pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<ResolvedTarget, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
         let local = match &plan.carriage.unix {
@@ -54,7 +54,7 @@ impl Base {
         }
         let sources = terms.injector.sources.clone();
         connecting::check_sources(&sources)?;
-        connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
+        connecting::retain_reachable_addresses(&mut plan.carriage.addresses, &sources)?;
         // If the user fixes no number of workers, there is one worker for each usable core. If the
         // target is on the same machine, half of the cores are left to the server. Without
         // keep-alive, half of the CPU cost is kernel work of the client, so the workers use all
@@ -64,7 +64,7 @@ impl Base {
         let workers = terms.injector.workers.unwrap_or(usual);
         let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
         plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_failure(&e))?;
-        grpc::make_messages(&mut plan, terms)?;
+        grpc::encode_grpc_bodies(&mut plan, terms)?;
         match (&terms.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::check_encodable(&plan)?,
             (None, [only, ..]) => {
@@ -74,13 +74,13 @@ impl Base {
         }
         let fixed =
             FixedSettings { threads: terms.injector.workers.is_some(), connections: terms.connections_max.is_some() };
-        Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
+        Ok(ResolvedTarget { plan, injector, local, allow_public: terms.public, fixed })
     }
 
     /// Returns a function that resolves further URLs, for example metrics endpoints.
     pub fn url_resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
         let allow_public = self.allow_public;
-        move |url| resolve_plain(url, allow_public)
+        move |url| resolve_plain_http_url(url, allow_public)
     }
 
     /// Returns the target in the form that the probes (measurements of the server) need: the plan,
@@ -91,18 +91,18 @@ impl Base {
 
     /// Returns the generator settings for one load. The number of workers is at most the number of
     /// users or requests.
-    pub fn injector_for(&self, load: &Load) -> Injector {
+    pub fn generator_settings_for_load(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
             LoadShape::Open { .. } | LoadShape::Given { .. } => u64::MAX,
         };
-        self.injector.at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
+        self.injector.with_workers_at_most(users.min(load.requests_max.unwrap_or(u64::MAX)))
     }
 }
 
 /// Returns the `Authorization` value from the user part of a target's URL; `None` if the URL has no
 /// user.
-pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
+pub fn authorization_from_url(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
     // The `Authorization` field from the URL is the last header field of a request. A request with
     // its own `Authorization` field in the traffic file lacks the field from the URL, so all

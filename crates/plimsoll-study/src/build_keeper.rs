@@ -1,5 +1,5 @@
 //! The keeper: a process between plimsoll and a program that plimsoll starts. The keeper ensures
-//! that none of the program's processes outlives plimsoll, even after SIGKILL.
+//! that none of the program's processes outlives plimsoll, even if plimsoll is killed with SIGKILL.
 //!
 //! The keeper reads a pipe whose write end only plimsoll has. When the pipe closes, plimsoll has
 //! exited, and the keeper ends all its descendant processes. The keeper adopts orphans, so the
@@ -20,13 +20,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The first argument that makes plimsoll's executable run as a keeper. This argument takes the
-/// position of a command such as `run`.
+/// The first argument that makes plimsoll's executable run as a keeper. The keeper's argument takes
+/// the position of a command such as `run`.
 const KEEPER_ARGUMENT: &str = "keep-processes";
 /// The time for remaining processes to end by themselves before the keeper sends SIGKILL.
 const GRACEFUL_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether plimsoll has exited. The keeper sets this value when its pipe closes.
+/// Whether plimsoll has exited. The keeper sets `PARENT_EXITED` when its pipe closes.
 static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
 
 /// The keeper's policy for processes that a program leaves behind when it exits.
@@ -49,9 +49,9 @@ impl OrphanPolicy {
     }
 }
 
-/// Returns a command that starts `program` under a keeper process, in its own process group. The
-/// command's standard input is the keeper's pipe. The caller must keep this pipe open while the
-/// program runs.
+/// Returns a command that starts a keeper process in its own process group. The keeper starts
+/// `program`. The command's standard input is the keeper's pipe. The caller must keep the keeper's
+/// pipe open while the program runs.
 pub fn keeper_command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::helper_command("build-keeper", KEEPER_ARGUMENT);
     command.arg(left.argument_text()).arg(program);
@@ -79,7 +79,7 @@ pub fn run_keeper_if_requested() {
     let _ = group::adopt_orphans();
     let mut command = Command::new(&program);
     command.args(arguments).process_group(0).stdin(Stdio::null());
-    group::end_with_this_thread(&mut command);
+    group::kill_when_thread_ends(&mut command);
     let child = match command.spawn() {
         Ok(child) => child.id(),
         Err(error) => {
@@ -94,7 +94,7 @@ pub fn run_keeper_if_requested() {
         let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);
         std::process::exit(1);
     });
-    while let Some((pid, status)) = group::next_ended() {
+    while let Some((pid, status)) = group::wait_for_ended_child() {
         if pid == child {
             if left == OrphanPolicy::End || PARENT_EXITED.load(Ordering::SeqCst) {
                 let _ = NewDescendants::all_descendants().end(|| GRACEFUL_EXIT_TIMEOUT);

@@ -11,20 +11,21 @@ use std::net::Ipv4Addr;
 
 /// The number of file descriptors that a thread needs in addition to connections, for standard
 /// streams, epoll and the run file.
-const FILES_SPARE: u64 = 32;
+const RESERVED_FILE_DESCRIPTORS: u64 = 32;
 /// The largest number of worker threads. More threads would only compete for the cores.
 const THREADS_MAX: u64 = 1024;
 /// The largest number of connections from one loopback address if several addresses are in use.
 /// With few free ports left, the kernel's search for a free port is slow.
-const PORTS_USED_MAX: u64 = 10_000;
+const CONNECTIONS_PER_SOURCE_ADDRESS_MAX: u64 = 10_000;
 /// The number of loopback source addresses that loads without keep-alive use. With 254 source
 /// addresses, closed connections (TIME-WAIT) never occupy all ports.
-const SOURCES_SHORT_LIVED: u64 = 254;
+const SOURCE_ADDRESSES_WITHOUT_KEEP_ALIVE: u64 = 254;
 /// The memory of a connection with both ends on this machine, bytes. On Linux 6.18 with 50 000
-/// connections we measured 8.0 kB: 0.3 kB in this process, the rest in kernel sockets.
+/// connections we measured 8.0 kB per connection: 0.3 kB in this process, the rest in kernel
+/// sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
-/// The additional memory of a TLS connection in this process, bytes. With 5 000 sessions we
-/// measured 7.5 kB.
+/// The additional memory of a TLS connection in this process, bytes. With 5 000 TLS connections we
+/// measured 7.5 kB per connection.
 const TLS_BYTES: u64 = 8 << 10;
 
 /// The limits of a machine that bound the number of connections.
@@ -34,7 +35,8 @@ pub struct Limits {
     pub files: u64,
     /// Whether a thread can have its own file table.
     pub own_tables: bool,
-    /// The number of local ports for each pair of source and target address.
+    /// The number of local ports that one source address can use for connections to one target
+    /// address.
     pub ports: u64,
     /// The longest accept queue of a listener on this machine (net.core.somaxconn).
     pub backlog: u64,
@@ -45,11 +47,11 @@ pub struct Limits {
 impl Limits {
     /// Reads the limits of this machine.
     pub fn limits_of_machine() -> Limits {
-        let trial = std::thread::Builder::new().spawn(|| process::own_file_table(None).is_ok());
+        let trial = std::thread::Builder::new().spawn(|| process::unshare_file_table(None).is_ok());
         Limits {
             files: process::raise_open_files_limit(),
             own_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
-            ports: process::local_ports(),
+            ports: process::local_port_count(),
             backlog: process::backlog_max(),
             memory_bytes: process::memory_available_bytes(),
         }
@@ -58,7 +60,7 @@ impl Limits {
     /// Returns the largest number of connections of one thread: the limit of open files minus
     /// descriptors for other uses.
     fn connections_per_thread_max(&self) -> u64 {
-        self.files.saturating_sub(FILES_SPARE)
+        self.files.saturating_sub(RESERVED_FILE_DESCRIPTORS)
     }
 
     /// Returns the number of threads, each with its own file table, that `connections` need; 1 if
@@ -108,9 +110,9 @@ pub fn fit_to_machine(
     // Several users share one HTTP/2 connection, so fewer connections than users are needed.
     let closed = closed.map(|users| users.div_ceil(u64::from(plan.carriage.streams_max.max(1))));
     let connections = closed.unwrap_or(u64::from(plan.carriage.connections_max));
-    said.extend(fit_files(injector, fixed, connections, limits)?);
+    said.extend(adapt_to_open_files_limit(injector, fixed, connections, limits)?);
     if plan.carriage.unix.is_none() {
-        said.extend(fit_ports(&plan.carriage, injector, connections, limits)?);
+        said.extend(adapt_to_local_ports(&plan.carriage, injector, connections, limits)?);
         if let (true, Some(users), false) = (local, closed, plan.carriage.keep_alive)
             && users > limits.backlog
             && limits.backlog > 0
@@ -123,7 +125,7 @@ pub fn fit_to_machine(
         }
     }
     // The memory check needs the number of connections. An open loop opens more connections when
-    // responses are late, so its number of connections is unknown before the load.
+    // responses are late, so the number is known only for a closed loop.
     if let Some(users) = closed {
         let bytes = users * (CONNECTION_BYTES + if plan.carriage.tls.is_some() { TLS_BYTES } else { 0 });
         if limits.memory_bytes > 0 && bytes > limits.memory_bytes {
@@ -137,7 +139,7 @@ pub fn fit_to_machine(
     Ok(said)
 }
 
-fn fit_files(
+fn adapt_to_open_files_limit(
     injector: &mut Injector,
     fixed: FixedSettings,
     connections: u64,
@@ -169,7 +171,7 @@ fn fit_files(
     )))
 }
 
-fn fit_ports(
+fn adapt_to_local_ports(
     carriage: &ConnectionPlan,
     injector: &mut Injector,
     connections: u64,
@@ -180,8 +182,8 @@ fn fit_ports(
     let loopback = !addresses.is_empty() && addresses.iter().all(|a| a.ip().is_loopback());
     let wanted = match (carriage.keep_alive || carriage.close_reset, each > limits.ports / 2) {
         (true, false) => 1,
-        (true, true) => each.div_ceil(PORTS_USED_MAX.min(limits.ports.max(1))),
-        (false, _) => SOURCES_SHORT_LIVED.max(each.div_ceil(PORTS_USED_MAX)),
+        (true, true) => each.div_ceil(CONNECTIONS_PER_SOURCE_ADDRESS_MAX.min(limits.ports.max(1))),
+        (false, _) => SOURCE_ADDRESSES_WITHOUT_KEEP_ALIVE.max(each.div_ceil(CONNECTIONS_PER_SOURCE_ADDRESS_MAX)),
     };
     let mut said = None;
     if injector.sources.is_empty() && loopback && wanted > 1 && addresses.iter().any(|a| a.is_ipv4()) {
@@ -212,14 +214,14 @@ fn fit_ports(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, TlsSpec};
+    use plimsoll_model::{LoadCurve, TlsSpec};
 
     const TEST_LIMITS: Limits =
         Limits { files: 20_000, own_tables: true, ports: 28_232, backlog: 4096, memory_bytes: 8 << 30 };
 
     fn closed_plan(users: f64, addresses: &[&str]) -> Plan {
         let addresses = addresses.iter().map(|a| a.parse().expect("an address")).collect();
-        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(users) })
+        Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(users) })
     }
 
     fn check(name: &str, mut plan: Plan, fixed: FixedSettings, limits: Limits, expect: Result<(u32, u64, &str), &str>) {
@@ -285,7 +287,7 @@ mod tests {
     fn open_loops_use_the_available_connections() {
         let mut plan = closed_plan(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
-            LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };
+            LoadShape::Open { rate: LoadCurve::constant(100.0), arrivals: plimsoll_model::ArrivalSpacing::Constant };
         let few = Limits { files: 64, ..TEST_LIMITS };
         let mut injector = Injector::default();
         let said = fit_to_machine(&mut plan, &mut injector, FixedSettings::default(), true, &few).expect("fits");

@@ -1,18 +1,19 @@
 //! The interventions (experiments) of `plimsoll explain` and their plans. Each intervention changes
 //! exactly one property of the load, to show how the server reacts.
 //!
-//! Most interventions need a changed plan; some only change the times of the requests.
+//! Most interventions need a changed plan; some interventions only change the number of users or
+//! the times of the requests.
 //!
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
-use crate::runner::Variant;
+use crate::runner::PlanVariant;
 use crate::{grpc, preflight};
 use plimsoll_model::expect::Expectations;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::ChangeTerms;
+use plimsoll_model::terms::InterventionTerms;
 use plimsoll_model::traffic::TemplateFlags;
 use plimsoll_model::{AddressRange, HttpChoice, Injector, Intervention, Plan, Request, Route, Spin, StatusSet, Terms};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url::Url;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -31,20 +32,20 @@ const PARTIAL_CONTENT: u16 = 206;
 /// Returns the body of --other-body, and whether this body is longer than the longest body of the
 /// plan. Returns `None` without the flag --other-body. Fails if no request has a body, or if the
 /// body of --other-body is as long as the plan's longest body.
-fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
+fn read_other_body_flag(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
     if longest == 0 || terms.script.is_some() {
         return Err(Failure::usage("--other-body: no request has a body to replace; add -b"));
     }
     let bytes = match text.strip_prefix('@') {
-        Some(path) => files::read(path.as_ref(), Use::Body)
-            .map_err(|why| Failure::start(format!("--other-body: the file '{path}' {why}")))?,
+        Some(path) => files::read(path.as_ref(), FilePurpose::Body)
+            .map_err(|why| Failure::cannot_start(format!("--other-body: the file '{path}' {why}")))?,
         None => text.as_bytes().to_vec(),
     };
     match bytes.len().cmp(&longest) {
         Ordering::Equal => Err(Failure::usage(format!(
-            "--other-body: both bodies have {longest} bytes; give a longer or a shorter body"
+            "--other-body: this body and the request body both have {longest} bytes; give a longer or a shorter body"
         ))),
         order => Ok(Some((bytes, order == Ordering::Greater))),
     }
@@ -52,14 +53,14 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
 
 /// Returns the interventions that are possible for this target, as far as known before any request
 /// is sent.
-pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
+pub fn interventions_possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
     if terms.changes.none {
         return Ok(Vec::new());
     }
     reference_path(plan, terms)?;
-    let longer = other_body(plan, terms)?.map(|(_, longer)| longer);
-    // Responses to another path or to HEAD do not contain the values that later requests of the
-    // plan need. The requests of a script cannot be changed.
+    let longer = read_other_body_flag(plan, terms)?.map(|(_, longer)| longer);
+    // If later requests need values from earlier responses (captures), the plan's path and method
+    // cannot be changed. The requests of a script cannot be changed.
     let scripted = terms.script.is_some();
     let alone = !scripted && plan.traffic.routes.iter().all(|route| route.captures.is_empty());
     let gets = alone && plan.traffic.routes.iter().all(|route| route.request.method == "GET");
@@ -74,7 +75,8 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
             Intervention::KeptConnections => !plan.carriage.keep_alive,
             Intervention::Head => gets,
             Intervention::Identities => !terms.changes.identities.is_empty(),
-            // The agents of a fleet are several generators already, each with its own address.
+            // The machines of a fleet are several generators already, and each machine has its own
+            // address.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
             // The user's connection limit applies to all generator processes together, so no second
@@ -89,7 +91,10 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
 }
 
 /// Returns the `possible` interventions for which the user gave a flag with a value.
-pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
+pub fn explicitly_requested_interventions(
+    possible: &[Intervention],
+    terms: &InterventionTerms<String>,
+) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
         Identities | LargerBody | SmallerBody | Stopped => true,
@@ -100,12 +105,12 @@ pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<Strin
 }
 
 /// Returns the changed plan and generator settings of each wanted intervention that needs a changed
-/// plan. An intervention that this target does not support has no entry.
+/// plan. The result has no entry for an intervention that the target does not support.
 pub fn intervention_variants(
     wanted: &[Intervention],
     (plan, injector): (&Plan, &Injector),
     terms: &Terms<String>,
-) -> Result<BTreeMap<Intervention, Variant>, Failure> {
+) -> Result<BTreeMap<Intervention, PlanVariant>, Failure> {
     let mut variants = BTreeMap::new();
     for change in wanted {
         let same = || (plan.clone(), injector.clone());
@@ -146,7 +151,7 @@ pub fn intervention_variants(
             }
             Intervention::SecondGenerator => Some((plan.clone(), injector_for_second_generator(injector))),
             Intervention::LargerBody | Intervention::SmallerBody => {
-                let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
+                let Some((bytes, longer)) = read_other_body_flag(plan, terms)? else { continue };
                 if longer != (*change == Intervention::LargerBody) {
                     let shorter_or_longer = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
@@ -167,7 +172,7 @@ pub fn intervention_variants(
                 loopback_source_addresses(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
             }
         };
-        variants.extend(changed.map(|(plan, injector)| (*change, Variant { plan, injector })));
+        variants.extend(changed.map(|(plan, injector)| (*change, PlanVariant { plan, injector })));
     }
     Ok(variants)
 }
@@ -176,7 +181,7 @@ pub fn intervention_variants(
 /// interventions that need no changed plan.
 pub fn possible_interventions(
     wanted: &[Intervention],
-    variants: &BTreeMap<Intervention, Variant>,
+    variants: &BTreeMap<Intervention, PlanVariant>,
 ) -> Vec<Intervention> {
     use Intervention::{Abreast, Bursts, Head, MoreUsers, SmallerAnswer, Stopped, Together};
     let needs_none = |change: &Intervention| matches!(change, MoreUsers | Bursts | Together | Abreast | Stopped);
@@ -188,8 +193,8 @@ pub fn possible_interventions(
 }
 
 /// Returns the generator settings for a load next to a second generator process on this machine. If
-/// the workers of both processes occupy all usable cores, neither process spins (busy-waits) by
-/// default.
+/// the workers of both processes occupy all usable cores, neither process spins (busy-waits),
+/// unless the user requests spinning.
 fn injector_for_second_generator(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
@@ -206,7 +211,7 @@ fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Res
         // removed.
         route.expect = Expectations::default();
     }
-    grpc::make_messages(&mut plan, terms)
+    grpc::encode_grpc_bodies(&mut plan, terms)
         .map_err(|failure| Failure::usage(failure.to_string().replace("--body", "--other-body")))?;
     Ok(plan)
 }
@@ -267,7 +272,8 @@ fn plan_with_reference_path(plan: &Plan, target: String) -> Plan {
 }
 
 /// Returns the plan with its requests spread equally over several client identities. An identity is
-/// one header field, such as another user's token. The original requests are one of the identities.
+/// one header field, such as another user's token. The unchanged requests of the plan count as one
+/// more identity.
 fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
     let mut plan = plan.clone();
     let own = plan.traffic.routes.clone();
@@ -285,8 +291,8 @@ fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
     plan
 }
 
-/// Returns further local source addresses if the target is on a loopback address. For other targets
-/// the result is `None`, because other addresses need the user's permission.
+/// Returns further local source addresses if the target is on a loopback address. Returns `None`
+/// for a target that is not on loopback, because only the user can permit other source addresses.
 fn loopback_source_addresses(plan: &Plan) -> Option<Vec<AddressRange>> {
     let loopback = |address: &SocketAddr| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &plan.carriage.addresses;
@@ -300,21 +306,21 @@ fn loopback_source_addresses(plan: &Plan) -> Option<Vec<AddressRange>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     fn loopback_plan() -> Plan {
         let addresses = vec![SocketAddr::from(([127, 0, 0, 1], 80))];
-        let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut plan = Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(1.0) });
         let request = &mut plan.traffic.routes[0].request;
         request.headers = vec![("X-Api-Key".into(), "one".into()), ("Content-Type".into(), "text/plain".into())];
         plan
     }
 
-    fn terms_with_changes(changes: ChangeTerms<String>) -> Terms<String> {
+    fn terms_with_changes(changes: InterventionTerms<String>) -> Terms<String> {
         Terms { changes, ..Terms::default() }
     }
 
-    fn variant_for_intervention(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<Variant> {
+    fn variant_for_intervention(change: Intervention, plan: &Plan, terms: &Terms<String>) -> Option<PlanVariant> {
         intervention_variants(&[change], (plan, &Injector::default()), terms).expect("can be made").remove(&change)
     }
 
@@ -322,7 +328,10 @@ mod tests {
     fn each_intervention_changes_one_property() {
         let (plan, terms) = (
             loopback_plan(),
-            terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }),
+            terms_with_changes(InterventionTerms {
+                identities: vec!["x-api-key: two".into()],
+                ..InterventionTerms::default()
+            }),
         );
         let reference = variant_for_intervention(Intervention::Reference, &plan, &terms).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
@@ -362,11 +371,11 @@ mod tests {
             plan
         };
         let with_body = |text: &str| {
-            terms_with_changes(ChangeTerms { other_body: Some(text.to_owned()), ..ChangeTerms::default() })
+            terms_with_changes(InterventionTerms { other_body: Some(text.to_owned()), ..InterventionTerms::default() })
         };
         let (plan, terms) = (posting("12345"), with_body("1234567"));
         let offered = |plan: &Plan, terms: &Terms<String>| {
-            let all = possible_before_load(plan, terms).expect("understood");
+            let all = interventions_possible_before_load(plan, terms).expect("understood");
             (all.contains(&Intervention::LargerBody), all.contains(&Intervention::SmallerBody))
         };
         assert_eq!(offered(&plan, &terms), (true, false));
@@ -374,27 +383,28 @@ mod tests {
         assert_eq!(offered(&plan, &Terms::default()), (false, false));
         let longer = variant_for_intervention(Intervention::LargerBody, &plan, &terms).expect("a plan").plan;
         assert_eq!((longer.traffic.routes[0].request.body.len(), &longer.load), (7, &plan.load));
-        // The file of --other-body became shorter after the intervention was recorded.
+        // If the file of --other-body became shorter after the intervention was recorded, a rerun
+        // fails.
         assert!(
             intervention_variants(&[Intervention::LargerBody], (&plan, &Injector::default()), &with_body("1")).is_err()
         );
         for (plan, text, expect) in [
-            (posting("12345"), "54321", "both bodies have"),
+            (posting("12345"), "54321", "both have 5 bytes"),
             (posting(""), "54321", "no request has a body"),
             (posting("12345"), "@/no/such/file", "--other-body"),
         ] {
-            let refused = possible_before_load(&plan, &with_body(text)).expect_err(expect);
+            let refused = interventions_possible_before_load(&plan, &with_body(text)).expect_err(expect);
             assert!(refused.to_string().contains(expect), "{refused}");
         }
     }
 
     #[test]
     fn impossible_interventions_are_omitted() {
-        let all = possible_before_load(&loopback_plan(), &Terms::default()).expect("understood");
+        let all = interventions_possible_before_load(&loopback_plan(), &Terms::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
-        let none = terms_with_changes(ChangeTerms { none: true, ..ChangeTerms::default() });
-        assert_eq!(possible_before_load(&loopback_plan(), &none).expect("understood"), []);
+        let none = terms_with_changes(InterventionTerms { none: true, ..InterventionTerms::default() });
+        assert_eq!(interventions_possible_before_load(&loopback_plan(), &none).expect("understood"), []);
         let mut remote = loopback_plan();
         remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.carriage.http = HttpChoice::H2;
@@ -438,7 +448,7 @@ mod tests {
         }
         let unasked = Terms { preflight: false, ..Terms::default() };
         assert!(
-            !possible_before_load(&loopback_plan(), &unasked)
+            !interventions_possible_before_load(&loopback_plan(), &unasked)
                 .expect("understood")
                 .contains(&Intervention::SmallerAnswer)
         );
@@ -448,25 +458,26 @@ mod tests {
     /// intervention runs by default.
     #[test]
     fn flags_request_their_interventions() {
-        let given = |reference: Option<&str>| ChangeTerms {
+        let given = |reference: Option<&str>| InterventionTerms {
             reference: reference.map(str::to_owned),
             identities: vec!["X-Api-Key: two".into()],
-            ..ChangeTerms::default()
+            ..InterventionTerms::default()
         };
         for (reference, expect) in [
             (None, vec![Intervention::Identities]),
             (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
         ] {
             let terms = terms_with_changes(given(reference));
-            let possible = possible_before_load(&loopback_plan(), &terms).expect("understood");
-            assert_eq!(explicitly_requested(&possible, &terms.changes), expect, "{reference:?}");
+            let possible = interventions_possible_before_load(&loopback_plan(), &terms).expect("understood");
+            assert_eq!(explicitly_requested_interventions(&possible, &terms.changes), expect, "{reference:?}");
         }
     }
 
     #[test]
     fn a_reference_path_is_on_the_same_server() {
-        let at =
-            |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
+        let at = |text: &str| {
+            terms_with_changes(InterventionTerms { reference: Some(text.to_owned()), ..InterventionTerms::default() })
+        };
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {
             assert_eq!(reference_path(&loopback_plan(), &at(text)).expect(text), expect);
         }

@@ -1,17 +1,17 @@
 //! Checks the inputs of connections that depend on this machine: certificate files and local
-//! addresses. Because of this check, no load starts with an invalid file or address.
+//! addresses. The check precedes every load, so no load starts with an invalid file or address.
 //!
 //! Not here: the flags (command line).
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{AddressRange, Terms, TlsSpec};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 
-/// The largest number of local addresses in a range that are checked one by one. Of a larger range
-/// only the first and the last address are checked.
-const SOURCES_TRIED: u64 = 1024;
+/// The largest number of local addresses in a range that are checked one by one. If a range has
+/// more addresses, only its first and last address are checked.
+const SOURCE_ADDRESSES_CHECKED_MAX: u64 = 1024;
 
 /// Returns an error if a --source-ip address does not belong to this machine.
 pub fn check_sources(sources: &[AddressRange]) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub fn check_sources(sources: &[AddressRange]) -> Result<(), Failure> {
 
 /// Returns an error if an address of the range does not belong to this machine.
 fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
-    let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
+    let tried = if range.count() <= SOURCE_ADDRESSES_CHECKED_MAX { range.count() } else { 1 };
     for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
         if !plimsoll_sys::tcp::is_local(&address) {
             return Err(Failure::usage(format!(
@@ -33,7 +33,7 @@ fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
 
 /// Removes target addresses that no --source-ip address can reach, because one is IPv4 and the
 /// other IPv6. Returns an error if no address is left.
-pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
+pub fn retain_reachable_addresses(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());
     }
@@ -56,7 +56,9 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
 /// correct the error.
 pub fn tls_failure(error: &ConfigError) -> Failure {
     Failure::usage(match error {
-        ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
+        ConfigError::ServerName(_) => {
+            format!("{error}: write a valid host name in the URL, and give the server's address with --connect-to")
+        }
         ConfigError::NoRoots => {
             format!("{error}: give an issuer with --cacert, or skip the check of certificates with --insecure")
         }
@@ -72,7 +74,8 @@ pub fn tls_failure(error: &ConfigError) -> Failure {
 /// client certificate and key.
 pub fn read_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
-        files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))
+        files::read(path.as_ref(), FilePurpose::Pem)
+            .map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))
     };
     tls.roots = match &terms.issuers {
         _ if !tls.verify => Vec::new(),

@@ -1,11 +1,12 @@
 //! Builds the request body of a curl command line from its data pieces, files and forms.
 //!
-//! Not here: parsing the command line (`plimsoll_traffic`), and its other options.
+//! Not here: parsing the command line (`plimsoll_traffic`), and options that do not belong to the
+//! body.
 
 use crate::fields;
 use plimsoll_model::BodySource;
 use plimsoll_model::failure::Failure;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
 /// The bytes of a request body, with their source (text or file).
@@ -33,9 +34,10 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
 /// Returns the bytes of one data piece. If the data piece names a file, reads the file.
 fn read_data_piece(piece: &CurlData) -> Result<Vec<u8>, Failure> {
     let read = |path: &str| match path {
-        "-" => files::read_stdin(Use::Body).map_err(|why| Failure::start(format!("--curl: standard input {why}"))),
-        path => files::read(path.as_ref(), Use::Body)
-            .map_err(|why| Failure::start(format!("--curl: the file '{path}' {why}"))),
+        "-" => files::read_stdin(FilePurpose::Body)
+            .map_err(|why| Failure::cannot_start(format!("--curl: standard input {why}"))),
+        path => files::read(path.as_ref(), FilePurpose::Body)
+            .map_err(|why| Failure::cannot_start(format!("--curl: the file '{path}' {why}"))),
     };
     Ok(match piece {
         CurlData::Text(text) => text.clone().into_bytes(),

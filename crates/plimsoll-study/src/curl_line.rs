@@ -8,12 +8,13 @@ use crate::fields;
 use base64::Engine;
 use plimsoll_model::BodySource;
 use plimsoll_model::failure::Failure;
-use plimsoll_traffic::import::curl::{CurlRequest, words};
+use plimsoll_traffic::import::curl::{CurlRequest, split_curl_command};
 
 /// A request read from a curl command line.
 #[derive(Debug)]
 pub struct CurlInput {
-    /// The parsed curl command line, including options that do not belong to the request.
+    /// The parsed curl command line, including options that do not belong to the request, such as
+    /// timeouts.
     pub curl: CurlRequest,
     /// The URL, with all query parameters of the command line (-G, --url-query).
     pub url: String,
@@ -29,7 +30,8 @@ impl CurlInput {
     /// command line with the same names.
     pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
-        let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
+        let curl =
+            split_curl_command(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
         let mut headers = Vec::new();
         let body = match curl.form.is_empty() {
             true => body(&curl)?,
@@ -81,12 +83,12 @@ fn implied_headers(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> 
 /// fields that curl implies, and empty values for fields that the command line removes. Fields that
 /// the caller sets (`own`) are not included.
 fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
-    let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
+    let own = own.iter().map(|text| fields::parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-    // Content-Length is computed from the body later.
+    // Content-Length is left out here, because plimsoll computes it from the body later.
     let carried = |(name, _): &&(String, String)| !is_own(name) && !name.eq_ignore_ascii_case("content-length");
-    // Fields that the command line removes are sent with an empty value. The empty value prevents
-    // plimsoll's default value.
+    // Fields that the command line removes are sent with an empty value. Without a field with an
+    // empty value, plimsoll would add its own default value.
     let removed =
         ["Accept", "User-Agent"].into_iter().filter(|name| curl.removed.iter().any(|it| it.eq_ignore_ascii_case(name)));
     let removed: Vec<(String, String)> = removed.map(|name| (name.to_owned(), String::new())).collect();

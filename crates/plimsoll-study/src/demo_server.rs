@@ -3,7 +3,7 @@
 //!
 //! Not here: the demo itself, and the reference server's code (`baseline`).
 
-use crate::subject::Helper;
+use crate::subject::HelperProgram;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::shell;
 use plimsoll_sys::system_text;
@@ -11,7 +11,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 fn start_failure(error: &std::io::Error) -> Failure {
-    Failure::start(format!("the sample server of the demo could not be started: {reason}", reason = system_text(error)))
+    Failure::cannot_start(format!(
+        "the sample server of the demo could not be started: {reason}",
+        reason = system_text(error)
+    ))
 }
 
 fn own_program() -> Result<PathBuf, Failure> {
@@ -19,22 +22,25 @@ fn own_program() -> Result<PathBuf, Failure> {
 }
 
 /// Starts the reference server with these flags in a new process, on a free port.
-pub fn start(flags: &[&str]) -> Result<Helper, Failure> {
+pub fn start(flags: &[&str]) -> Result<HelperProgram, Failure> {
     let words = [&["baseline", "--listen", "127.0.0.1:0"], flags].concat();
-    Helper::start(&own_program()?, &words).map_err(|error| start_failure(&error))
+    HelperProgram::start(&own_program()?, &words).map_err(|error| start_failure(&error))
 }
 
 /// Ends a demo server. Returns an error if its process failed.
-pub fn end(server: Helper) -> Result<(), Failure> {
+pub fn end(server: HelperProgram) -> Result<(), Failure> {
     server.end().map_err(|e| {
-        Failure::start(format!("the sample server of the demo ended with an error: {reason}", reason = system_text(&e)))
+        Failure::cannot_start(format!(
+            "the sample server of the demo ended with an error: {reason}",
+            reason = system_text(&e)
+        ))
     })
 }
 
 /// Returns the shell command that starts a reference server at `address`. The reference server
 /// forwards requests to the server `behind` over a pool of connections.
-pub fn pool_command(address: &str, behind: &str, pool: &str) -> Result<String, Failure> {
-    let program = shell::quoted(&own_program()?.display().to_string());
+pub fn pooled_server_command(address: &str, behind: &str, pool: &str) -> Result<String, Failure> {
+    let program = shell::quote(&own_program()?.display().to_string());
     Ok(format!("{program} baseline --listen {address} --behind {behind} --pool {pool}"))
 }
 

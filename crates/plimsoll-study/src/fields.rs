@@ -4,7 +4,7 @@
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodySource, redact};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
 /// The largest number of characters in a tag's key, which is ASCII.
@@ -14,10 +14,13 @@ const TAG_VALUE_CHARS_MAX: usize = 120;
 
 /// Parses the value of --body: text, `@FILE`, or `-` for standard input. Returns the source and the
 /// bytes.
-pub fn body(text: &str) -> Result<(BodySource<String>, Vec<u8>), Failure> {
+pub fn parse_body_flag(text: &str) -> Result<(BodySource<String>, Vec<u8>), Failure> {
     if text == "-" {
-        let read = files::read_stdin(Use::Body);
-        return Ok((BodySource::Input, read.map_err(|why| Failure::start(format!("--body -: standard input {why}")))?));
+        let read = files::read_stdin(FilePurpose::Body);
+        return Ok((
+            BodySource::Input,
+            read.map_err(|why| Failure::cannot_start(format!("--body -: standard input {why}")))?,
+        ));
     }
     match text.strip_prefix('@') {
         Some(path) => Ok((BodySource::File(path.to_owned()), body_file(path)?)),
@@ -27,11 +30,12 @@ pub fn body(text: &str) -> Result<(BodySource<String>, Vec<u8>), Failure> {
 
 /// Reads a request body from a file.
 pub fn body_file(path: &str) -> Result<Vec<u8>, Failure> {
-    files::read(path.as_ref(), Use::Body).map_err(|why| Failure::start(format!("--body: the file '{path}' {why}")))
+    files::read(path.as_ref(), FilePurpose::Body)
+        .map_err(|why| Failure::cannot_start(format!("--body: the file '{path}' {why}")))
 }
 
 /// Parses a header field `Name: value` of the flag --header.
-pub fn header(text: &str) -> Result<(String, String), Failure> {
+pub fn parse_header_flag(text: &str) -> Result<(String, String), Failure> {
     // The text of a header field may contain a secret, so errors never quote the field's value.
     let (name, value) =
         text.split_once(':').ok_or_else(|| Failure::usage("--header: write 'Name: value', with a colon"))?;
@@ -40,7 +44,7 @@ pub fn header(text: &str) -> Result<(String, String), Failure> {
     if name.trim().is_empty() || name.trim().contains(char::is_whitespace) {
         return Err(Failure::usage(format!(
             "--header: '{name}' is not a header name: write 'Name: value'",
-            name = redact::excerpt(name.trim())
+            name = redact::redact_excerpt(name.trim())
         )));
     }
     Ok((name.trim().to_owned(), value.trim().to_owned()))

@@ -2,38 +2,40 @@
 //!
 //! Not here: reading the file (`traffic_file`), and the command-line flags.
 
-use crate::fields::header;
+use crate::fields::parse_header_flag;
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::MixTerms;
+use plimsoll_model::terms::TrafficFileTerms;
 use plimsoll_model::{
-    ConnectionPlan, Curve, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadShape, Origin, Plan, Redact, Route,
-    StatusSet, Traffic,
+    ConnectionPlan, GrpcCall, GrpcStatusSet, HttpChoice, Load, LoadCurve, LoadShape, Origin, Plan, RedactionLevel,
+    Route, StatusSet, Traffic,
 };
 use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 
-/// The target for checking a traffic file that names no target. No request is sent to this URL.
+/// The target for checking a traffic file that names no target. plimsoll only checks the file and
+/// sends no request to the placeholder URL.
 const PLACEHOLDER_TARGET: &str = "http://localhost/";
 
 /// Converts a request to a gRPC call. `place` names the source of the request's header fields in
 /// errors.
-pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // A JSON content type is removed, because gRPC messages have their own content type.
+pub fn convert_to_grpc_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
+    // Any content type other than application/grpc is removed, because gRPC messages have their own
+    // content type.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
     };
     route.request.headers.retain(|(name, value)| !is_of_json(name, value));
     for (name, value) in &mut route.request.headers {
-        // Metadata fields whose names end in -bin must have base64 values, so other values are
-        // encoded here.
+        // gRPC header fields (metadata) whose names end in -bin must have base64 values, so other
+        // values are encoded here.
         if name.to_ascii_lowercase().ends_with("-bin") && !is_base64(value) && !value.contains("{{") {
             use base64::Engine;
             *value = base64::engine::general_purpose::STANDARD_NO_PAD.encode(value.as_bytes());
         }
         if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             return Err(Failure::usage(format!(
-                "{place}: the value of {name} is not ASCII, as gRPC requires: send the value as {name}-bin"
+                "{place}: gRPC requires ASCII, but the value of {name} is not ASCII: send the value as {name}-bin"
             )));
         }
     }
@@ -64,7 +66,10 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
 
 /// Reads a traffic file. Returns the traffic of each target, and whether the URL of the target
 /// contains a user name.
-pub fn traffic_from_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+pub fn traffic_from_file(
+    mix: &TrafficFileTerms<String>,
+    redact: RedactionLevel,
+) -> Result<Vec<(Traffic, bool)>, Failure> {
     traffic_from_parsed(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
@@ -72,8 +77,8 @@ pub fn traffic_from_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(
 /// contains a user name.
 pub fn traffic_from_parsed(
     file: &TrafficFile,
-    mix: &MixTerms<String>,
-    redact: Redact,
+    mix: &TrafficFileTerms<String>,
+    redact: RedactionLevel,
 ) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
@@ -83,7 +88,7 @@ pub fn traffic_from_parsed(
         })?),
         false => None,
     };
-    let headers = mix.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let headers = mix.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     let of_base = |base: &str| {
         let Url { origin, path, authorization } = Url::read(base)?;
         let mut headers = headers.clone();
@@ -105,7 +110,7 @@ pub fn traffic_from_parsed(
             }
             route.request.method = "POST".into();
             let place = format!("-f: the request '{}'", route.label);
-            make_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn, &place)?;
+            convert_to_grpc_call(route, mix.ok_grpc.unwrap_or_default(), mix.in_turn, &place)?;
         }
         Ok((traffic, user_info))
     };
@@ -124,14 +129,14 @@ pub fn push_authorization(headers: &mut Vec<(String, String)>, authorization: Op
 
 /// Returns a plan with the traffic of a traffic file. The requests go to `target`, or to the target
 /// in the traffic file if `target` is `None`.
-pub fn plan_of(
+pub fn plan_from_traffic_file(
     file: &TrafficFile,
     name: &str,
     target: Option<String>,
     http: Option<&str>,
-) -> Result<(Plan, MixTerms<String>), Failure> {
+) -> Result<(Plan, TrafficFileTerms<String>), Failure> {
     let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| PLACEHOLDER_TARGET.to_owned());
-    let mix = MixTerms {
+    let mix = TrafficFileTerms {
         file: name.to_owned(),
         bases: vec![address],
         headers: Vec::new(),
@@ -140,8 +145,8 @@ pub fn plan_of(
         in_turn: false,
         timeout_ns: 30_000_000_000,
     };
-    let (traffic, _) = traffic_from_parsed(file, &mix, Redact::Secrets)?.remove(0);
-    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let (traffic, _) = traffic_from_parsed(file, &mix, RedactionLevel::Secrets)?.remove(0);
+    let load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let http = http_choice(http, &traffic.origin)?;
     Ok((Plan { traffic, load, carriage: ConnectionPlan { http, ..ConnectionPlan::tcp(vec![]) } }, mix))
 }

@@ -1,6 +1,6 @@
 //! Compares git revisions of the current repository. Each side of the comparison is checked out
-//! into a temporary worktree and built once. A built revision is started like any other build under
-//! test.
+//! into a temporary worktree and built once. plimsoll starts the server of a built revision like
+//! any other build under test.
 //!
 //! The worktrees are removed however plimsoll ends. A shell waits for the end of a pipe that only
 //! plimsoll holds open, then removes the worktrees. Not here: starting and ending a build
@@ -9,7 +9,7 @@
 use crate::subject;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
-use plimsoll_model::terms::{BuildsTerms, revision};
+use plimsoll_model::terms::{BuildsTerms, parse_git_revision};
 use plimsoll_sys::system_text;
 use std::fmt;
 use std::fs::DirBuilder;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The largest number of files that a warning about uncommitted changes names.
-const FILES_SHOWN: usize = 5;
+const CHANGED_FILES_SHOWN_MAX: usize = 5;
 
 /// Shell script that waits for the end of plimsoll, then removes the worktrees. `$1` is the
 /// repository, `$2` the folder of the worktrees.
@@ -57,7 +57,7 @@ pub struct RevisionBuilds {
 }
 
 /// A temporary folder of worktrees, and the shell that removes the folder when its pipe closes.
-/// Dropping this value closes the pipe.
+/// Dropping a `Worktrees` closes the pipe.
 struct Worktrees {
     folder: PathBuf,
     remover: Option<Child>,
@@ -75,7 +75,7 @@ impl Drop for Worktrees {
 
 /// Whether at least one side of the comparison is a git revision.
 pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
-    [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
+    [&builds.a, &builds.b].into_iter().flatten().any(|side| parse_git_revision(side).is_some())
 }
 
 /// Checks out and builds the revisions of a comparison. Build logs are written next to `output`,
@@ -94,14 +94,17 @@ pub fn build_revisions(
     let repository = Repository::current_repository().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
-        let commit = side.as_deref().and_then(revision).map(|name| repository.resolve_commit(flag, name));
+        let commit = side.as_deref().and_then(parse_git_revision).map(|name| repository.resolve_commit(flag, name));
         commits.push(commit.transpose()?);
     }
     let head = repository.run_git_in_repository(&["rev-parse", "HEAD"]).unwrap_or_default();
     let compares_head = commits.iter().flatten().any(|commit| *commit == head);
     let warnings = if compares_head { repository.uncommitted_changes_warning()? } else { None };
     let worktrees = repository.create_worktree_folder().map_err(|error| {
-        Failure::start(format!("a folder for git worktrees could not be made: {reason}", reason = system_text(&error)))
+        Failure::cannot_start(format!(
+            "a folder for git worktrees could not be made: {reason}",
+            reason = system_text(&error)
+        ))
     })?;
     let mut sides = [None, None];
     for (number, (side, commit)) in [&builds.a, &builds.b].into_iter().zip(&commits).enumerate() {
@@ -115,7 +118,12 @@ pub fn build_revisions(
         if let Some(build) = &builds.build {
             tell(&format!("building {name}"));
             let log = output.with_extension(format!("build-{letter}.log"));
-            subject::build(&format!("--build for {side}"), &subject::with_port(build, port), &folder, &log)?;
+            subject::run_build_command(
+                &format!("--build for {side}"),
+                &subject::with_port(build, port),
+                &folder,
+                &log,
+            )?;
         }
         let command = subject::command_in_folder(&folder, &subject::start_command(start, port));
         sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });
@@ -168,14 +176,16 @@ impl Repository {
     /// are not built.
     fn uncommitted_changes_warning(&self) -> Result<Option<String>, Failure> {
         let status = self.run_git_in_repository(&["-c", "core.quotePath=false", "status", "--porcelain"]);
-        let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;
-        // Result files of earlier runs are not part of the server's sources.
+        let status = status.map_err(|why| Failure::cannot_start(format!("git status: {why}")))?;
+        // Names that begin with `_output` are result files of earlier runs, not sources of the
+        // server.
         let names = status.lines().filter_map(|line| line.trim_start().split_once(' ').map(|(_, name)| name.trim()));
         let names: Vec<&str> = names.filter(|name| !name.starts_with("_output")).collect();
         if names.is_empty() {
             return Ok(None);
         }
-        let shown: Vec<String> = names.iter().take(FILES_SHOWN).map(|name| redact::path(name)).collect();
+        let shown: Vec<String> =
+            names.iter().take(CHANGED_FILES_SHOWN_MAX).map(|name| redact::redact_path(name)).collect();
         let more = match names.len() - shown.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -197,7 +207,8 @@ impl Repository {
     fn check_out(&self, side: &str, commit: &str, tree: &Path) -> Result<(), Failure> {
         let tree = tree.to_string_lossy();
         let done = self.run_git_in_repository(&["worktree", "add", "--quiet", "--force", "--detach", &tree, commit]);
-        done.map(|_| ()).map_err(|reason| Failure::start(format!("{side}: no git worktree could be made: {reason}")))
+        done.map(|_| ())
+            .map_err(|reason| Failure::cannot_start(format!("{side}: no git worktree could be made: {reason}")))
     }
 }
 
@@ -222,14 +233,14 @@ impl fmt::Display for GitFailure {
 /// Runs git in a folder and returns its output without the final line break.
 fn run_git(folder: &Path, words: &[&str]) -> Result<String, GitFailure> {
     let mut command = Command::new("git");
-    // git gets its own process group, so that ^C reaches only plimsoll, and plimsoll ends git.
+    // git gets its own process group, so that ^C reaches only plimsoll.
     command.arg("-C").arg(folder).args(words).stdin(Stdio::null()).process_group(0);
     let done = command.output().map_err(GitFailure::NotStarted)?;
     match done.status.success() {
         true => Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned()),
         false => {
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
-            Err(GitFailure::Refused(redact::line(said.lines().next_back().unwrap_or("git refused"))))
+            Err(GitFailure::Refused(redact::redact_line(said.lines().next_back().unwrap_or("git refused"))))
         }
     }
 }

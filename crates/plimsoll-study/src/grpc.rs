@@ -1,5 +1,6 @@
 //! Prepares the gRPC messages of a plan: reads the message types from files or server reflection,
-//! and encodes request bodies. Other modules treat a gRPC call like any request.
+//! and encodes request bodies. For all other modules, a gRPC call with an encoded body is an
+//! ordinary request.
 //!
 //! Not here: parsing descriptors (`plimsoll-traffic`), and sending the calls of a load.
 
@@ -9,8 +10,8 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
-use plimsoll_probe::client::Question;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_probe::client::SingleRequest;
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_traffic::grpc::reflection::{DescriptorCollector, REFLECTION_PATHS, ReflectionError};
 use plimsoll_traffic::grpc::{Schema, SchemaError, health};
@@ -23,17 +24,17 @@ const GRPC_QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of all reflection requests together.
 const REFLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest response to a reflection request, bytes.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+const REFLECTION_RESPONSE_BYTES_MAX: usize = 64 << 20;
 
 /// Encodes the request bodies of all gRPC calls of a plan. The message types come from files that
 /// the user names, or from the server's reflection service.
-pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn encode_grpc_bodies(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failure> {
     if !plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         return Ok(());
     }
     let schema = match &terms.schema {
         Some(files) => schema_from_files(files)?,
-        None => of_server(plan)?,
+        None => schema_from_called_services(plan)?,
     };
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
     let mut answers_in_turn = false;
@@ -51,7 +52,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         if filled.body {
             continue;
         }
-        let content = method.content(&request.body, is_gzip(request)?).map_err(|error| {
+        let content = method.encode_messages(&request.body, is_gzip(request)?).map_err(|error| {
             let place = if terms.mix.is_some() { format!("-f: the request '{label}'") } else { "--body".into() };
             match error {
                 SchemaError::NoJson(_) => Failure::usage(format!("{place}: {error}")),
@@ -70,23 +71,23 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
 /// Returns a converter between gRPC messages and text for each route; `None` for a route without
 /// known message types.
 pub fn message_converters(plan: &Plan) -> Result<MessageTexts, Failure> {
-    plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
+    plimsoll_traffic::grpc::build_message_converters(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Reads the message types from .proto files or from a descriptor set.
 pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
-        let bytes = files::read(path.as_ref(), Use::Schema)
+        let bytes = files::read(path.as_ref(), FilePurpose::Schema)
             .map_err(|why| Failure::usage(format!("--descriptor-set: the file '{path}' {why}")))?;
         return Schema::from_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // If a .proto file is in no --proto-path folder, its own folder is added as an import folder.
-    // The file's name is then relative to the file's own folder.
+    // If a .proto file is in no --proto-path folder, its own folder is added as an import folder. A
+    // .proto file outside all --proto-path folders is then named relative to its own folder.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {
-        files::read(path.as_ref(), Use::Schema)
+        files::read(path.as_ref(), FilePurpose::Schema)
             .map_err(|why| Failure::usage(format!("--proto: the file '{path}' {why}")))?;
         let inside = folders.iter().find_map(|folder| Path::new(path).strip_prefix(folder).ok());
         match inside {
@@ -101,7 +102,7 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
     }
     let text = move |name: &str| {
         let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists())?;
-        let bytes = files::read(&found, Use::Schema).map_err(|why| format!("'{}' {why}", found.display()));
+        let bytes = files::read(&found, FilePurpose::Schema).map_err(|why| format!("'{}' {why}", found.display()));
         let text = |bytes| String::from_utf8(bytes).map_err(|_| format!("'{}' is no text", found.display()));
         Some(bytes.and_then(text))
     };
@@ -116,8 +117,8 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
 }
 
 /// Reads the types of the services that the plan calls from the server's reflection service. If the
-/// server does not know a service, reads the types of all services.
-fn of_server(plan: &Plan) -> Result<Schema, Failure> {
+/// server does not know a called service, reads the types of all services.
+fn schema_from_called_services(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
     reflected_schema(plan, &services.into_iter().collect::<Vec<_>>())
@@ -133,7 +134,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
     let mut reason = "the server does not describe its messages (no reflection)".to_owned();
     let until = Instant::now() + REFLECTION_TOTAL_TIMEOUT;
     for path in REFLECTION_PATHS {
-        match reflected_schema_by(plan, path, learner(), until) {
+        match reflected_schema_at_path(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
             // The server may support only the older version of the reflection protocol, so the next
             // version in the list is tried.
@@ -141,7 +142,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             // Gateways send UNAVAILABLE for an unknown service, so the next version of the
             // reflection service is tried.
             Err(ReflectionFailure::Unavailable(said)) => reason = said,
-            Err(ReflectionFailure::Unreached(why)) => return Err(Failure::start(why)),
+            Err(ReflectionFailure::Unreached(why)) => return Err(Failure::cannot_start(why)),
             Err(ReflectionFailure::Unspoken(reason)) => {
                 return Err(Failure::usage(format!(
                     "{reason} (if the server speaks gRPC without reflection, give --proto FILE or --descriptor-set \
@@ -151,7 +152,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             // If the called service is unknown, the types of all services let the caller show the
             // user the right service name.
             Err(ReflectionFailure::NotFound(said)) => {
-                match reflected_schema_by(plan, path, DescriptorCollector::for_all_services(), until) {
+                match reflected_schema_at_path(plan, path, DescriptorCollector::for_all_services(), until) {
                     Ok(schema) => return Ok(schema),
                     Err(_) => {
                         reason = said;
@@ -184,7 +185,7 @@ enum ReflectionFailure {
     Other(String),
 }
 
-fn reflected_schema_by(
+fn reflected_schema_at_path(
     plan: &Plan,
     path: &str,
     mut learner: DescriptorCollector,
@@ -202,7 +203,7 @@ fn reflected_schema_by(
                 "the server's reflection did not describe the messages within {seconds} s"
             )));
         }
-        let CallEnd { ended, is_stated, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
+        let GrpcCallResult { ended, is_stated, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
@@ -226,9 +227,10 @@ fn reflected_schema_by(
 }
 
 /// Returns an error if the server's health check reports that the first called service is not
-/// serving. All other errors are ignored here: the first call of the load reports them.
+/// serving. All other errors of the health check are ignored, because the first call of the load
+/// reports them.
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
-    let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
+    let Some(route) = plan.traffic.preflight_route().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
     match send_grpc_call(
         plan,
@@ -236,10 +238,10 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
         health::encode_request(service),
         Instant::now() + GRPC_QUERY_TIMEOUT,
     ) {
-        Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
-            Err(Failure::start(format!(
-                "nothing was started: {target} reports that {service} does not serve (--no-preflight skips this \
-                 check)",
+        Ok(GrpcCallResult { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
+            Err(Failure::cannot_start(format!(
+                "nothing was started: {target} reports that the service {service} is not serving (--no-preflight skips \
+                 this check)",
                 target = plan.traffic.origin
             )))
         }
@@ -249,7 +251,7 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
 
 /// The result of one gRPC call: its gRPC status, whether the server sent that status, the HTTP
 /// status, and the content of the response.
-struct CallEnd {
+struct GrpcCallResult {
     ended: GrpcStatus,
     is_stated: bool,
     http_status: u16,
@@ -258,11 +260,11 @@ struct CallEnd {
 
 /// Sends one gRPC call outside the load, with the deadline `until`. The error says why no response
 /// arrived.
-fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
+fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<GrpcCallResult, String> {
     let tls = tls_client(plan).map_err(|error| tls_failure(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
-    // The user's header fields may authorise the call. Fields for compression are left out, because
-    // this call is not compressed.
+    // The user's header fields may authorise the call. Header fields for compression are left out,
+    // because the call outside the load is not compressed.
     let along = plan.traffic.routes[0].request.headers.iter();
     route.request.headers = along.filter(|(name, _)| !controls_compression(name)).cloned().collect();
     route.timeout_ns = GRPC_QUERY_TIMEOUT.as_nanos() as u64;
@@ -270,7 +272,7 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
     let request = encode_request(plan, &route.as_sent()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
     let deadline = until.min(Instant::now() + GRPC_QUERY_TIMEOUT);
-    let question = Question {
+    let question = SingleRequest {
         request: &request,
         tls: tls.as_ref(),
         http: HttpChoice::H2,
@@ -284,17 +286,17 @@ fn send_grpc_call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> 
     };
     for connect in places {
         heard.clear();
-        let asked = question.ask(connect, &mut |piece| {
+        let asked = question.send_and_receive(connect, &mut |piece| {
             heard.extend_from_slice(piece.content());
-            heard.len() <= ANSWER_BYTES_MAX
+            heard.len() <= REFLECTION_RESPONSE_BYTES_MAX
         });
         match asked {
             Ok(reply) => {
                 let said = reply.grpc_status.map(|code| GrpcStatus::from_code(code.into()));
                 let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
-                return Ok(CallEnd { ended, is_stated: said.is_some(), http_status: reply.status, heard });
+                return Ok(GrpcCallResult { ended, is_stated: said.is_some(), http_status: reply.status, heard });
             }
-            Err(error) => reasons.push(error.text(&plan.traffic.origin.to_string(), GRPC_QUERY_TIMEOUT, true)),
+            Err(error) => reasons.push(error.error_message(&plan.traffic.origin.to_string(), GRPC_QUERY_TIMEOUT, true)),
         }
     }
     Err(reasons.join("; "))

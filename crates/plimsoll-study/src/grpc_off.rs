@@ -14,7 +14,7 @@ fn no_grpc_failure() -> Failure {
 }
 
 /// Returns an error if the plan contains gRPC calls, because this build lacks gRPC.
-pub fn make_messages(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> {
+pub fn encode_grpc_bodies(plan: &mut Plan, _: &Terms<String>) -> Result<(), Failure> {
     match plan.traffic.routes.iter().any(|route| route.grpc.is_some()) {
         true => Err(no_grpc_failure()),
         false => Ok(()),

@@ -3,19 +3,19 @@
 //!
 //! Not here: reading profiles or metrics.
 
-use crate::base::Base;
-use crate::profile_capture::Capture;
+use crate::base::ResolvedTarget;
+use crate::profile_capture::RequestedProfiles;
 use plimsoll_model::Terms;
 use plimsoll_probe as probes;
 
-/// Returns one sentence for each flag that would record more data of this target. Only TCP targets
-/// on this machine give hints.
-pub fn flag_hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
+/// Returns one sentence for each flag that would record more data of this target. There are hints
+/// only for TCP targets on this machine.
+pub fn flag_hints(base: &ResolvedTarget, terms: &Terms<String>) -> Vec<String> {
     if terms.profiles.is_some() || base.plan.carriage.unix.is_some() || !base.local {
         return Vec::new();
     }
     let asks_metrics = terms.probes.metrics.is_none() && !terms.probes.none;
     let metrics = asks_metrics.then(|| probes::find_metrics_endpoint(&base.plan)).flatten();
     let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records these metrics"));
-    Capture::profile_hint(&base.plan, terms).into_iter().chain(metrics).collect()
+    RequestedProfiles::profile_hint(&base.plan, terms).into_iter().chain(metrics).collect()
 }

@@ -2,12 +2,12 @@
 //!
 //! Not here: parsing the imported formats (`plimsoll_traffic::import`).
 
-use crate::file_traffic::plan_of;
-use crate::target::resolve_plain;
-use crate::traffic_file::{self, text_of};
+use crate::file_traffic::plan_from_traffic_file;
+use crate::target::resolve_plain_http_url;
+use crate::traffic_file::{self, decode_utf8};
 use plimsoll_model::failure::Failure;
 use plimsoll_probe::fetch::{ByteBudget, FetchResponse, fetch};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
@@ -20,13 +20,14 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// redacted name of the source and its text.
 pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
     if source == "-" {
-        let bytes = files::read_stdin(Use::Import).map_err(|why| Failure::start(format!("standard input {why}")))?;
-        return text_of(bytes, "standard input").map(|text| ("standard input".to_owned(), text));
+        let bytes = files::read_stdin(FilePurpose::Import)
+            .map_err(|why| Failure::cannot_start(format!("standard input {why}")))?;
+        return decode_utf8(bytes, "standard input").map(|text| ("standard input".to_owned(), text));
     }
     if !source.contains("://") {
-        let bytes = files::read(Path::new(source), Use::Import)
-            .map_err(|why| Failure::start(format!("the file '{source}' {why}")))?;
-        return text_of(bytes, source).map(|text| (source.to_owned(), text));
+        let bytes = files::read(Path::new(source), FilePurpose::Import)
+            .map_err(|why| Failure::cannot_start(format!("the file '{source}' {why}")))?;
+        return decode_utf8(bytes, source).map(|text| (source.to_owned(), text));
     }
     if !may_fetch {
         return Err(Failure::usage(format!(
@@ -34,19 +35,20 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
             address = redact_query(source)
         )));
     }
-    let target = resolve_plain(source, allow_public)?;
+    let target = resolve_plain_http_url(source, allow_public)?;
     let name = redact_query(source);
     match fetch(&target, &target.path, FETCH_TIMEOUT, &ByteBudget::new(FETCHED_BYTES_MAX)) {
-        Ok(FetchResponse { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
-        Ok(FetchResponse { status, .. }) => {
-            Err(Failure::start(format!("'{name}' has status {status}: give the address of the description itself")))
-        }
-        Err(error) => Err(Failure::start(format!("'{name}': the fetch failed: {}", error.text()))),
+        Ok(FetchResponse { status: 200..=299, body }) => decode_utf8(body, &name).map(|text| (name, text)),
+        Ok(FetchResponse { status, .. }) => Err(Failure::cannot_start(format!(
+            "the response of '{name}' has status {status}: give the address of the API description"
+        ))),
+        Err(error) => Err(Failure::cannot_start(format!("'{name}': the fetch failed: {}", error.error_message()))),
     }
 }
 
 /// Returns a text about the inputs that a traffic file needs and that do not exist; `None` if all
-/// inputs exist. The commands `check` and `run` report the same inputs.
+/// inputs exist. The commands `check` and `run` report the same missing inputs for the traffic
+/// file.
 pub fn missing_inputs_text(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::missing_inputs(text, folder) {
         Ok(read) => read,
@@ -55,6 +57,6 @@ pub fn missing_inputs_text(text: &str, folder: &Path) -> Option<String> {
     if !lacks.is_empty() {
         return Some(lacks.join(", "));
     }
-    let asked = plan_of(&file, "what was imported", None, None);
+    let asked = plan_from_traffic_file(&file, "what was imported", None, None);
     asked.and_then(|(plan, _)| traffic_file::check_encodable(&plan)).err().map(|failure| failure.to_string())
 }

@@ -6,15 +6,15 @@
 use crate::profile_capture::{CPU_PROFILE_NAMES, OTHER_PROFILE_KINDS, PROFILE_FILE_SUFFIX};
 use plimsoll_analysis::format;
 use plimsoll_analysis::profile::{
-    CostDivisor, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, sum_by_function,
+    CostDivisor, FunctionCostOrder, ProfileView, ProfiledTrial, ProfilingSchedule, diff, read, sum_by_function,
 };
-use plimsoll_analysis::study::profiling::level_tag;
-use plimsoll_analysis::taken_profiles::{ProfileTotal, ProfileTotals, Profiles, StoredProfile};
+use plimsoll_analysis::study::profiling::single_target_profile_tag;
+use plimsoll_analysis::taken_profiles::{ProfileTotal, ProfileTotals, SingleTargetProfiles, StoredProfile};
 use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Experiment, LoadEnd, ProfileRecord, Purpose, Run, Tag};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_model::{Experiment, LoadEnd, LoadPurpose, LoadTag, ProfileRecord, Run};
+use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
 /// Reads a recorded profile and returns it with its path. `path` is the path of the run file.
@@ -27,7 +27,7 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
     let file = path
         .ok_or_else(|| "the run has no run file, next to which profiles are stored".to_owned())?
         .with_file_name(bare);
-    let profile = files::read(&file, Use::Profile)
+    let profile = files::read(&file, FilePurpose::Profile)
         .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
         .map_err(|why| format!("'{}' {why}", file.display()))?;
     Ok((profile, file.display().to_string()))
@@ -35,35 +35,36 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
 
 /// Returns the CPU profile that was taken at a load level (such as low load); `None` if there is
 /// none.
-pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
+pub fn cpu_profile(profiles: &SingleTargetProfiles, level: &str) -> Option<Profile> {
     let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == CPU_PROFILE_NAMES.0)?;
-    read(&files::read(kept.file.as_ref(), Use::Profile).ok()?).ok()
+    read(&files::read(kept.file.as_ref(), FilePurpose::Profile).ok()?).ok()
 }
 
 /// Returns the CPU profile at the examined load of a run, and the number of requests that the
 /// profile covers.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
-    let profiles = read_back(experiment, Some(path))?;
+    let profiles = read_load_profiles(experiment, Some(path))?;
     let profiles = profiles.doubts_and_figures().1;
     let profile = cpu_profile(profiles, &profiles.level_name)?;
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
 
-/// Reads all profiles next to a run file; `None` if the run requested none.
-pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
-    let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
+/// Reads all profiles next to a run file; `None` if the run requested no profiles.
+pub fn read_load_profiles(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<SingleTargetProfiles>> {
+    let recorded = experiment.spec.profiles_spec().filter(|_| experiment.spec.blocks_spec().is_none())?;
     let stretches = ProfilingSchedule::new(recorded.seconds);
-    let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
+    let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Profile);
     let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
         return None;
     }
-    let name_of = |tag: &Tag| experiment.spec.profile_name(tag);
-    let level_name = name_of(&level_tag(1));
-    let names = [name_of(&level_tag(0)), level_name.clone()];
+    let name_of = |tag: &LoadTag| experiment.spec.profile_name(tag);
+    let level_name = name_of(&single_target_profile_tag(1));
+    let names = [name_of(&single_target_profile_tag(0)), level_name.clone()];
     let names = [names[0].as_str(), names[1].as_str()];
     let (mut files, mut missing) = (Vec::new(), Vec::new());
-    // A load level at which no load ran has no profiles, and the record contains the reason.
+    // If no load ran at a load level, the level has no profiles, and the run file contains the
+    // reason.
     for taken in experiment.profiles().filter(|taken| taken.trial.is_none()) {
         if let Err(reason) = &taken.file {
             missing.push(format!("{}: no profiles: {reason}", name_of(&taken.tag)));
@@ -91,7 +92,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         .map(|(level, cpu)| {
             // If a profile contains no duration, the requested duration is used.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
-            ProfiledTrial::requests(
+            ProfiledTrial::requests_during_profile(
                 &level.with_cpu_profile,
                 duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64),
             )
@@ -104,9 +105,11 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             let mut column = None;
             for (at, (level, name)) in driven().enumerate() {
                 let Some(profile) = profile(name, kind) else { continue };
-                let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
-                let sum = sum_by_function(&profile, &view, Sort::Cum).selected_total as f64;
-                let requests = ProfiledTrial::requests(&level.other_kinds, profile.duration_ns);
+                let view = ProfileView::all_samples(
+                    profile.sample_type_index(Some(column_name)).unwrap_or(profile.sample_type_default),
+                );
+                let sum = sum_by_function(&profile, &view, FunctionCostOrder::Cum).selected_total as f64;
+                let requests = ProfiledTrial::requests_during_profile(&level.other_kinds, profile.duration_ns);
                 sums[at] = Some(ProfileTotal { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());
             }
@@ -117,8 +120,9 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let comparison = match (cpu.as_slice(), requests.as_slice()) {
         ([Some(low), Some(high)], [before, after]) if *before > 0.0 && *after > 0.0 => {
             let basis = CostDivisor::Requests { before: *before, after: *after };
-            let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-            match diff((low, &a), (high, &b), basis, Sort::Cum) {
+            let (a, b) =
+                (ProfileView::all_samples(low.sample_type_default), ProfileView::all_samples(high.sample_type_default));
+            match diff((low, &a), (high, &b), basis, FunctionCostOrder::Cum) {
                 Ok(comparison) => Some(comparison),
                 Err(error) => {
                     missing.push(format!("the CPU profiles {error}"));
@@ -134,7 +138,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| profile_doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
     let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
-    let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
+    let profiles =
+        SingleTargetProfiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
     Some(Assessment::new(doubts, profiles))
 }
 
@@ -144,10 +149,10 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
 fn profile_doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
-        (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop(stop))))
+        (DoubtKind::Ended, Sentence::from(format!("{name}: profiling ended early: {}", format::stop_reason(stop))))
     } else if generator.limited {
         let limit = format!("{name}: while profiles were taken the generator was the limit, not the server: ");
-        (DoubtKind::Generator, Sentence::from(limit).then(&generator.reason.unwrap_or_default()))
+        (DoubtKind::Generator, Sentence::from(limit).append_sentence(&generator.reason.unwrap_or_default()))
     } else if level.is_steady() {
         return None;
     } else {
@@ -166,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_names_profiles_only_beside_itself() {
+    fn stored_profiles_must_be_next_to_the_run_file() {
         for (file, part) in [
             (Ok("../../etc/passwd"), "names no profile"),
             (Ok("/etc/hostname.pb.gz"), "names no profile"),
@@ -177,7 +182,7 @@ mod tests {
             (Err("it answers 404"), "it answers 404"),
         ] {
             let file = file.map(str::to_owned).map_err(str::to_owned);
-            let taken = ProfileRecord { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
+            let taken = ProfileRecord { tag: single_target_profile_tag(0), kind: "cpu".to_owned(), trial: None, file };
             let reason = read_stored_profile(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
             assert!(reason.contains(part), "{reason}");
         }

@@ -3,15 +3,15 @@
 //! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
 //! ([`ReadingProgress`]).
 
-use crate::fields::header;
+use crate::fields::parse_header_flag;
 use crate::file_traffic::push_authorization;
-use crate::logs::{Counts, LogReading, LogSource, Logs};
+use crate::logs::{LogLineCounts, LogParsingOptions, LogSource, Logs};
 use crate::output::print_to_stderr;
 use plimsoll_analysis::format;
-use plimsoll_model::completion::FromFile;
+use plimsoll_model::completion::TrafficFromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
-use plimsoll_model::{Redact, ReplayFacts};
+use plimsoll_model::{RedactionLevel, ReplayFacts};
 use plimsoll_traffic::replay::{
     LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector,
 };
@@ -22,15 +22,15 @@ use std::path::PathBuf;
 /// Displays the progress of reading log files.
 pub trait ReadingProgress {
     /// Receives the number of bytes read so far, and the total length of the logs if known.
-    fn passing(&mut self, read: u64, length: Option<u64>);
+    fn show_bytes_read(&mut self, read: u64, length: Option<u64>);
 
     /// Removes the progress display when reading is complete.
     fn clear(&mut self);
 }
 
 /// Converts the user's options for parsing log lines to the parser's options.
-pub fn log_reading_options(args: &LogReadingTerms) -> LogReading<'_> {
-    LogReading {
+pub fn log_reading_options(args: &LogReadingTerms) -> LogParsingOptions<'_> {
+    LogParsingOptions {
         log_format: args.log_format.as_deref(),
         field: args.field.as_deref(),
         session: args.session.as_deref(),
@@ -38,20 +38,20 @@ pub fn log_reading_options(args: &LogReadingTerms) -> LogReading<'_> {
 }
 
 /// Compiles the patterns of --fold. [`fold_path`] replaces every match in a path by `{}`, so that
-/// paths of one kind count together.
-pub fn path_folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
+/// paths that differ only in the matches count as one endpoint.
+pub fn compile_fold_patterns(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     compile_patterns("--fold", &args.fold)
 }
 
-/// Compiles the regular expressions of a flag; `name` is the flag for errors.
-pub fn compile_patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
+/// Compiles the regular expressions of a flag. `flag` is the flag's name for error messages.
+pub fn compile_patterns(flag: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
             // The message of the regex library has several lines, and its last line contains the
             // reason.
             let text = error.to_string();
-            let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            Failure::usage(format!("{name} '{pattern}' is no regular expression: {why}"))
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            Failure::usage(format!("{flag} '{pattern}' is no regular expression: {reason}"))
         })
     };
     texts.iter().map(compile).collect()
@@ -63,9 +63,9 @@ pub fn fold_path(path_folds: &[Regex], path: &str) -> String {
 }
 
 /// Returns an error if --strict is set and a log line cannot be parsed.
-pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
+pub fn check_strict(args: &LogReadingTerms, counts: &LogLineCounts) -> Result<(), Failure> {
     match &counts.first {
-        Some((place, text)) if args.strict => Err(Failure::start(format!(
+        Some((place, text)) if args.strict => Err(Failure::cannot_start(format!(
             "--strict: {place} cannot be parsed: \"{text}\"; {unparsed_lines} of {all_lines} lines have this problem",
             unparsed_lines = format::count(counts.unparsed),
             all_lines = format::count(counts.read)
@@ -75,10 +75,10 @@ pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failu
 }
 
 /// Returns an error if no log line could be parsed, which means that the logs have another format.
-pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
+pub fn refuse_unparsed_logs(counts: &LogLineCounts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "none of the {all_lines} log lines can be parsed: describe the format with --log-format or \
              --field{first}",
             all_lines = format::count(counts.read)
@@ -92,16 +92,16 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
 pub fn load_from_logs(
     replay: &ReplayTerms<String>,
     seed: u64,
-    redact: Redact,
+    redact: RedactionLevel,
     quiet: bool,
     progress: &mut dyn ReadingProgress,
-) -> Result<FromFile, Failure> {
+) -> Result<TrafficFromFile, Failure> {
     let Url { origin, path, authorization } = Url::read(&replay.target)?;
     let prefix = path.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-    let mut headers = replay.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut headers = replay.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     push_authorization(&mut headers, authorization);
     let paths: Vec<PathBuf> = replay.logs.iter().map(PathBuf::from).collect();
-    let choice = LogChoice {
+    let choice = LogRequestSelection {
         logs: &paths,
         reading: &replay.reading,
         only: &replay.only,
@@ -112,7 +112,7 @@ pub fn load_from_logs(
     let (gathered, logs, counts) = read_requests(&choice, progress)?;
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
-    let without_method = gathered.without_method();
+    let without_method = gathered.lines_without_method();
     let timed = match replay.draws_sessions {
         true => gathered.to_session_replay(seed, lines),
         false => gathered.to_replay(&timing),
@@ -122,13 +122,13 @@ pub fn load_from_logs(
     let traffic = timed.traffic(origin, &defaults, redact);
     if !quiet && let Some(listed) = &traffic.request_list {
         let asked = (timed.requests(), timed.endpoints(), timed.length_ns);
-        print_to_stderr(&reading_text(&logs, &counts, asked, &listed.facts));
+        print_to_stderr(&log_summary_text(&logs, &counts, asked, &listed.facts));
     }
-    Ok(FromFile { traffic, arrivals: timed.arrivals })
+    Ok(TrafficFromFile { traffic, arrivals: timed.arrivals })
 }
 
-/// Selects requests from log files.
-pub struct LogChoice<'a> {
+/// The log files to read, and which of their requests are replayed.
+pub struct LogRequestSelection<'a> {
     /// Paths of the access logs; `-` is standard input.
     pub logs: &'a [PathBuf],
     /// Options for parsing log lines.
@@ -146,10 +146,10 @@ pub struct LogChoice<'a> {
 /// Reads the selected requests from the logs. Also returns the log files with their formats, and
 /// the numbers of lines.
 pub fn read_requests(
-    choice: &LogChoice,
+    choice: &LogRequestSelection,
     progress: &mut dyn ReadingProgress,
-) -> Result<(LogRequests, Vec<LogSource>, Counts), Failure> {
-    let (folding, only) = (path_folds(choice.reading)?, compile_patterns("--only", choice.only)?);
+) -> Result<(LogRequests, Vec<LogSource>, LogLineCounts), Failure> {
+    let (folding, only) = (compile_fold_patterns(choice.reading)?, compile_patterns("--only", choice.only)?);
     let skip = compile_patterns("--skip", choice.skip)?;
     let fold = |path: &str| fold_path(&folding, path);
     let wanted = |request: &str| {
@@ -165,14 +165,14 @@ pub fn read_requests(
     };
     let mut gathering = RequestCollector::new(taken);
     let counts =
-        logs.for_each_request(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
+        logs.for_each_request(|entry, _| gathering.add(entry), |read, length| progress.show_bytes_read(read, length))?;
     progress.clear();
     check_strict(choice.reading, &counts)?;
-    refuse_unread(&counts)?;
-    let gathered = gathering
-        .finish()
-        .map_err(|error| Failure::start(format!("{error}: use a part of the log: --only, --skip, or a shorter log")))?;
-    Ok((gathered, logs.read(), counts))
+    refuse_unparsed_logs(&counts)?;
+    let gathered = gathering.finish().map_err(|error| {
+        Failure::cannot_start(format!("{error}: use a part of the log: --only, --skip, or a shorter log"))
+    })?;
+    Ok((gathered, logs.log_sources(), counts))
 }
 
 /// Converts a replay error to a failure that says how to correct the problem.
@@ -187,7 +187,7 @@ fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_met
         }
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);
-            return Failure::start(format!(
+            return Failure::cannot_start(format!(
                 "{logs}: {error}: {lines} log lines have no method: name the place of the method with --field \
                  method=.PATH or --log-format",
                 logs = replay.logs.join(", ")
@@ -199,11 +199,16 @@ fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_met
         }
         ReplayError::Nothing => "check --only, --skip and -d, which exclude requests of the log",
     };
-    Failure::start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
+    Failure::cannot_start(format!("{}: {error}: {way_out}", replay.logs.join(", ")))
 }
 
 /// Returns a summary of the logs that were read, and of the load that replays them.
-fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), facts: &ReplayFacts) -> String {
+fn log_summary_text(
+    logs: &[LogSource],
+    counts: &LogLineCounts,
+    asked: (u64, usize, u64),
+    facts: &ReplayFacts,
+) -> String {
     let (requests, endpoints, length_ns) = asked;
     let formats: Vec<String> = logs.iter().map(|log| format!("{} ({})", log.name, log.format)).collect();
     let (what, sessions) = match facts.sessions {

@@ -27,7 +27,7 @@ fn shorten_middle(text: &str, max: usize) -> String {
 
 /// Returns a message for a terminal, as one line without secrets. Control characters and characters
 /// that change the writing direction become `?`. Long quotations are shortened. Words in quotations
-/// that look like secret keys are shortened to hide them.
+/// that look like secret keys are hidden, except for their first characters.
 pub fn terminal_message(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -42,7 +42,7 @@ pub fn terminal_message(message: &str) -> String {
     let word = |word: &str| shorten_middle(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     let part = |(number, part): (usize, &str)| {
-        if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::words(part), QUOTED_MAX) }
+        if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::redact_typed_text(part), QUOTED_MAX) }
     };
     let text = split_at_quotes(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
     shorten_middle(&text, MESSAGE_MAX)

@@ -5,24 +5,26 @@
 
 use crate::traffic_file;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
+use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, RedactionLevel, Schedule, StatusSet};
 use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
-    ModelDistances, RouteMapper, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
+    ModelDistances, RouteMapper, StreamFigures, StreamRequest, TrafficModel, cache_sizes, count_distinct_paths,
 };
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The approximate number of requests that all samples from the model have together.
+/// The approximate number of requests in all samples from the model together.
 const MODEL_REQUESTS_SAMPLED: usize = 400_000;
-/// The largest number of samples that are drawn from the model. Each sample is as long as the log.
-const DRAWS_MAX: usize = 8;
+/// The largest number of samples that are drawn from the model. Each sample covers as much time as
+/// the log.
+const MODEL_SAMPLES_MAX: usize = 8;
 /// The smallest number of samples that are drawn from the model. With three or more samples, the
 /// variation between samples can be estimated.
-const DRAWS_MIN: usize = 3;
-/// The largest number of requests in a log that can be compared. A larger log is refused.
-const COMPARED_MAX: usize = 4_000_000;
+const MODEL_SAMPLES_MIN: usize = 3;
+/// The largest number of requests in a log that can be compared. A log with more requests is
+/// refused.
+const COMPARED_REQUESTS_MAX: usize = 4_000_000;
 
 /// Returns the distances between the requests of the traffic file and the requests of the log.
 pub fn model_distances(
@@ -31,9 +33,9 @@ pub fn model_distances(
     seed: u64,
     fold: Option<&dyn Fn(&str) -> String>,
 ) -> Result<ModelDistances, Failure> {
-    if model.stream.len() > COMPARED_MAX {
-        return Err(Failure::start(format!(
-            "--verify: more than {COMPARED_MAX} requests are too many to compare: use a part of the log (--only, \
+    if model.stream.len() > COMPARED_REQUESTS_MAX {
+        return Err(Failure::cannot_start(format!(
+            "--verify: more than {COMPARED_REQUESTS_MAX} requests are too many to compare: use a part of the log (--only, \
              --skip)"
         )));
     }
@@ -41,20 +43,20 @@ pub fn model_distances(
     let address = file.base().unwrap_or_default().to_owned();
     let Url { origin, path: prefix, .. } = Url::read(&address)?;
     let defaults = RequestDefaults { headers: Vec::new(), ok_status: StatusSet::default(), timeout_ns: 30_000_000_000 };
-    let traffic = file.traffic(origin, &prefix, &defaults, Redact::Secrets);
+    let traffic = file.traffic(origin, &prefix, &defaults, RedactionLevel::Secrets);
     let shape = LoadShape::Open { rate: model.pace.rate.clone(), arrivals: model.pace.arrivals };
     let mut plan = Plan { traffic, load: Load::new(shape), carriage: ConnectionPlan::tcp(vec![]) };
-    let caches = cache_sizes(paths(&model.stream));
+    let caches = cache_sizes(count_distinct_paths(&model.stream));
     let figures = |stream: &[StreamRequest]| StreamFigures::compute(stream, model.span_ns, model.resolution_ns, caches);
-    let mut folder = model.folder(fold);
-    let draws = (MODEL_REQUESTS_SAMPLED / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
+    let mut folder = model.route_mapper(fold);
+    let draws = (MODEL_REQUESTS_SAMPLED / model.stream.len().max(1)).clamp(MODEL_SAMPLES_MIN, MODEL_SAMPLES_MAX);
     let mut drawn_figures = Vec::with_capacity(draws);
     for draw in 0..draws as u64 {
         plan.load.seed = seed.wrapping_add(draw);
         drawn_figures.push(figures(&sampled_requests(&plan, model, &mut folder)?));
     }
     let log = figures(&model.stream);
-    Ok(ModelDistances::between(&log, &drawn_figures, caches))
+    Ok(ModelDistances::compare_log_with_draws(&log, &drawn_figures, caches))
 }
 
 /// Samples the requests of a load that is as long as the log. A request after the end of the log's

@@ -9,14 +9,14 @@
 //!        an Interval for each tick, TrialEnd; Remark::Broken if the part fails
 //! ```
 //!
-//! Arguments and environment contain nothing of the task, because other users can read them. Not
-//! here: starting the parts and merging their results (`runner::part_processes`).
+//! The task is not passed in arguments or environment variables, because other users can read both.
+//! Not here: starting the parts and merging their results (`runner::part_processes`).
 
 use crate::{grpc, self_process};
 use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
 use plimsoll_model::codec::{Frame, MAGIC};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Injector, LoadEnd, Plan, Purpose, Remark, Stop, Stripe, Tag};
+use plimsoll_model::{EarlyStopReason, ExperimentEvent, Injector, LoadEnd, LoadPurpose, LoadTag, Plan, Stripe};
 use plimsoll_sys::process;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -28,11 +28,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The only argument of a part (a process that sends one share of a load). The argument takes the
 /// position of a command such as `run`.
 const PART_ARGUMENT: &str = "carry-out-part";
-/// The largest length of an encoded plan, bytes (4 GiB). A larger announced length is an error.
-const BYTES_MAX: u64 = 4 << 30;
+/// The largest length of an encoded plan, bytes (4 GiB). If the announced length of a plan is
+/// larger, the task is invalid.
+const ENCODED_PLAN_BYTES_MAX: u64 = 4 << 30;
 
 /// The task of a part (a process that sends one share of a load).
-pub struct Task {
+pub struct LoadPartTask {
     /// The plan of the whole load. The process of this task sends one stripe (share) of the load.
     pub plan: Plan,
     /// The generator settings of this process, such as its worker threads.
@@ -50,10 +51,10 @@ pub fn part_command() -> Command {
     command
 }
 
-impl Task {
+impl LoadPartTask {
     /// Encodes the task for the standard input of the process that executes the task.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Task { plan, injector, stripe } = self;
+        let LoadPartTask { plan, injector, stripe } = self;
         let injector = serde_json::to_vec(injector).unwrap_or_default();
         let mut bytes = Vec::new();
         for part in [plan.to_bytes(), injector] {
@@ -66,14 +67,14 @@ impl Task {
         bytes
     }
 
-    fn read(input: &mut impl Read) -> Result<Task, String> {
+    fn read(input: &mut impl Read) -> Result<LoadPartTask, String> {
         let cut = |_| "the first process of plimsoll sent only a part of the task".to_owned();
         let plan = Plan::from_bytes(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let injector =
             serde_json::from_slice(&read_length_prefixed(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let stripe = Stripe::new(read_u64(input).map_err(cut)?, read_u64(input).map_err(cut)?);
         match stripe.index < stripe.of && Injector::are_bounded(std::slice::from_ref(&injector)) {
-            true => Ok(Task { plan, injector, stripe }),
+            true => Ok(LoadPartTask { plan, injector, stripe }),
             false => Err("the first process of plimsoll sent a task that is not a valid share of a load".to_owned()),
         }
     }
@@ -87,7 +88,7 @@ fn read_u64(input: &mut impl Read) -> io::Result<u64> {
 
 fn read_length_prefixed(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let length = read_u64(input)?;
-    if length > BYTES_MAX {
+    if length > ENCODED_PLAN_BYTES_MAX {
         return Err(ErrorKind::InvalidData.into());
     }
     // Memory is allocated for the bytes received, not for the announced length, which may be wrong.
@@ -105,10 +106,10 @@ pub fn run_part_if_requested() {
         return;
     }
     process::raise_open_files_limit();
-    std::process::exit(match carry_out(&mut io::stdout()) {
+    std::process::exit(match execute_part_task(&mut io::stdout()) {
         Ok(()) => 0,
         Err(reason) => {
-            write_frame(&mut io::stdout(), &Frame::Remark(Remark::Broken { reason }));
+            write_frame(&mut io::stdout(), &Frame::Remark(ExperimentEvent::Broken { reason }));
             2
         }
     })
@@ -121,16 +122,16 @@ fn write_frame(out: &mut impl Write, frame: &Frame) -> bool {
     out.write_all(&bytes).and_then(|()| out.flush()).is_ok()
 }
 
-fn carry_out(out: &mut impl Write) -> Result<(), String> {
+fn execute_part_task(out: &mut impl Write) -> Result<(), String> {
     let lost = |_: io::Error| "the parent process of this process has ended".to_owned();
     out.write_all(&MAGIC).and_then(|()| out.flush()).map_err(lost)?;
     let mut input = io::stdin();
-    let Task { plan, injector, stripe } = Task::read(&mut input)?;
+    let LoadPartTask { plan, injector, stripe } = LoadPartTask::read(&mut input)?;
     let texts = grpc::message_converters(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
-    let tag = Tag::for_purpose(Purpose::Run);
+    let tag = LoadTag::for_purpose(LoadPurpose::Run);
     write_frame(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
     let origin_ns = read_u64(&mut input).map_err(lost)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -150,7 +151,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
         };
         match heard && !stop.load(Ordering::Relaxed) {
             true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(Stop::Interrupted),
+            false => ControlFlow::Break(EarlyStopReason::Interrupted),
         }
     });
     let (window_ns, addresses) = (run.window_ns, run.plan.carriage.addresses);
@@ -162,22 +163,23 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     #[test]
     fn a_part_task_decodes_unchanged_or_is_refused() {
         let addresses = vec![([127, 0, 0, 1], 80).into()];
-        let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(2.0) });
+        let mut plan = Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(2.0) });
         plan.traffic.routes[0].request.body = vec![7; 300];
-        let task = Task { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe::new(1, 2) };
+        let task =
+            LoadPartTask { plan, injector: Injector { workers: 2, ..Injector::default() }, stripe: Stripe::new(1, 2) };
         let bytes = task.to_bytes();
-        let read = Task::read(&mut &*bytes).expect("a task");
+        let read = LoadPartTask::read(&mut &*bytes).expect("a task");
         assert_eq!((read.plan, read.injector, read.stripe), (task.plan.clone(), task.injector.clone(), task.stripe));
         for cut in 0..bytes.len() {
-            assert!(Task::read(&mut &bytes[..cut]).is_err(), "{cut}");
+            assert!(LoadPartTask::read(&mut &bytes[..cut]).is_err(), "{cut}");
         }
-        let none = Task { stripe: Stripe::new(2, 2), ..task };
-        assert!(Task::read(&mut &*none.to_bytes()).is_err());
-        assert!(Task::read(&mut [0xff; 64].as_slice()).is_err(), "longer than anything");
+        let none = LoadPartTask { stripe: Stripe::new(2, 2), ..task };
+        assert!(LoadPartTask::read(&mut &*none.to_bytes()).is_err());
+        assert!(LoadPartTask::read(&mut [0xff; 64].as_slice()).is_err(), "longer than anything");
     }
 }

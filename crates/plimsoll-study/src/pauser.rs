@@ -11,8 +11,8 @@
 //! Not here: choosing the processes, and checking whether they may be stopped.
 
 use crate::self_process;
-use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
-use plimsoll_sys::pause::Pausable;
+use plimsoll_model::intervention::{DEPENDENCY_PAUSE_NS, DEPENDENCY_PAUSE_PERIOD_NS};
+use plimsoll_sys::pause::PausableProcessHandle;
 use plimsoll_sys::{process, signal};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -20,12 +20,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The first argument of a pauser process, in the position of a command such as `run`. The further
-/// arguments are the processes to stop, each in the format of [`process_argument`].
+/// The first argument of a pauser process, in the position of a command such as `run`. Further
+/// arguments of a pauser are the processes to stop, each in the format of [`process_argument`].
 const PAUSER_ARGUMENT: &str = "stop-processes";
 
-/// Formats a process as an argument of the pauser: process id and start time. The start time shows
-/// whether another process has the same id now.
+/// Formats a process as an argument of the pauser: process id and start time. The start time lets
+/// the pauser detect that another process has the same id now.
 fn process_argument(pid: u32, started_ticks: u64) -> String {
     format!("{pid}.{started_ticks}")
 }
@@ -53,8 +53,9 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<
     (!processes.is_empty()).then_some(processes)
 }
 
-/// The processes that the pauser stops. Dropping this value resumes them, also during a panic.
-struct StoppedProcesses(Vec<Pausable>);
+/// The processes that the pauser stops. Dropping a `StoppedProcesses` resumes all of its processes,
+/// also during a panic.
+struct StoppedProcesses(Vec<PausableProcessHandle>);
 
 impl StoppedProcesses {
     fn stop(&self) {
@@ -62,14 +63,14 @@ impl StoppedProcesses {
         self.0.iter().for_each(|process| _ = process.stop());
     }
 
-    fn go_on(&self) {
-        self.0.iter().for_each(|process| _ = process.go_on());
+    fn resume(&self) {
+        self.0.iter().for_each(|process| _ = process.resume());
     }
 }
 
 impl Drop for StoppedProcesses {
     fn drop(&mut self) {
-        self.go_on();
+        self.resume();
     }
 }
 
@@ -79,7 +80,8 @@ pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
     process::set_process_name(c"stopper");
     signal::ignore_user_signals();
-    let held: Result<Vec<Pausable>, _> = processes.iter().map(|(pid, ticks)| Pausable::hold(*pid, *ticks)).collect();
+    let held: Result<Vec<PausableProcessHandle>, _> =
+        processes.iter().map(|(pid, ticks)| PausableProcessHandle::open_process(*pid, *ticks)).collect();
     let Ok(held) = held.map(StoppedProcesses) else { std::process::exit(2) };
     let mut out = std::io::stdout();
     if out.write_all(b"+").and_then(|()| out.flush()).is_err() || std::io::stdin().read_exact(&mut [0]).is_err() {
@@ -100,10 +102,10 @@ fn pause_periodically(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
     };
-    while waits(STOP_PERIOD_NS - STOP_NS) {
+    while waits(DEPENDENCY_PAUSE_PERIOD_NS - DEPENDENCY_PAUSE_NS) {
         held.stop();
-        let goes = waits(STOP_NS);
-        held.go_on();
+        let goes = waits(DEPENDENCY_PAUSE_NS);
+        held.resume();
         if !goes {
             break;
         }

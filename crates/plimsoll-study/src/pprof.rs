@@ -3,8 +3,8 @@
 //!
 //! Not here: when profiles are taken (`profile_capture`), and parsing them.
 
-use crate::target::resolve_plain;
-use plimsoll_analysis::profile::{ReadError, read_up_to};
+use crate::target::resolve_plain_http_url;
+use plimsoll_analysis::profile::{ReadError, read_untrusted_profile};
 use plimsoll_model::Plan;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::Profile;
@@ -15,24 +15,24 @@ use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The default duration of a CPU profile, in seconds, as in pprof.
+/// The default duration of a CPU profile in seconds, the same as in Go's pprof tool.
 const CPU_PROFILE_DURATION_S: u32 = 30;
 /// The time that fetching all profiles of an endpoint may take in addition to the duration of the
 /// profiles.
 pub const PROFILE_FETCH_GRACE: Duration = Duration::from_secs(5);
 /// The largest number of bytes that a profile endpoint may send (32 MiB).
-const SENT_BYTES_MAX: usize = 32 << 20;
+const PROFILE_RESPONSE_BYTES_MAX: usize = 32 << 20;
 /// The largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times
 /// its memory, so this limit keeps the tables below 256 MiB.
-const UNPACKED_BYTES_MAX: usize = 24 << 20;
+const DECOMPRESSED_PROFILE_BYTES_MAX: usize = 24 << 20;
 /// A lock that lets one thread at a time decompress a profile, to bound the memory use.
 static DECOMPRESSION_LOCK: Mutex<()> = Mutex::new(());
-/// The time to wait for a server's refusal of a profile request. If no refusal arrives within this
-/// time, the server is assumed to be profiling.
+/// The time to wait for a server's refusal of a profile request. If no refusal arrives within 700
+/// ms, plimsoll assumes that the server is profiling.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// Returns the path and the length in seconds of a profile request. A base path becomes the path of
-/// its CPU profile, and `seconds` is added to the query.
+/// Returns the path and the length in seconds of a profile request. A base path such as
+/// `/debug/pprof` becomes the path of its CPU profile, and `seconds` is added to the query.
 pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), Failure> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let path = match path.trim_end_matches('/') {
@@ -78,35 +78,36 @@ pub fn fetch_profile(
     allow_public: bool,
     say: impl FnOnce(&str),
 ) -> Result<(String, Vec<u8>), Failure> {
-    let target = resolve_plain(url, allow_public)?;
+    let target = resolve_plain_http_url(url, allow_public)?;
     let (path, seconds) = profile_path(&target.path, seconds)?;
-    let name = format!("{}{}", redacted_origin(url), redact::path(path.split('?').next().unwrap_or_default()));
+    let name = format!("{}{}", redacted_origin(url), redact::redact_path(path.split('?').next().unwrap_or_default()));
     if seconds > 0 {
         say(&format!("profiling {name} for {seconds} s"));
     }
     let timeout = PROFILE_FETCH_GRACE + Duration::from_secs(u64::from(seconds));
-    match fetch(&target, &path, timeout, &ByteBudget::new(SENT_BYTES_MAX)) {
+    match fetch(&target, &path, timeout, &ByteBudget::new(PROFILE_RESPONSE_BYTES_MAX)) {
         Ok(FetchResponse { status: 200..=299, body }) => Ok((name, body)),
         Ok(FetchResponse { status, body }) => {
-            Err(Failure::start(format!("'{name}' has status {status}{}", refusal_text(status, &body))))
+            Err(Failure::cannot_start(format!("'{name}' has status {status}{}", refusal_text(status, &body))))
         }
-        Err(error) => {
-            Err(Failure::start(format!("the profile '{name}' could not be fetched: {reason}", reason = error.text())))
-        }
+        Err(error) => Err(Failure::cannot_start(format!(
+            "the profile '{name}' could not be fetched: {reason}",
+            reason = error.error_message()
+        ))),
     }
 }
 
 /// Parses the response body as a profile. Fails if the body is not a profile, or is too large.
 fn parse_profile_body(body: &[u8]) -> Result<Profile, ReadError> {
     let _one_at_a_time = DECOMPRESSION_LOCK.lock();
-    read_up_to(body, UNPACKED_BYTES_MAX)
+    read_untrusted_profile(body, DECOMPRESSED_PROFILE_BYTES_MAX)
 }
 
-/// Returns the server's error text and a way to correct the error. The text continues the sentence
-/// `has status N`.
+/// Returns the server's error text and a way to correct the error. The result continues a message
+/// that ends in `has status N`.
 fn refusal_text(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
-    let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
+    let line: String = redact::redact_line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
     let line = line.trim();
     let quoted = if line.is_empty() || line.starts_with('<') { String::new() } else { format!(" ({line})") };
     let lower = said.to_lowercase();
@@ -116,11 +117,13 @@ fn refusal_text(status: u16, body: &[u8]) -> String {
         }
         400 => "give another number of seconds for the profile, or leave the number out",
         401 | 403 => "the address needs credentials: write http://USER:PASSWORD@HOST",
-        404 => "there is no profile: a Go server that imports net/http/pprof serves profiles under /debug/pprof/",
+        404 => {
+            "this address has no profile: a Go server that imports net/http/pprof serves profiles under /debug/pprof/"
+        }
         500 if lower.contains("already") || lower.contains("in use") => {
             "another CPU profile is being taken: wait until it ends, then try again"
         }
-        300..=399 => "the address has moved: give the new address",
+        300..=399 => "the server redirects this address: give the new address",
         _ => "the server's own log shows the reason of this status",
     };
     format!("{quoted}: {way_out}")
@@ -142,27 +145,27 @@ impl Endpoint {
     /// Resolves a base URL such as `http://localhost:6060/debug/pprof`. A URL without a path gets
     /// the usual path `/debug/pprof`.
     pub fn resolve_base_url(url: &str, allow_public: bool) -> Result<Endpoint, Failure> {
-        let target = resolve_plain(url, allow_public)?;
+        let target = resolve_plain_http_url(url, allow_public)?;
         let path = target.path.split('?').next().unwrap_or_default().trim_end_matches('/');
         let base = match path.strip_suffix("/profile").unwrap_or(path) {
             "" => "/debug/pprof".to_owned(),
             base => base.to_owned(),
         };
-        let shown = format!("{}{}", redacted_origin(url), redact::path(&base));
-        Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(SENT_BYTES_MAX) })
+        let shown = format!("{}{}", redacted_origin(url), redact::redact_path(&base));
+        Ok(Endpoint { target, base, shown, bytes_left: ByteBudget::new(PROFILE_RESPONSE_BYTES_MAX) })
     }
 
     /// Returns the endpoint at the usual path (`/debug/pprof`) of a load's target, with the
     /// target's authorization.
-    pub fn of_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
-        let target = FetchTarget::of_load(plan, authorization)?;
+    pub fn default_endpoint_on_target(plan: &Plan, authorization: Option<String>) -> Result<Endpoint, Failure> {
+        let target = FetchTarget::for_load_server(plan, authorization)?;
         let base = "/debug/pprof".to_owned();
-        let bytes_left = ByteBudget::new(SENT_BYTES_MAX);
+        let bytes_left = ByteBudget::new(PROFILE_RESPONSE_BYTES_MAX);
         Ok(Endpoint { shown: format!("{}{base}", target.origin), target, base, bytes_left })
     }
 
     /// Whether the server has an index page of profiles at this base URL.
-    pub fn is_served(&self) -> bool {
+    pub fn has_profile_index(&self) -> bool {
         let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_TIMEOUT, &ByteBudget::new(1 << 20));
         // A pprof index contains a link to the text form of each profile kind.
         index
@@ -170,11 +173,11 @@ impl Endpoint {
     }
 
     /// Checks that the server permits CPU profiles: requests a CPU profile and cancels the request
-    /// soon. A refusal arrives at once, whereas the response with a profile takes as long as the
-    /// profile.
-    pub fn check(&self, seconds: u32) -> Result<(), Failure> {
+    /// soon. A refusal arrives at once, whereas a response with a profile comes only after the
+    /// `seconds` of the profile.
+    pub fn check_cpu_profiles_permitted(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
-        let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
+        let bad = |why: String| Failure::cannot_start(format!("--pprof: '{}/profile' {why}", self.shown));
         match fetch(&self.target, &path, REFUSAL_TIMEOUT, &self.bytes_left) {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
@@ -196,11 +199,11 @@ impl Endpoint {
     ///
     /// The error contains the reason and a way to correct the problem. The error text completes a
     /// sentence that begins with the profile kind.
-    pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
+    pub fn take_profile(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
         let path = format!("{}/{kind}?seconds={seconds}", self.base);
         let timeout = patience + Duration::from_secs(u64::from(seconds));
         match fetch(&self.target, &path, timeout, &self.bytes_left) {
-            Err(error) => Err(error.text().to_owned()),
+            Err(error) => Err(error.error_message().to_owned()),
             Ok(FetchResponse { status: 200..=299, body }) => match parse_profile_body(&body) {
                 Ok(_) => Ok(body),
                 Err(error) => Err(format!("the response {error}")),
@@ -250,19 +253,26 @@ mod tests {
 
     #[test]
     fn pprof_and_metrics_requests_go_to_the_load_target() {
-        use plimsoll_model::{ConnectionPlan, Curve, LoadShape};
+        use plimsoll_model::{ConnectionPlan, LoadCurve, LoadShape};
         let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
-        let shape = LoadShape::Closed { users: Curve::constant(1.0) };
+        let shape = LoadShape::Closed { users: LoadCurve::constant(1.0) };
         // The address comes from the plan: the host name of the URL is not resolved.
-        let mut plan = Plan::get("no-such-host.invalid", 7901, vec![elsewhere], shape);
-        let endpoint = Endpoint::of_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
+        let mut plan = Plan::for_get_request("no-such-host.invalid", 7901, vec![elsewhere], shape);
+        let endpoint = Endpoint::default_endpoint_on_target(&plan, Some("Basic dTpwdw==".into())).expect("a base");
         assert_eq!(endpoint.target.addresses, [elsewhere]);
         assert_eq!(endpoint.shown, "http://no-such-host.invalid:7901/debug/pprof");
         plan.carriage = ConnectionPlan { unix: Some("/s".into()), ..ConnectionPlan::tcp(vec![]) };
-        assert!(Endpoint::of_target(&plan, None).expect_err("no address").to_string().contains("unix socket"));
+        assert!(
+            Endpoint::default_endpoint_on_target(&plan, None)
+                .expect_err("no address")
+                .to_string()
+                .contains("unix socket")
+        );
         plan.carriage = ConnectionPlan::tcp(vec![elsewhere]);
         plan.traffic.origin.scheme = "https".into();
-        assert!(Endpoint::of_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP"));
+        assert!(
+            Endpoint::default_endpoint_on_target(&plan, None).expect_err("no TLS").to_string().contains("plain HTTP")
+        );
     }
 
     #[test]

@@ -6,12 +6,12 @@
 
 use crate::connecting::tls_failure;
 use crate::grpc;
-use plimsoll_model::failed_answer::KEPT_BYTES;
+use plimsoll_model::failed_answer::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact, Terms, TlsFailure,
+    AddressRange, CallFault, FailedResponse, GrpcStatus, HttpChoice, Injector, Plan, RedactionLevel, Terms, TlsFailure,
 };
-use plimsoll_probe::client::{BlockingSocket, NoResponse, Question};
+use plimsoll_probe::client::{BlockingSocket, NoResponse, SingleRequest};
 use plimsoll_sys::probe::listener::tcp_listeners_on;
 use plimsoll_sys::probe::sockets::SocketDiagnostics;
 use plimsoll_sys::tcp::{Socket, is_local};
@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 /// The timeout of each check between loads whether the server responds. A short timeout suffices,
 /// because an overloaded server is checked again later.
-const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
+const RESPONSE_CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The server's response to a preflight request.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct PreflightResponse {
     /// The HTTP status of the response.
     pub status: u16,
     /// The gRPC status of the response, if it contains one.
@@ -45,7 +45,7 @@ pub struct Answer {
     pub text: String,
 }
 
-impl Answer {
+impl PreflightResponse {
     /// Returns the gRPC status of the response. If the response has no gRPC status, returns the
     /// gRPC status that corresponds to the HTTP status.
     pub fn grpc_status_or_mapped(&self) -> GrpcStatus {
@@ -53,30 +53,36 @@ impl Answer {
     }
 }
 
-/// Sends one request and returns the response. Any HTTP response from any address of the target
-/// suffices. The error contains the reason of the failure for each address. If no request of the
-/// plan is safe to send, an accepted connection suffices, and the result is `None`.
-pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
-    send_until_deadline(plan, injector, TIMEOUT_MAX)
+/// Sends the plan's preflight request, and returns the server's response. Any HTTP response from
+/// any address of the target suffices. The error contains the reason of the failure for each
+/// address. If no request of the plan is safe to send, an accepted connection suffices, and the
+/// result is `None`.
+pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option<PreflightResponse>, Failure> {
+    send_preflight_with_timeout(plan, injector, TIMEOUT_MAX)
 }
 
 /// Whether the target currently responds successfully to requests from the source addresses of
-/// `injector`. `None` if no response came in time, or if no request of the plan is safe to send.
-pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
+/// `injector`. Returns `None` if no response came in time, or if no request of the plan is safe to
+/// send.
+pub fn responds_successfully(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
-    let answer = send_until_deadline(plan, injector, SERVED_TIMEOUT).ok()??;
-    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    let answer = send_preflight_with_timeout(plan, injector, RESPONSE_CHECK_TIMEOUT).ok()??;
+    let call = plan.traffic.preflight_route().and_then(|route| route.grpc.as_ref());
     Some(
-        plan.traffic.succeeds(answer.status)
+        plan.traffic.counts_as_success(answer.status)
             && call.is_none_or(|call| call.ok.contains(answer.grpc_status_or_mapped())),
     )
 }
 
-fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
-    let Some((number, route)) = plan.traffic.first.zip(plan.traffic.first()) else {
+fn send_preflight_with_timeout(
+    plan: &Plan,
+    injector: &Injector,
+    timeout_max: Duration,
+) -> Result<Option<PreflightResponse>, Failure> {
+    let Some((number, route)) = plan.traffic.first.zip(plan.traffic.preflight_route()) else {
         return match is_address_in_use(plan) {
             true => Ok(None),
-            false => Err(Failure::start(format!(
+            false => Err(Failure::cannot_start(format!(
                 "nothing was started: no server accepts connections at {origin}. Start the server, or skip this \
                 check with --no-preflight",
                 origin = plan.traffic.origin
@@ -108,7 +114,7 @@ fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) 
             Err(reason) => reasons.push(reason),
         }
     }
-    Err(Failure::start(format!(
+    Err(Failure::cannot_start(format!(
         "nothing was started: {reasons} (--no-preflight skips this check)",
         reasons = reasons.join("; ")
     )))
@@ -120,9 +126,9 @@ pub fn is_address_in_use(plan: &Plan) -> bool {
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
     }
-    // The listener may be too busy to accept a connection. On this machine, the kernel has a list
-    // of listening sockets. On other machines, only an accepted connection proves that a process
-    // listens.
+    // A failed connection does not prove that nothing listens, because a listener may be too busy
+    // to accept. On this machine, the kernel has a list of listening sockets. On other machines,
+    // only an accepted connection proves that a process listens.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
             && SocketDiagnostics::open()
@@ -142,16 +148,20 @@ struct PreflightRequest {
     /// Whether the request is a gRPC call.
     is_call: bool,
     /// The redaction level for the response in messages.
-    redact: Redact,
+    redact: RedactionLevel,
 }
 
 impl PreflightRequest {
-    /// Sends the request to `server`, over the connection that `connect` starts. An error is a
-    /// sentence that names the server.
-    fn send_request(&self, server: &str, connect: impl FnOnce() -> io::Result<Socket>) -> Result<Answer, String> {
+    /// Sends the request to `server`, over the connection that `connect` starts. The error is a
+    /// sentence for the user that names `server`.
+    fn send_request(
+        &self,
+        server: &str,
+        connect: impl FnOnce() -> io::Result<Socket>,
+    ) -> Result<PreflightResponse, String> {
         let began = Instant::now();
         let deadline = began + self.timeout;
-        let question = Question {
+        let question = SingleRequest {
             request: &self.request,
             tls: self.tls.as_ref(),
             http: self.http,
@@ -161,13 +171,13 @@ impl PreflightRequest {
         };
         let mut kept = Vec::new();
         let reply = question
-            .ask(connect, &mut |piece| {
-                kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_BYTES - kept.len())]);
+            .send_and_receive(connect, &mut |piece| {
+                kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_RESPONSE_BYTES - kept.len())]);
                 true
             })
             .map_err(|error| match error {
                 NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                    NoResponse::LateAnswer.text(server, self.timeout, self.is_call)
+                    NoResponse::LateAnswer.error_message(server, self.timeout, self.is_call)
                 }
                 // The user allowed only one HTTP version, which the server does not speak.
                 NoResponse::Tls(TlsFailure::NothingInCommon) if self.http != HttpChoice::Auto && !self.is_call => {
@@ -176,12 +186,12 @@ impl PreflightRequest {
                          HTTP version in common with plimsoll. Leave --http out to allow any HTTP version"
                     )
                 }
-                error => error.text(server, self.timeout, self.is_call),
+                error => error.error_message(server, self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
             // A gRPC body is binary, so the gRPC status message is shown instead.
             kept.clone_from(&reply.call_message);
-            kept.truncate(KEPT_BYTES);
+            kept.truncate(KEPT_RESPONSE_BYTES);
         }
         // Over HTTP/2 the header fields arrive separately from the content, so a status line is put
         // before the content.
@@ -189,16 +199,16 @@ impl PreflightRequest {
             kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
         }
         let status = reply.status;
-        let mut said = FailedAnswer::answer(status, 0, &kept, self.redact);
-        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::NO_GRPC_STATUS);
-        said.reason = reply.call_fault.map(CallFault::text).or(unsaid).unwrap_or_default().to_owned();
-        Ok(Answer {
+        let mut said = FailedResponse::from_response(status, 0, &kept, self.redact);
+        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedResponse::NO_GRPC_STATUS);
+        said.reason = reply.call_fault.map(CallFault::description).or(unsaid).unwrap_or_default().to_owned();
+        Ok(PreflightResponse {
             status,
             grpc_status: reply.grpc_status,
             is_h2: reply.is_h2,
             streams_allowed: reply.streams_allowed,
             took_ns: began.elapsed().as_nanos() as u64,
-            text: said.text(),
+            text: said.description(),
         })
     }
 }
@@ -207,12 +217,12 @@ impl PreflightRequest {
 /// preflight request negotiates. Returns warnings: an unsuccessful response, or fewer HTTP/2
 /// streams than the plan needs.
 pub fn run_preflight(plan: &mut Plan, injector: &Injector, terms: &Terms<String>) -> Result<Vec<String>, Failure> {
-    first_answer(plan, injector, terms).map(|(warnings, _)| warnings)
+    run_timed_preflight(plan, injector, terms).map(|(warnings, _)| warnings)
 }
 
 /// Sends the preflight request like [`run_preflight`]. Also returns the response time in ns, or 0
 /// if no request was sent.
-pub fn first_answer(
+pub fn run_timed_preflight(
     plan: &mut Plan,
     injector: &Injector,
     terms: &Terms<String>,
@@ -223,7 +233,7 @@ pub fn first_answer(
     grpc::refuse_unhealthy(plan)?;
     let Some(answer) = send_preflight_request(plan, injector)? else { return Ok((Vec::new(), 0)) };
     let ended = answer.grpc_status_or_mapped();
-    let Answer { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
+    let PreflightResponse { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
@@ -240,9 +250,9 @@ pub fn first_answer(
             streams = carriage.streams_max
         )
     });
-    let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
+    let call = plan.traffic.preflight_route().and_then(|route| route.grpc.as_ref());
     let warning = match call {
-        _ if !plan.traffic.succeeds(status) => Some(format!(
+        _ if !plan.traffic.counts_as_success(status) => Some(format!(
             "the first response had status {status}, which does not count as success (--ok-status \
             lists the successful statuses): {text}"
         )),

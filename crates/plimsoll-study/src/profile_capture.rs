@@ -1,14 +1,14 @@
 //! Takes profiles of the server in separate loads after the measurement. The profiled loads are a
-//! low load and the load that the study examined. A comparison profiles both of its sides in turn.
-//! The profiles are stored next to the run file.
+//! low load and the load that the study examined. A comparison takes profiles of its two sides in
+//! turn. The profiles are stored next to the run file.
 //!
-//! The separate loads ensure that profiling does not affect the measured figures. Later commands,
-//! such as `show`, compute results from the run file and its profiles.
+//! The loads for profiles are separate, so profiling does not affect the measured figures. Later
+//! commands, such as `show`, compute results from the run file and its profiles.
 //!
-//! Not here: choosing and timing the profiled loads (`plimsoll-analysis`), executing them
-//! (`study_loop`), parsing and presenting profiles.
+//! Not here: choosing and timing the profiled loads (`plimsoll-analysis`), executing the profiled
+//! loads (`study_loop`), parsing and presenting profiles.
 
-use crate::base::user_info;
+use crate::base::authorization_from_url;
 use crate::pprof::{Endpoint, PROFILE_FETCH_GRACE};
 use crate::recording::Recording;
 use crate::study_loop::Profiler;
@@ -17,7 +17,10 @@ use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
-use plimsoll_model::{ArmIndex, EndpointChoice, LoadEnd, Plan, ProfileRecord, ProfilesSpec, Remark, Stop, Tag, Terms};
+use plimsoll_model::{
+    ArmIndex, EarlyStopReason, EndpointChoice, ExperimentEvent, LoadEnd, LoadTag, Plan, ProfileRecord, ProfilesSpec,
+    Terms,
+};
 use plimsoll_probe::fetch::await_fetch;
 use plimsoll_sys::system_text;
 use std::io::Write;
@@ -29,8 +32,8 @@ use std::time::{Duration, Instant};
 pub const CPU_PROFILE_NAMES: (&str, &str) = ("cpu", "profile");
 /// The profile kinds other than CPU. Each entry has the name of the kind, the name of the summed
 /// column (sample type), and whether the sum is a level. A level, such as live heap memory, is not
-/// divided by the number of requests. The difference of two snapshots has no default column, so
-/// each entry names its column.
+/// divided by the number of requests. A profile over a period (the difference of two snapshots) has
+/// no default column, so each entry names its column.
 pub const OTHER_PROFILE_KINDS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -42,22 +45,23 @@ pub const OTHER_PROFILE_KINDS: [(&str, &str, bool); 5] = [
 /// The suffix of the profiles' file names.
 pub const PROFILE_FILE_SUFFIX: &str = ".pb.gz";
 
-/// The profiles that the user requested: endpoints, and duration in seconds.
-pub struct Capture {
+/// The profiles that the user requested: the endpoints to fetch from, and the duration of a CPU
+/// profile in seconds.
+pub struct RequestedProfiles {
     /// The profile endpoint of the target, or one for each side of a comparison.
     endpoints: Vec<Endpoint>,
     seconds: u32,
 }
 
-impl Capture {
-    /// Prepares CPU profiles of `seconds` seconds from these endpoints.
-    pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> Capture {
-        Capture { endpoints, seconds }
+impl RequestedProfiles {
+    /// Prepares to take profiles from these endpoints, with CPU profiles of `seconds` seconds.
+    pub fn new(endpoints: Vec<Endpoint>, seconds: u32) -> RequestedProfiles {
+        RequestedProfiles { endpoints, seconds }
     }
 
     /// Returns the profiles that the user requested of a target; `None` if the user requested none.
     /// Checks first that the server agrees to profile, so that no load is wasted.
-    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
+    pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<RequestedProfiles>, Failure> {
         let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
             EndpointChoice::ByTarget => endpoint_on_target(plan, terms)?,
@@ -66,13 +70,13 @@ impl Capture {
                     .map_err(|error| Failure::usage(format!("--pprof: {error}")))?
             }
         };
-        endpoint.check(*seconds)?;
-        Ok(Some(Capture::new(vec![endpoint], *seconds)))
+        endpoint.check_cpu_profiles_permitted(*seconds)?;
+        Ok(Some(RequestedProfiles::new(vec![endpoint], *seconds)))
     }
 
     /// Returns a hint for the user if the target has an endpoint for profiles; `None` otherwise.
     pub fn profile_hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
-        let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::is_served)?;
+        let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::has_profile_index)?;
         Some(format!(
             "the target serves profiles at {url}: --pprof shows the cost of each function per request at the load line",
             url = endpoint.shown
@@ -85,10 +89,10 @@ impl Capture {
         ProfilesSpec { bases, seconds: self.seconds }
     }
 
-    /// Returns the profiler that takes these profiles and writes them next to the run file at
-    /// `path`.
+    /// Returns the profiler that takes the requested profiles, and stores each profile next to the
+    /// run file at `path`.
     pub fn into_profiler(self, path: &Path) -> Box<dyn Profiler> {
-        let Capture { endpoints, seconds } = self;
+        let RequestedProfiles { endpoints, seconds } = self;
         Box::new(ProfileTaker {
             endpoints,
             seconds,
@@ -104,7 +108,8 @@ impl Capture {
 
 /// Returns the usual profile endpoint (`/debug/pprof`) on the target.
 fn endpoint_on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
-    Endpoint::of_target(plan, user_info(plan, terms, 0)).map_err(|error| Failure::usage(format!("--pprof: {error}")))
+    Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, terms, 0))
+        .map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 
 /// The bytes of a profile, or the reason why there is none.
@@ -127,7 +132,8 @@ struct ProfileTaker {
     endpoints: Vec<Endpoint>,
     seconds: u32,
     path: PathBuf,
-    /// The remaining time to wait for late profiles, for all loads together.
+    /// The time that plimsoll may still wait for late profiles, in this load and all later loads
+    /// together.
     patience: Duration,
     /// The side of the comparison that the current load measures; `None` outside comparisons.
     arm: Option<ArmIndex>,
@@ -161,7 +167,7 @@ impl Profiler for ProfileTaker {
             let (name, kind, seconds, patience) = (due.name, due.kind, due.seconds, self.patience);
             self.due.remove(0);
             let Some(endpoint) = self.endpoints.get(self.arm.map_or(0, ArmIndex::index)).cloned() else { continue };
-            let taking = move || endpoint.take(kind, seconds, patience);
+            let taking = move || endpoint.take_profile(kind, seconds, patience);
             match std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking) {
                 Ok(thread) => self.threads.push((name, thread)),
                 Err(error) => self.failed.push((
@@ -173,7 +179,7 @@ impl Profiler for ProfileTaker {
     }
 
     /// Waits for the profiles in progress, unless the user presses ^C, and stores them.
-    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
+    fn end(&mut self, tag: LoadTag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
         let waiting = Instant::now();
         let mut taken: Vec<(&'static str, CaptureResult)> =
             self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
@@ -185,10 +191,11 @@ impl Profiler for ProfileTaker {
             None => "the load ended before the profile was taken",
         };
         taken.extend(self.due.drain(..).map(|due| (due.name, Err(never.to_owned()))));
-        // The profiles of all loads share one budget of waiting time.
+        // The time spent here is subtracted, because the profiles of all loads share one budget of
+        // waiting time.
         self.patience = self.patience.saturating_sub(waiting.elapsed());
         let (trial, spoilt) = match driven {
-            Ok((trial, Some(LoadEnd::Stopped(Stop::Died(why))))) => (trial, Some(why)),
+            Ok((trial, Some(LoadEnd::Stopped(EarlyStopReason::Died(why))))) => (trial, Some(why)),
             Ok((trial, _)) => (trial, None),
             Err(why) => (None, Some(why)),
         };
@@ -211,7 +218,7 @@ impl Profiler for ProfileTaker {
 fn store_profile(
     recording: &mut Recording,
     path: &Path,
-    tag: Tag,
+    tag: LoadTag,
     kind: &str,
     trial: Option<u32>,
     taken: Result<Vec<u8>, String>,
@@ -223,11 +230,12 @@ fn store_profile(
         let written = std::fs::File::create_new(&file).and_then(|mut file| file.write_all(&bytes));
         written.map(|()| name).map_err(|e| format!("'{}' cannot be written: {}", file.display(), system_text(&e)))
     });
-    recording.record_remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
+    recording.record_remark(ExperimentEvent::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// Returns the file name of a profile. Next to `DIR/find-1.plimsoll`, an example is
-/// `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run makes the name unique.
+/// Returns the file name of a profile. For example, a profile next to the run file
+/// `DIR/find-1.plimsoll` is `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run
+/// makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     format!("{stem}.{started_unix_ms:x}.{what}.{kind}{PROFILE_FILE_SUFFIX}")

@@ -5,10 +5,10 @@
 
 use crate::output::print_to_stderr;
 use crate::pprof::fetch_profile;
-use plimsoll_analysis::profile::{SampleSplit, View, group_samples, has_label, label_keys, read};
+use plimsoll_analysis::profile::{ProfileView, SampleGrouping, group_samples, has_label, label_keys, read};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::{Profile, ValueType};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use regex::{Regex, RegexBuilder};
 use std::path::Path;
 
@@ -21,12 +21,12 @@ pub struct ProfileChoice {
     pub allow_public: bool,
     /// The name of the column (sample type) to show; `None` selects the profile's default.
     pub sample_index: Option<String>,
-    /// Keeps only stacks that contain a matching function.
+    /// Keeps only call stacks that contain a function whose name matches.
     pub focus: Option<Regex>,
-    /// Drops stacks that contain a matching function.
+    /// Drops call stacks that contain a function whose name matches.
     pub ignore: Option<Regex>,
-    /// Groups stacks by a label, or by functions that match a pattern. The values are the user's
-    /// text and its compiled pattern.
+    /// Groups call stacks by a label, or by functions whose names match a pattern. The pair has the
+    /// user's text and the compiled pattern.
     pub by: Option<(String, Regex)>,
 }
 
@@ -35,12 +35,12 @@ pub struct ProfileChoice {
 pub struct ProfileInput {
     /// The file's path or the redacted URL.
     pub name: String,
-    /// The bytes as read, before decoding.
+    /// The bytes of the profile as read, before decoding.
     pub bytes: Vec<u8>,
     /// The decoded profile, with its stacks grouped if the user requested groups.
     pub profile: Profile,
-    /// The selected samples (by focus and ignore) and the selected column.
-    pub view: View,
+    /// The samples that `focus` and `ignore` select, and the selected column (sample type).
+    pub view: ProfileView,
 }
 
 impl ProfileInput {
@@ -56,17 +56,17 @@ impl ProfileInput {
         } else {
             (source.to_owned(), from_file(source)?)
         };
-        let mut profile = read(&bytes).map_err(|error| Failure::start(format!("'{name}' {error}")))?;
+        let mut profile = read(&bytes).map_err(|error| Failure::cannot_start(format!("'{name}' {error}")))?;
         if let Some((by, pattern)) = &choice.by {
             profile = group_profile(&profile, &name, by, pattern)?;
         }
         let wanted = choice.sample_index.as_deref();
-        let sample_type = profile.sample_type(wanted).ok_or_else(|| {
+        let sample_type = profile.sample_type_index(wanted).ok_or_else(|| {
             let kinds: Vec<&str> = profile.sample_types.iter().map(|t| t.kind.as_str()).collect();
             let wanted = wanted.unwrap_or_default();
             Failure::usage(format!("--sample-index {wanted}: '{name}' contains {}", kinds.join(", ")))
         })?;
-        let mut view = View::all(sample_type);
+        let mut view = ProfileView::all_samples(sample_type);
         if let Some(focus) = &choice.focus {
             view = view.focus(&profile, |name| focus.is_match(name));
         }
@@ -76,13 +76,13 @@ impl ProfileInput {
         Ok(ProfileInput { name, bytes, profile, view })
     }
 
-    /// Returns the selected column, with its unit.
+    /// Returns the selected column (sample type) of the profile, with its unit.
     pub fn selected_column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }
 
     /// Returns the profile and the selected samples.
-    pub fn profile_and_view(&self) -> (&Profile, &View) {
+    pub fn profile_and_view(&self) -> (&Profile, &ProfileView) {
         (&self.profile, &self.view)
     }
 }
@@ -102,11 +102,11 @@ pub fn compile_pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Re
     pattern.map(compile).transpose()
 }
 
-/// Groups the stacks of a profile by the label with key `by` if that label exists, otherwise by the
-/// functions that match the pattern.
+/// Groups the call stacks of a profile by the label with key `by`. Without this label, groups the
+/// call stacks by the functions that match `pattern`.
 fn group_profile(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result<Profile, Failure> {
     if has_label(profile, by) {
-        return Ok(group_samples(profile, by, &SampleSplit::Label(by)));
+        return Ok(group_samples(profile, by, &SampleGrouping::Label(by)));
     }
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
@@ -116,13 +116,13 @@ fn group_profile(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Re
             "--by {by}: no label and no function of '{file}' matches (labels of the file: {labels})"
         )));
     }
-    Ok(group_samples(profile, by, &SampleSplit::Function(&matches)))
+    Ok(group_samples(profile, by, &SampleGrouping::Function(&matches)))
 }
 
 fn from_file(path: &str) -> Result<Vec<u8>, Failure> {
-    files::read(path.as_ref(), Use::Profile).map_err(|why| {
+    files::read(path.as_ref(), FilePurpose::Profile).map_err(|why| {
         let is_none = path.contains(':') && !Path::new(path).exists();
         let hint = if is_none { " (the address of a profile starts with http://)" } else { "" };
-        Failure::start(format!("'{path}' {why}{hint}"))
+        Failure::cannot_start(format!("'{path}' {why}{hint}"))
     })
 }

@@ -3,10 +3,10 @@
 //!
 //! Not here: the order in which the sides are measured, and the decision (`plimsoll-analysis`).
 
-use crate::base::{Base, user_info};
+use crate::base::{ResolvedTarget, authorization_from_url};
 use crate::pprof::Endpoint;
 use crate::preflight::run_preflight;
-use crate::profile_capture::Capture;
+use crate::profile_capture::RequestedProfiles;
 use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, into_author_factory};
 use crate::subject;
@@ -16,7 +16,7 @@ use plimsoll_analysis::prove::process_age::{ProcessAge, process_age_warning};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{Arm, Criterion, EndpointChoice, HttpChoice, Plan, Terms};
-use plimsoll_probe::{Finder, FoundServer};
+use plimsoll_probe::{FoundServer, ServerFinder};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 
@@ -30,19 +30,21 @@ pub fn resolve_targets(
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
-        let base = Base::resolve_target(&arm.plan, terms)?;
+        let base = ResolvedTarget::resolve_target(&arm.plan, terms)?;
         let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(into_author_factory);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
-            let missing = || Failure::start("the command that starts a build is missing: give --a CMD and --b CMD");
+            let missing =
+                || Failure::cannot_start("the command that starts a build is missing: give --a CMD and --b CMD");
             let command = command.ok_or_else(missing)?;
             let command = subject::start_command(&command, arm.plan.traffic.origin.port);
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
-        let finder = Finder::find_listener_process(&base.watch_target(&base.url_resolver()));
-        // With --watch, an agent finds the process on the server's machine.
-        if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
+        let finder = ServerFinder::for_listener_process(&base.watch_target(&base.url_resolver()));
+        // With --watch, an agent on the server's machine finds the process, so this machine need
+        // not see the process.
+        if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.initial_result(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
         }
         targets.push(BuildTarget { base, command: None, finder: Some(finder), authoring });
@@ -51,26 +53,27 @@ pub fn resolve_targets(
 }
 
 /// Sends a preflight request to each running server. Both sides are measured with the protocol of
-/// the first response, because a comparison of two different protocols is unfair. Returns warnings.
-pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+/// the first response, because a comparison of two different protocols is unfair. Returns the
+/// warnings of the preflight requests.
+pub fn send_preflight_requests(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     // The protocol of the first response, and the name of the server that chose it.
     let mut spoken: Option<(HttpChoice, String)> = None;
     for (number, target) in targets.iter_mut().enumerate().filter(|(_, target)| target.command.is_none()) {
         let plan = &mut target.base.plan;
-        let (is_open, name) = (plan.carriage.is_open(), arm_name(number as u8));
+        let (is_open, name) = (plan.carriage.negotiates_http_version(), arm_name(number as u8));
         if let (true, Some((http, _))) = (is_open, &spoken) {
             plan.carriage.fix_http_version(*http);
         }
         let said = run_preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
-            Some((http, first)) if is_open => Failure::start(format!(
+            Some((http, first)) if is_open => Failure::cannot_start(format!(
                 "{failure}; {first} speaks HTTP/{version}, and {name} must speak the same version (--http 1.1 sets \
                  this version for all targets)",
                 version = http.name()
             )),
             _ => failure,
         })?;
-        if is_open && spoken.is_none() && !plan.carriage.is_open() {
+        if is_open && spoken.is_none() && !plan.carriage.negotiates_http_version() {
             spoken = Some((plan.carriage.http, name.to_string()));
         }
         warnings.extend(said.iter().map(|warning| format!("{name}: {warning}")));
@@ -89,12 +92,12 @@ fn process_age(found: &FoundServer) -> Option<ProcessAge> {
 }
 
 /// Compares the uptimes of two running servers. Returns a warning if the uptimes differ, and a
-/// general note about comparing running processes. The warning and the note are `None` if both URLs
+/// general note about comparing running processes. Returns neither warning nor note if both URLs
 /// lead to the same server, or if a server process is not found.
-pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
+pub fn uptime_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
-    let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
+    let (Ok(found_a), Ok(found_b)) = (a.initial_result(), b.initial_result()) else { return (None, None) };
     if found_a.roots == found_b.roots {
         return (None, None);
     }
@@ -106,7 +109,10 @@ pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'stat
 
 /// Returns the profiles to take in a comparison; `None` if the user requested none. Checks first
 /// that running servers agree to profile, so that no load is wasted.
-pub fn requested_profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option<Capture>, Failure> {
+pub fn requested_profiles(
+    terms: &Terms<String>,
+    targets: &[BuildTarget],
+) -> Result<Option<RequestedProfiles>, Failure> {
     let (Some(ProfilesTerms { endpoint: served, seconds }), [a, b]) = (&terms.profiles, targets) else {
         return Ok(None);
     };
@@ -114,7 +120,7 @@ pub fn requested_profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Res
     let flagged = |error: Failure| Failure::usage(format!("--pprof: {error}"));
     let of_target = |target: &BuildTarget, number| {
         let plan = &target.base.plan;
-        Endpoint::of_target(plan, user_info(plan, terms, number))
+        Endpoint::default_endpoint_on_target(plan, authorization_from_url(plan, terms, number))
     };
     let [a, b] = match served {
         EndpointChoice::ByTarget => [of_target(a, 0), of_target(b, 1)],
@@ -126,12 +132,12 @@ pub fn requested_profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Res
     let fresh = targets.iter().any(|target| target.command.is_some());
     if !fresh {
         let [a, b] = &endpoints;
-        a.check(seconds)?;
-        // A server needs a while to end a cancelled profile. If both sides of the comparison are
-        // the same server, the server is therefore checked only once.
+        a.check_cpu_profiles_permitted(seconds)?;
+        // A server needs a while to end a cancelled profile. Because of this delay, a server that
+        // is both sides of the comparison is checked only once.
         if b.shown != a.shown {
-            b.check(seconds)?;
+            b.check_cpu_profiles_permitted(seconds)?;
         }
     }
-    Ok(Some(Capture::new(endpoints.into(), seconds)))
+    Ok(Some(RequestedProfiles::new(endpoints.into(), seconds)))
 }

@@ -1,19 +1,19 @@
 //! Records an experiment. Each load (trial) is executed, kept in memory and written to the run file
-//! while the load runs. A crash of plimsoll loses at most the current interval, because earlier
-//! intervals are already in the run file.
+//! while the load runs. A crash of plimsoll loses at most the current interval of a load, because
+//! earlier intervals are already in the run file.
 //!
 //! Not here: formatting command lines ([`FormatCommand`]), and executing loads (`runner`).
 
 use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
-use plimsoll_analysis::conclude;
+use plimsoll_analysis::compute_finding;
 use plimsoll_analysis::history::study_summary;
 use plimsoll_engine::Tick;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{
-    Environment, Experiment, ExperimentSpec, Injector, Interval, MachineLimits, PlanRecord, Probes, Purpose,
-    RedactedText, Remark, Run, SampledFunctions, StartNotes, Stop, Tag, Terms, Trial,
+    EarlyStopReason, Environment, Experiment, ExperimentEvent, ExperimentSpec, Injector, Interval, LoadPurpose,
+    LoadTag, MachineLimits, PlanRecord, Probes, RedactedText, Run, SampledFunctions, StartNotes, Terms, Trial,
 };
 use plimsoll_sys::file::WriteMode;
 use plimsoll_sys::output_file;
@@ -34,8 +34,9 @@ pub struct Recording {
     file: Option<RunFile>,
 }
 
-/// An open run file of an experiment in progress. The first write error ends the writing, but not
-/// the experiment. The file is locked, so a second run with the same path is refused.
+/// An open run file of an experiment in progress. After the first write error, nothing more is
+/// written to the run file, but the experiment continues. The file is locked, so a second run with
+/// the same path is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
@@ -49,7 +50,7 @@ struct RunFile {
 impl RunFile {
     fn create(path: &Path) -> Result<RunFile, Failure> {
         let cannot = |e: std::io::Error| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "the run file '{file}' cannot be written: {reason}",
                 file = path.display(),
                 reason = system_text(&e)
@@ -84,7 +85,7 @@ impl RunFile {
         frame.encode(&mut self.buffer);
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.failed = true;
-            plimsoll_sys::stdout::failed(format!(
+            plimsoll_sys::stdout::record_write_failure(format!(
                 "the run file '{file}' is incomplete: {reason}",
                 file = self.path.display(),
                 reason = system_text(&error)
@@ -101,7 +102,8 @@ impl RunFile {
                 self.open = Some((index, tick.interval.clone()));
             }
         }
-        // A complete interval is written at once, before the next interval begins.
+        // If the tick completes an interval, the interval is written at once, so that a crash
+        // cannot lose it.
         if (tick.end_ns / interval_ns) as u32 > index {
             self.close_interval();
         }
@@ -145,7 +147,7 @@ impl Recording {
         };
         let mut file = path.map(RunFile::create).transpose()?;
         if let Some(file) = &mut file {
-            file.write(&Frame::Experiment(Box::new(codec::Header {
+            file.write(&Frame::Experiment(Box::new(codec::RunFileHeader {
                 spec: experiment.spec.clone(),
                 started_unix_ms: experiment.started_unix_ms,
                 command: experiment.command.clone(),
@@ -173,7 +175,7 @@ impl Recording {
     }
 
     /// Returns the recorded events that belong to no load (remarks).
-    pub fn remarks(&self) -> &[Remark] {
+    pub fn remarks(&self) -> &[ExperimentEvent] {
         &self.experiment.remarks
     }
 
@@ -183,9 +185,9 @@ impl Recording {
     pub fn run_and_record_load(
         &mut self,
         runner: &mut dyn Runner,
-        tag: Tag,
+        tag: LoadTag,
         plan: &PlanRecord,
-        on_tick: &mut dyn FnMut(&Tick, Option<f64>) -> ControlFlow<Stop>,
+        on_tick: &mut dyn FnMut(&Tick, Option<f64>) -> ControlFlow<EarlyStopReason>,
     ) -> Result<&Trial, Failure> {
         if !plan.is_bounded() {
             return Err(Failure::usage(
@@ -204,9 +206,9 @@ impl Recording {
                     file.add_tick(plan.load.interval_ns, tick);
                 }
                 if let Some(mut part) = glance.part {
-                    // The readings are written here without their function samples. Function
-                    // samples are merged and written at the end of the load, because merging makes
-                    // the samples ten times smaller.
+                    // At each tick, the readings of the target are written without function samples
+                    // (samples of running code). Function samples are merged and written at the end
+                    // of the load, because merging makes the samples ten times smaller.
                     part.sampled = SampledFunctions::default();
                     Frame::probe_frames(part).for_each(|frame| file.write(&frame));
                 }
@@ -241,7 +243,7 @@ impl Recording {
     }
 
     /// Records an event that belongs to no load (a remark).
-    pub fn record_remark(&mut self, remark: Remark) {
+    pub fn record_remark(&mut self, remark: ExperimentEvent) {
         if let Some(file) = &mut self.file {
             file.write(&Frame::Remark(remark.clone()));
         }
@@ -254,11 +256,11 @@ impl Recording {
     }
 
     /// Ends the experiment early. The run file keeps all measurements, and contains the reason for
-    /// the early end in place of an end frame. Returns the experiment, and a note with the path of
-    /// the incomplete run file.
+    /// the early end in place of the frame that ends a complete run file. Returns the experiment,
+    /// and a note with the path of the incomplete run file.
     pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
-        signal::release_interrupts();
-        self.record_remark(Remark::Broken { reason: reason.to_owned() });
+        signal::restore_stop_signals();
+        self.record_remark(ExperimentEvent::Broken { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
         let note = whole.map(|file| format!("run file: {} (incomplete)", file.path.display()));
         (self.experiment, note)
@@ -269,26 +271,27 @@ impl Recording {
     /// remaining work, such as writing a page, can be repeated.
     pub fn end(mut self, elapsed_ns: u64) -> (Experiment, Option<String>) {
         self.experiment.elapsed_ns = Some(elapsed_ns);
-        // The summary is part of the run file, so the summary is computed only for a run file.
-        let found = self.file.as_ref().and_then(|_| conclude(&self.experiment).ok());
+        // The summary of the study is only stored in the run file, so without a run file no summary
+        // is computed.
+        let found = self.file.as_ref().and_then(|_| compute_finding(&self.experiment).ok());
         let summary = found.map(|finding| Box::new(study_summary(&finding)));
         let note = self.file.and_then(|mut file| {
             file.write(&Frame::ExperimentEnd { elapsed_ns, summary });
             (!file.failed).then(|| format!("run file: {}", file.path.display()))
         });
         // The run file is complete now, so ^C may interrupt plimsoll at once.
-        signal::release_interrupts();
-        plimsoll_sys::process::release_code();
+        signal::restore_stop_signals();
+        plimsoll_sys::process::drop_unmodified_file_pages();
         (self.experiment, note)
     }
 }
 
-/// Returns the function samples to record. Samples are recorded only for steady loads
-/// (`Purpose::Hold`), because only the samples of steady loads are compared later. The many trials
-/// of a search have no samples in the record.
-fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
+/// Returns the function samples (samples of running code) to record in the run file. Samples are
+/// recorded only for steady loads (`Purpose::Hold`), because only the samples of steady loads are
+/// compared later. The many trials of a search have no samples in the record.
+fn samples_to_record(run: &Run, purpose: LoadPurpose) -> SampledFunctions {
     match purpose {
-        Purpose::Hold => run.probes.sampled.merge_between(run.window_ns.0 as i64, run.window_ns.1 as i64),
+        LoadPurpose::Hold => run.probes.sampled.merge_into_one_interval(run.window_ns.0 as i64, run.window_ns.1 as i64),
         _ => SampledFunctions::default(),
     }
 }
@@ -307,7 +310,7 @@ pub fn describe_environment(target_local: bool) -> Environment {
     use plimsoll_sys::process;
     Environment {
         plimsoll: env!("CARGO_PKG_VERSION").into(),
-        kernel: process::kernel(),
+        kernel: process::kernel_version_text(),
         cpu: process::cpu_model(),
         cores: process::cores(),
         memory_bytes: process::memory_bytes(),

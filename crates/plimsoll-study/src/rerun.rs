@@ -2,32 +2,35 @@
 //! the differences between this machine and the recorded machine. This module also reads the
 //! required traffic files and logs, and chooses the path of the results.
 //!
-//! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
+//! Not here: inputs that the run file withholds (`plimsoll_model::completion`), and questions to
+//! the user.
 
 use crate::fields::path_text;
 use crate::recording::describe_environment;
 use crate::result_store::FOLDER;
 use crate::{file_traffic, log_replay};
-use plimsoll_model::completion::{FromFile, body_file, logs, other_body_file, script_file, traffic_file};
+use plimsoll_model::completion::{
+    TrafficFromFile, body_file, other_body_file, recorded_log_paths, script_file, traffic_file,
+};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{BuildsTerms, OutputTerms};
 use plimsoll_model::{Experiment, ExperimentSpec, RedactedText, Terms};
 use std::path::{Path, PathBuf};
 
 /// Reads the traffic of each target from the traffic file or the logs that the recorded options
-/// (`terms`) name. The result is empty if the options name neither a traffic file nor logs.
-pub fn from_files(
+/// (`terms`) name. Returns an empty list if the options name neither a traffic file nor logs.
+pub fn traffic_from_recorded_files(
     terms: &Terms<String>,
     seed: u64,
     progress: &mut dyn log_replay::ReadingProgress,
-) -> Result<Vec<FromFile>, Failure> {
+) -> Result<Vec<TrafficFromFile>, Failure> {
     match (&terms.replay, &terms.mix) {
         (Some(logs), _) => {
             Ok(vec![log_replay::load_from_logs(logs, seed, terms.redact, terms.output.quiet, progress)?])
         }
         (None, Some(mix)) => {
             let asked = file_traffic::traffic_from_file(mix, terms.redact)?;
-            Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
+            Ok(asked.into_iter().map(|(traffic, _)| TrafficFromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),
     }
@@ -42,7 +45,7 @@ pub fn harmful_actions(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> V
     [
         (commands.into_iter().flatten().any(|command| !command.withheld), "run commands"),
         (script_file(terms).is_some_and(|file| !file.is_empty()), "run a script of this machine"),
-        (is_sent || logs(terms).is_some(), "send a file of this machine"),
+        (is_sent || recorded_log_paths(terms).is_some(), "send a file of this machine"),
         (!terms.changes.may_signal.is_empty(), "pause processes of this machine for milliseconds (--may-signal)"),
         (terms.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
         (terms.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),

@@ -1,15 +1,15 @@
 //! Manages the store, the folder of run files. The default store keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
-//! with its page, profiles and logs. Plimsoll recognises its own run files by their names and first
-//! bytes. Folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or
-//! pin are never removed. In a store that the user named (`--store` or `PLIMSOLL_STORE`), only the
-//! command `clean` removes runs.
+//! with its HTML page, profiles and logs. Plimsoll recognises its own run files by their names and
+//! first bytes. Folders, links, files that the user named (`-o`, `sweep --name`), and runs with a
+//! tag or pin are never removed. In a store that the user named (`--store` or `PLIMSOLL_STORE`),
+//! only the command `clean` removes runs.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
 use plimsoll_sys::files::first_bytes;
-pub use plimsoll_sys::output_file::OWN_FOLDER as FOLDER;
+pub use plimsoll_sys::output_file::DEFAULT_RESULTS_FOLDER as FOLDER;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -18,18 +18,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The number of latest runs that the default store keeps.
 pub const RUNS_KEPT: usize = 50;
-/// The suffix of the file with a run's marks. The user adds marks, such as pins, after the run.
+/// The suffix of the file with a run's marks. The user adds marks, such as pins (do not remove this
+/// run), after the run.
 const MARKS_FILE_SUFFIX: &str = ".marks";
 /// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
-/// Returns the store that the environment variable names; `None` if it is unset or empty.
+/// Returns the store that the environment variable `PLIMSOLL_STORE` names; `None` if the variable
+/// is unset or empty.
 fn store_from_environment() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the user chose the store, by the flag `--store` or the environment variable.
-pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
+/// Whether the user chose the store, with the flag `--store` or the environment variable
+/// `PLIMSOLL_STORE`.
+pub fn is_store_chosen_by_user<T>(output: &OutputTerms<T>) -> bool {
     output.store.is_some() || store_from_environment().is_some()
 }
 
@@ -40,7 +43,7 @@ pub fn store_folder(named: Option<&Path>) -> PathBuf {
 }
 
 /// Returns the path of a command's run file: the user's path, or a new name in the store.
-pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
+pub fn run_file_path(output: &OutputTerms<String>, command: &str) -> PathBuf {
     if let Some(file) = &output.file {
         return file.into();
     }
@@ -64,7 +67,7 @@ pub struct StoredRun {
 
 /// Parses the file name `COMMAND-TIME-PROCESS` of a run file, without its extension. Returns start
 /// time and process id; `None` for a name that plimsoll did not choose.
-fn parse_own_stem(stem: &str) -> Option<(u64, u32)> {
+fn parse_run_file_stem(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -74,7 +77,7 @@ fn parse_own_stem(stem: &str) -> Option<(u64, u32)> {
     known.then(|| Some((seconds.parse().ok()?, process.parse().ok()?))).flatten()
 }
 
-/// Whether a file is the page, marks, profile or log of the run file with this stem.
+/// Whether a file is the HTML page, marks file, a profile or a log of the run file with this stem.
 fn belongs_to_run(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
     rest == ".html"
@@ -106,7 +109,7 @@ pub fn stored_runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let mut runs = Vec::new();
     for name in files.keys() {
         let Some(stem) = name.strip_suffix(".plimsoll") else { continue };
-        let Some((began_unix_s, process)) = parse_own_stem(stem) else { continue };
+        let Some((began_unix_s, process)) = parse_run_file_stem(stem) else { continue };
         if !is_run_file(&folder.join(name)) {
             continue;
         }
@@ -122,9 +125,9 @@ pub fn stored_runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
 
 /// Whether a run has a tag. A run file that cannot be read counts as untagged.
 fn is_tagged(run_file: &Path) -> bool {
-    let head = || -> Option<codec::Header> {
+    let head = || -> Option<codec::RunFileHeader> {
         let first = first_bytes(run_file, codec::HEAD_BYTES_MIN).ok()?;
-        codec::read_head(&first_bytes(run_file, codec::head_bytes(&first).ok()?).ok()?).ok()
+        codec::read_head(&first_bytes(run_file, codec::head_length(&first).ok()?).ok()?).ok()
     };
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
@@ -141,8 +144,8 @@ pub fn removable_runs(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     runs.into_iter().skip(keep).filter(is_old).collect()
 }
 
-/// Removes the files of a run, the run file last. If an interruption leaves files, the run file is
-/// still there, so a later removal finds the run again.
+/// Removes the files of a run, the run file last. If plimsoll is interrupted during a removal, the
+/// run file is still there, so a later removal finds the run again.
 pub fn remove(run: &StoredRun) -> io::Result<()> {
     run.files.iter().rev().try_for_each(|file| match fs::remove_file(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -151,7 +154,8 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
 }
 
 /// Removes the oldest runs of the default store, after a new run was stored at `path`. Returns a
-/// sentence about the number of removed runs. Errors are ignored.
+/// sentence about the number of removed runs. A run that cannot be removed stays in the store,
+/// without an error.
 pub fn remove_oldest_runs(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
     let surplus = removable_runs(stored_runs(folder).ok()?, RUNS_KEPT);
@@ -169,8 +173,8 @@ pub fn remove_oldest_runs(path: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Creates a folder that contains `files` for a test. Files ending in `.plimsoll` become valid
-    /// run files, except those whose process id is 77.
+    /// Creates a folder that contains `files` for a test. Files ending in `.plimsoll` get the first
+    /// bytes of a run file, except files with the process id 77.
     fn create_test_folder(name: &str, files: &[&str]) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-kept-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_run_is_not_removed() {
-        // Process 1 always exists, so the run of process 1 is unfinished.
+        // Process 1 always exists, so a run of process 1 counts as unfinished.
         let folder = create_test_folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
         let surplus = removable_runs(stored_runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);

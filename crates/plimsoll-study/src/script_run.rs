@@ -7,11 +7,11 @@ use crate::message::terminal_message;
 use crate::output;
 use crate::target;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
+use plimsoll_model::{EarlyStopReason, LoadShape, Plan, ScriptTerms, Terms, redact};
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_script::{Dialect, HungCallWatch, HungFunction, Program, Script, ScriptError, ScriptNetwork};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url;
 use plimsoll_wire::{AuthorFactory, WorkerAuthor};
 use std::net::{SocketAddr, TcpStream};
@@ -22,37 +22,38 @@ use std::time::Duration;
 
 /// The longest run of a script's function during a load, ns (10 s). If a function runs longer than
 /// 10 s, plimsoll abandons the worker of the function, and the load ends.
-const LOADED_NS_MAX: u64 = 10_000_000_000;
+const FUNCTION_NS_MAX_DURING_LOAD: u64 = 10_000_000_000;
 /// The longest run of a script's function outside a load, ns (5 min). If a function runs longer
 /// than 5 min outside a load, plimsoll exits.
-const UNLOADED_NS_MAX: u64 = 300_000_000_000;
+const FUNCTION_NS_MAX_OUTSIDE_LOAD: u64 = 300_000_000_000;
 /// The interval between checks for functions that do not end.
 const SCRIPT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Connect timeout of the script function `wrk.connect`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A script, and its Lua states in the current load. Clones share the script and the states.
+/// A script, and its Lua states in the current load. Clones of a `ScriptRun` share the script and
+/// its Lua states.
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
     network: Arc<dyn ScriptNetwork>,
-    present: Arc<Mutex<Option<ScriptLoad>>>,
+    present: Arc<Mutex<Option<ScriptStatesInLoad>>>,
     /// Whether the warning about an unused `delay` function was printed already.
     is_delay_warning_shown: Arc<AtomicBool>,
-    /// The text to print after the script has started and before its first load.
+    /// The text to print after the script's own initial output and before the first load.
     announcement: Arc<Mutex<Option<String>>>,
 }
 
 /// The Lua states of a script in one load, and the list of abandoned workers.
-struct ScriptLoad {
+struct ScriptStatesInLoad {
     script: Arc<Script>,
-    stage: Arc<ScriptStage>,
+    stage: Arc<ScriptLoadPhase>,
     /// For each worker, the reason why the worker was abandoned; empty for a worker that still
     /// runs.
     given_up: Vec<Arc<OnceLock<String>>>,
 }
 
-impl Drop for ScriptLoad {
+impl Drop for ScriptStatesInLoad {
     fn drop(&mut self) {
         self.stage.is_over.store(true, Ordering::Relaxed);
     }
@@ -61,9 +62,9 @@ impl Drop for ScriptLoad {
 /// The state of the script in the current load, shared with the thread that detects functions that
 /// do not end.
 #[derive(Default)]
-struct ScriptStage {
+struct ScriptLoadPhase {
     is_loaded: AtomicBool,
-    /// Whether the load is over. The thread that detects hanging functions may end after the load.
+    /// Whether the load is over. If so, the thread that detects functions that do not end stops.
     is_over: AtomicBool,
 }
 
@@ -86,36 +87,41 @@ impl ScriptNetwork for Network {
 }
 
 /// Reads a script file. Returns an empty script if the file name `file` is empty.
-pub fn text_of(file: &str) -> Result<Vec<u8>, Failure> {
+pub fn read_script_file(file: &str) -> Result<Vec<u8>, Failure> {
     if file.is_empty() {
         return Ok(Vec::new());
     }
-    files::read(file.as_ref(), Use::Script).map_err(|why| Failure::usage(format!("--lua: the file '{file}' {why}")))
+    files::read(file.as_ref(), FilePurpose::Script)
+        .map_err(|why| Failure::usage(format!("--lua: the file '{file}' {why}")))
 }
 
 impl ScriptRun {
     /// Returns the script that the user's options name; `None` without a script. Fails if the
-    /// script's digest differs from the digest in the record.
+    /// script's digest differs from the digest in the recorded options.
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
-        Self::of_url(None, plan, terms)
+        Self::from_terms_with_url(None, plan, terms)
     }
 
     /// Returns the script like [`ScriptRun::from_terms`]. `url` is the URL that the user wrote in a
     /// command line of another tool; `None` uses the URL of the plan.
-    pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
+    pub fn from_terms_with_url(
+        url: Option<&str>,
+        plan: &Plan,
+        terms: &Terms<String>,
+    ) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
-        let text = text_of(file)?;
-        if redact::digest(&text) != *digest {
+        let text = read_script_file(file)?;
+        if redact::short_digest(&text) != *digest {
             return Err(Failure::usage(format!(
                 "--lua: '{file}' differs from the recorded script (sha256 {digest}...): give the recorded \
                 script, or start a new run"
             )));
         }
-        // `url` is given only for a command line of another tool, and scripts of that tool may exit
-        // the process.
+        // `url` is given only for a command line of another tool, and the scripts of other tools
+        // may exit the process.
         let may_exit = url.is_some();
         let url = url.map_or_else(|| plan_url(plan), str::to_owned);
-        let mut program = Program::of_url(&url).ok_or_else(|| {
+        let mut program = Program::from_url(&url).ok_or_else(|| {
             Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::redact_query(&url)))
         })?;
         program.name.clone_from(file);
@@ -135,7 +141,7 @@ impl ScriptRun {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
-    /// Returns the script's states in the current or last load.
+    /// Returns the script's Lua states in the current or last load.
     fn current_script(&self) -> Option<Arc<Script>> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|present| Arc::clone(&present.script))
@@ -157,7 +163,7 @@ impl ScriptRun {
     /// script or plimsoll fails.
     pub fn call_done_function(&self, figures: &RunFigures) -> Option<ScriptError> {
         let script = self.current_script()?;
-        let done = script.done(&figures.summary, figures.latency_us().clone(), figures.requests.clone());
+        let done = script.run_done_hook(&figures.summary, figures.latency_us().clone(), figures.requests.clone());
         script.failure().or(done.err())
     }
 
@@ -165,17 +171,17 @@ impl ScriptRun {
     /// cannot be stopped. If a function hangs during a load, the worker of the function is
     /// abandoned, and the load ends and keeps its measurements. If a function hangs outside a load,
     /// plimsoll reports the function and exits.
-    fn watch_functions(&self, mut watch: HungCallWatch, present: &ScriptLoad) {
+    fn watch_for_hung_functions(&self, mut watch: HungCallWatch, present: &ScriptStatesInLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
         let given_up = present.given_up.clone();
         std::thread::spawn(move || {
-            let mut limit_unloaded_ns = UNLOADED_NS_MAX;
+            let mut limit_unloaded_ns = FUNCTION_NS_MAX_OUTSIDE_LOAD;
             while !stage.is_over.load(Ordering::Relaxed) {
                 std::thread::sleep(SCRIPT_CHECK_INTERVAL);
                 let loaded = stage.is_loaded.load(Ordering::Relaxed);
-                let limit_ns = if loaded { LOADED_NS_MAX } else { limit_unloaded_ns };
-                let Some(hanging) = watch.hanging(monotonic_ns(), limit_ns) else { continue };
+                let limit_ns = if loaded { FUNCTION_NS_MAX_DURING_LOAD } else { limit_unloaded_ns };
+                let Some(hanging) = watch.find_hung_function(monotonic_ns(), limit_ns) else { continue };
                 let HungFunction { hook, thread } = hanging;
                 let seconds = limit_ns / 1_000_000_000;
                 let author = thread.and_then(|thread| given_up.get(thread)).filter(|_| loaded);
@@ -183,15 +189,15 @@ impl ScriptRun {
                     // The result of `set` is ignored, because only the first reason for abandoning
                     // a worker counts. After the load, the script's `done` function may wait for
                     // data of the abandoned thread, so `done` gets a shorter time limit.
-                    let _ = author.set(format!("the script failed: {}", script.give_up(hook, seconds)));
-                    watch.give_up(hanging);
+                    let _ = author.set(format!("the script failed: {}", script.record_hung_function(hook, seconds)));
+                    watch.stop_reporting(hanging);
                     // The script is leaked with `forget`, because dropping the script would wait
                     // for the hanging function.
                     std::mem::forget(script);
-                    limit_unloaded_ns = LOADED_NS_MAX;
+                    limit_unloaded_ns = FUNCTION_NS_MAX_DURING_LOAD;
                 } else {
                     output::print_to_stderr(&terminal_message(&format!(
-                        "plimsoll: {name}: {hook}() has not ended after {seconds} s"
+                        "plimsoll: {name}: the function {hook}() of the script has not ended after {seconds} s"
                     )));
                     std::process::exit(i32::from(if loaded { exit::NEGATIVE_RESULT } else { exit::USAGE }));
                 }
@@ -203,21 +209,21 @@ impl ScriptRun {
 impl AuthorFactory for ScriptRun {
     /// Creates new Lua states and runs the script's setup. Returns an author (a source of requests)
     /// for each worker. If the script has failed before, returns the script's error.
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
+    fn create_authors(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         if let Some(error) = self.script_error() {
-            return Err(Failure::start(format!("the script failed: {error}")));
+            return Err(Failure::cannot_start(format!("the script failed: {error}")));
         }
         let is_open = matches!(shape, LoadShape::Open { .. });
         let dialect = if is_open { Dialect::Wrk2 } else { Dialect::Wrk };
         let program = Program { dialect, ..(*self.program).clone() };
         let usage = |error: ScriptError| Failure::usage(error.to_string());
         let script = Script::new(program, workers.max(1) as usize, &self.network).map_err(usage)?;
-        let watch = script.watch();
+        let watch = script.hung_call_watch();
         let given_up = (0..workers.max(1)).map(|_| Arc::default()).collect();
-        let present = ScriptLoad { script: Arc::new(script), stage: Arc::default(), given_up };
-        self.watch_functions(watch, &present);
-        let authors = present.script.begin().map_err(usage)?;
-        if is_open && present.script.has_delay() && !self.is_delay_warning_shown.swap(true, Ordering::Relaxed) {
+        let present = ScriptStatesInLoad { script: Arc::new(script), stage: Arc::default(), given_up };
+        self.watch_for_hung_functions(watch, &present);
+        let authors = present.script.run_setup_hooks().map_err(usage)?;
+        if is_open && present.script.defines_delay() && !self.is_delay_warning_shown.swap(true, Ordering::Relaxed) {
             output::print_to_stderr("warning: the script's delay() has no effect: the rate sets the times of requests");
         }
         if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -232,16 +238,16 @@ impl AuthorFactory for ScriptRun {
     }
 
     /// Ends the load once its script has failed.
-    fn may_continue(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         match self.script_error() {
-            Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
+            Some(error) => ControlFlow::Break(EarlyStopReason::Died(format!("the script failed: {error}"))),
             None => ControlFlow::Continue(()),
         }
     }
 
     /// Marks the end of a load. Script functions that are called after the load have the longer
     /// time limit.
-    fn unload(&self) {
+    fn mark_load_ended(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
             present.stage.is_loaded.store(false, Ordering::Relaxed);
         }

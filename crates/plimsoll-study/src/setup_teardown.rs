@@ -6,23 +6,23 @@
 
 use crate::connecting::tls_failure;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
-use plimsoll_model::failed_answer::KEPT_BYTES;
+use plimsoll_model::failed_answer::KEPT_RESPONSE_BYTES;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{FailedAnswer, Injector, OneOffRoute, Plan, SetupTeardown};
-use plimsoll_probe::client::{NoResponse, Question};
+use plimsoll_model::{FailedResponse, Injector, OneOffRoute, Plan, SetupTeardown};
+use plimsoll_probe::client::{NoResponse, SingleRequest};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
 /// The timeout of a cleanup request after the user pressed ^C.
-const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
+const CLEANUP_TIMEOUT_AFTER_INTERRUPT: Duration = Duration::from_secs(5);
 
-/// Represents a load whose setup requests were sent. The cleanup requests are sent when this value
-/// is ended or dropped.
+/// Represents a load whose setup requests were sent. The cleanup requests are sent when the
+/// `TeardownGuard` is ended or dropped.
 pub struct TeardownGuard {
-    /// A copy of the load's plan, with the values that the setup requests captured. Only the setup
-    /// and cleanup requests of the copied plan are sent.
+    /// A copy of the load's plan, with the values that the setup requests captured. The copied plan
+    /// serves only to send its setup and cleanup requests.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,
@@ -43,14 +43,17 @@ impl TeardownGuard {
                 && !asked.may_fail
             {
                 let name = &asked.route.label;
-                return Err(Failure::start(format!("the load was not started: the setup '{name}' {outcome}")));
+                return Err(Failure::cannot_start(format!(
+                    "the load was not started: the setup request '{name}' {outcome}"
+                )));
             }
         }
         plan.traffic.setup_teardown.captured_values.clone_from(&around.plan.traffic.setup_teardown.captured_values);
         Ok(Some(around))
     }
 
-    /// Runs the cleanup after the load. Returns a sentence for each failed request.
+    /// Sends the cleanup requests after the load. Returns a sentence for each failed cleanup
+    /// request.
     pub fn end(mut self) -> Vec<String> {
         self.run_teardown()
     }
@@ -61,7 +64,7 @@ impl TeardownGuard {
             if let Err(why) = self.send_and_capture(&asked, true)
                 && !asked.may_fail
             {
-                failed.push(format!("the cleanup '{}' {why}", asked.route.label));
+                failed.push(format!("the cleanup request '{}' {why}", asked.route.label));
             }
         }
         self.plan.traffic.setup_teardown.cleanup.clear();
@@ -69,7 +72,7 @@ impl TeardownGuard {
     }
 
     /// Sends one setup or cleanup request as often as the plan says, and stores the captured
-    /// values. The error text continues a sentence such as `the setup 'NAME' ...`.
+    /// values. The error text continues a sentence such as `the setup request 'NAME' ...`.
     fn send_and_capture(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
@@ -93,16 +96,19 @@ impl TeardownGuard {
         in_any_case: bool,
     ) -> Result<Vec<(String, String)>, String> {
         let timeout = Duration::from_nanos(timeout_ns);
-        let timeout =
-            if in_any_case && plimsoll_sys::signal::interrupted() { timeout.min(TIMEOUT_STOPPING) } else { timeout };
+        let timeout = if in_any_case && plimsoll_sys::signal::interrupted() {
+            timeout.min(CLEANUP_TIMEOUT_AFTER_INTERRUPT)
+        } else {
+            timeout
+        };
         let began = Instant::now();
-        let mut request = once.request(number).clone();
+        let mut request = once.encode_repetition(number).clone();
         loop {
             let OneOffResponse { status, answer, kept } =
                 self.send_to_first_address(&request, began + timeout, timeout, in_any_case)?;
-            let text = || FailedAnswer::answer(status, 0, &kept, self.plan.traffic.redact).text();
+            let text = || FailedResponse::from_response(status, 0, &kept, self.plan.traffic.redact).description();
             let missed = |why: &str| format!("got a response, but {why}: {}", text());
-            match once.redirected(status, &answer) {
+            match once.request_after_redirect(status, &answer) {
                 Some(Ok(next)) => {
                     request = next.clone();
                     continue;
@@ -112,11 +118,11 @@ impl TeardownGuard {
             }
             if !once.succeeds(status) {
                 return Err(format!(
-                    "got status {status}, which does not count as success: {response}",
+                    "got a response with status {status}, which does not count as success: {response}",
                     response = text()
                 ));
             }
-            return once.judge(&answer, began.elapsed().as_nanos() as u64).map_err(|why| missed(&why));
+            return once.check_response(&answer, began.elapsed().as_nanos() as u64).map_err(|why| missed(&why));
         }
     }
 
@@ -141,7 +147,7 @@ impl TeardownGuard {
         };
         let mut reasons = Vec::new();
         for (server, connect) in connects {
-            let question = Question {
+            let question = SingleRequest {
                 request,
                 tls: self.tls.as_ref(),
                 http: carriage.http,
@@ -150,22 +156,22 @@ impl TeardownGuard {
                 ignores_stop: in_any_case,
             };
             let (mut answer, mut kept) = (OneOffAnswer::default(), Vec::new());
-            let reply = question.ask(connect, &mut |piece| {
+            let reply = question.send_and_receive(connect, &mut |piece| {
                 answer.add(*piece);
-                kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_BYTES - kept.len())]);
+                kept.extend_from_slice(&piece.bytes[..piece.bytes.len().min(KEPT_RESPONSE_BYTES - kept.len())]);
                 true
             });
             let reply = match reply {
                 Ok(reply) => reply,
                 // Without a connection no request was sent, so the next address is tried.
                 Err(error @ NoResponse::Connect(_)) => {
-                    reasons.push(error.text(&server, timeout, false));
+                    reasons.push(error.error_message(&server, timeout, false));
                     continue;
                 }
-                Err(error) => return Err(format!("got no response: {}", error.text(&server, timeout, false))),
+                Err(error) => return Err(format!("got no response: {}", error.error_message(&server, timeout, false))),
             };
             if reply.is_h2 {
-                answer.told_apart(&reply.fields);
+                answer.set_header_fields(&reply.fields);
                 kept.splice(..0, format!("HTTP/2 {}\r\n\r\n", reply.status).into_bytes());
             }
             return Ok(OneOffResponse { status: reply.status, answer, kept });
@@ -184,7 +190,7 @@ struct OneOffResponse {
 
 impl Drop for TeardownGuard {
     fn drop(&mut self) {
-        // If the load ended without a call of `end`, the cleanup runs now.
+        // If the load ended without a call of `end`, the cleanup requests are sent now.
         let _ = self.run_teardown();
     }
 }

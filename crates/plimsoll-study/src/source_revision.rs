@@ -1,8 +1,9 @@
 //! Determines the checked-out git commit of the current folder ([`current_revision`]) for the run
 //! file. git is called with a timeout.
 //!
-//! The output of git is read once git has exited, without waiting for the end of the pipe. Other
-//! threads may have a copy of the pipe, so the end of the pipe could come late.
+//! The output of git is read once git has exited, without waiting for the end of the pipe. Threads
+//! of plimsoll with their own table of open files may have copies of the pipe, so its end could
+//! come late.
 //!
 //! Not here: revisions that are built and compared (`git_builds`).
 
@@ -14,17 +15,17 @@ use std::time::{Duration, Instant};
 
 /// The timeout for reading the commit (10 s). On a busy machine, git may need seconds to read the
 /// commit.
-const COMMIT_MAX: Duration = Duration::from_secs(10);
+const COMMIT_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout for the check whether files changed (3 s). A repository with a million files needs
 /// longer for the check, so its run file has no information about changes.
-const STATE_MAX: Duration = Duration::from_secs(3);
+const CHANGE_CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// The interval of checks whether git has exited.
 const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// The longest output of git that is read, bytes. The buffer of a pipe is larger than this output,
 /// so git never blocks while writing.
-const ANSWER_BYTES_MAX: usize = 4096;
-/// Environment variables in which CI services give the branch, because they check out a commit
-/// without a branch.
+const GIT_OUTPUT_BYTES_MAX: usize = 4096;
+/// Environment variables that name the branch in CI services, where git knows only a commit and no
+/// branch.
 const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILDKITE_BRANCH"];
 /// The longest recorded name of a branch, in characters.
 const BRANCH_CHARS_MAX: usize = 200;
@@ -32,14 +33,14 @@ const BRANCH_CHARS_MAX: usize = 200;
 /// Returns the commit and branch of the current folder, and whether files changed. `None` without
 /// git, outside a repository, and before the first commit.
 pub fn current_revision() -> Option<SourceRevision> {
-    let until = Instant::now() + COMMIT_MAX;
+    let until = Instant::now() + COMMIT_READ_TIMEOUT;
     let head = git_output(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
     let branch = git_output(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_from_environment);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
     // Untracked files, such as build output, do not count as changes of the sources.
     let compare = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"];
-    let compared = run_git(&compare, Instant::now() + STATE_MAX).and_then(|(status, _)| status.code());
+    let compared = run_git(&compare, Instant::now() + CHANGE_CHECK_TIMEOUT).and_then(|(status, _)| status.code());
     let dirty = compared.filter(|code| [0, 1].contains(code)).map(|code| code == 1);
     Some(SourceRevision { commit: commit.to_owned(), branch, dirty, committed_unix_s: committed.parse().ok() })
 }
@@ -58,7 +59,7 @@ fn git_output(words: &[&str], until: Instant) -> Option<String> {
     if !status.success() {
         return None;
     }
-    let mut bytes = [0; ANSWER_BYTES_MAX];
+    let mut bytes = [0; GIT_OUTPUT_BYTES_MAX];
     let length = child.stdout?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }

@@ -13,10 +13,10 @@ use crate::runner::{LoadObstacle, Runner};
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::intervention::varied_number;
+use plimsoll_model::intervention::setting_value_index;
 use plimsoll_model::{
-    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadShape, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop,
-    Tag, Trial,
+    EarlyStopReason, Experiment, ExperimentEvent, ExperimentSpec, Intervention, LoadEnd, LoadPurpose, LoadShape,
+    LoadSkipReason, LoadTag, ProfileRecord, Trial,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
@@ -53,39 +53,44 @@ pub trait Profiler {
     /// Stores and records the profiles of a load that has ended, or the reasons for missing
     /// profiles. `driven` has the index of the load in the recording and how the load ended. If the
     /// load could not be executed, `driven` is the reason.
-    fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
+    fn end(&mut self, tag: LoadTag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
 /// The result of one step of a study.
 pub enum StepOutcome<'a> {
-    /// A load was executed and recorded.
+    /// The step executed and recorded a load.
     Measured(&'a Trial),
-    /// The load could not be executed, for example for lack of time; the reason is recorded.
+    /// The load of the step could not be executed, for example for lack of time; the reason is
+    /// recorded.
     Unheld,
 }
 
 impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
-    /// Creates a loop that has executed no load.
+    /// Creates a study loop that has not executed a load yet.
     pub fn new(runner: &'a mut dyn Runner, recording: Recording, display: D) -> StudyLoop<'a, D> {
         StudyLoop { runner, recording, display, outputs: Vec::new(), fitted: Vec::new(), profiler: None }
     }
 
     /// Executes a study to its end. Calls `after` after each load that was executed or skipped.
-    pub fn carry_out(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
+    pub fn run_study(&mut self, study: &mut Study, after: &mut dyn FnMut(StepOutcome, &mut D)) -> Result<(), Failure> {
         while !signal::interrupted() {
             let step = study.next(&self.history_so_far());
             match step {
                 Step::Stop => break,
-                Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
+                Step::Break(broken) => return Err(Failure::cannot_start(self.display.study_failure_text(&broken))),
                 Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
-                    // A comparison reports the missing profiles of both sides together at the end.
+                    // In a comparison (loads with a side), the missing profiles are reported only
+                    // at the end, for both sides together.
                     if tag.arm.is_none() {
-                        self.display.line(&format!("plimsoll takes no profiles: {reason}", reason = why.text()));
+                        self.display.print_unless_quiet(&format!(
+                            "plimsoll takes no profiles: {reason}",
+                            reason = why.reason_text()
+                        ));
                     }
-                    self.record_missing_profile(tag, why.text());
+                    self.record_missing_profile(tag, why.reason_text());
                 }
-                Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile_load(study, *trial),
+                Step::Measure(trial) if trial.tag.purpose == LoadPurpose::Profile => self.profile_load(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
                     Err(LoadObstacle::Failed(failure)) => return Err(failure),
                     // A sweep or an experiment skips a load that cannot be executed, and the study
@@ -127,13 +132,13 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Records in the run file why a load level has no profile.
-    fn record_missing_profile(&mut self, tag: Tag, why: &str) {
+    fn record_missing_profile(&mut self, tag: LoadTag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
-        self.recording.record_remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
+        self.recording.record_remark(ExperimentEvent::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
-    /// Executes a load during which profiles are taken. A failure of this load is recorded and does
-    /// not end the study.
+    /// Executes a load during which profiles are taken. If the load for profiles fails, the failure
+    /// is recorded and the study continues.
     fn profile_load(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.record_missing_profile(trial.tag, "nothing takes profiles");
@@ -160,9 +165,9 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.profiler = Some(profiler);
     }
 
-    fn skip_load(&mut self, tag: Tag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
+    fn skip_load(&mut self, tag: LoadTag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
         after(StepOutcome::Unheld, &mut self.display);
-        self.recording.record_remark(Remark::Unheld { tag, reason });
+        self.recording.record_remark(ExperimentEvent::Unheld { tag, reason });
     }
 
     /// Shows each sentence about an adapted load once. A comparison shows the sentences about
@@ -173,7 +178,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 continue;
             }
             if !matches!(study, Study::Blocks(_)) {
-                self.display.line(&sentence);
+                self.display.print_unless_quiet(&sentence);
             }
             self.fitted.push(sentence);
         }
@@ -187,7 +192,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         study.read(self.recording.trials());
         self.end_load(study);
         if outcome_count(study) != known {
-            self.display.outcome(study, &study_state(&self.recording, self.runner));
+            self.display.show_outcome(study, &study_state(&self.recording, self.runner));
         }
         Ok(())
     }
@@ -200,7 +205,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
 
     fn end_load(&mut self, study: &Study) {
         for news in self.runner.take_news() {
-            self.display.note(&format!("warning: {news}"));
+            self.display.print_always(&format!("warning: {news}"));
         }
         let state = study_state(&self.recording, self.runner);
         if let Some(trial) = state.history.trials.last() {
@@ -214,7 +219,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         let (display, outputs) = (&mut self.display, &mut self.outputs);
         let driven = self.recording.run_and_record_load(self.runner, tag, &plan, &mut |tick, server_cores| {
             if signal::interrupted() {
-                return ControlFlow::Break(Stop::Interrupted);
+                return ControlFlow::Break(EarlyStopReason::Interrupted);
             }
             beside(tick);
             display.tick(tick, server_cores);
@@ -233,8 +238,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// display. Also returns a note with the path of the run file. `broken` is the reason if the
     /// study ended early.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
-        // An error of `finish` is shown below. A process that cannot be ended now ends together
-        // with plimsoll.
+        // A failure to end the processes is shown as a warning below. A process that cannot be
+        // ended now ends together with plimsoll.
         let finished = self.runner.finish();
         let mut warnings = self.runner.take_warnings();
         warnings.dedup();
@@ -246,16 +251,16 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         let mut display = self.display;
         match path.map_or(Ok(None), |path| self.runner.store_file(&path)) {
             Ok(None) => {}
-            Ok(Some(how)) => display.note(&how),
-            Err(why) => display.note(&format!("warning: {why}")),
+            Ok(Some(how)) => display.print_always(&how),
+            Err(why) => display.print_always(&format!("warning: {why}")),
         }
-        // Many loads may cause many warnings, so only the first [`WARNINGS_MAX`] warnings are
-        // shown.
+        // A study with many loads may have many warnings, so only the first [`WARNINGS_MAX`]
+        // warnings are shown.
         for warning in warnings.iter().take(WARNINGS_MAX) {
-            display.note(&format!("warning: {warning}"));
+            display.print_always(&format!("warning: {warning}"));
         }
         if let Err(failure) = finished {
-            display.note(&format!("warning: {failure}"));
+            display.print_always(&format!("warning: {failure}"));
         }
         (experiment, note, display)
     }
@@ -294,8 +299,8 @@ pub trait Output {
     /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>);
 
-    /// Called when a load has ended and the study has evaluated it. The load is the last of
-    /// `state.history.trials`.
+    /// Called when a load has ended. The study has then evaluated the load, unless the load was
+    /// only for profiles. The load is the last of `state.history.trials`.
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState);
 }
 
@@ -305,16 +310,16 @@ pub trait StudyDisplay: Output {
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// Called after a load that added an outcome (a measured load or a block) to the study.
-    fn outcome(&mut self, study: &Study, state: &StudyState);
+    fn show_outcome(&mut self, study: &Study, state: &StudyState);
 
     /// Returns the sentence that explains why a study cannot continue.
-    fn broken(&self, broken: &StudyFailure) -> String;
+    fn study_failure_text(&self, broken: &StudyFailure) -> String;
 
     /// Writes a line that stays on the screen, unless `--quiet` is set.
-    fn line(&mut self, line: &str);
+    fn print_unless_quiet(&mut self, line: &str);
 
     /// Writes a line that stays on the screen, even with `--quiet`.
-    fn note(&mut self, line: &str);
+    fn print_always(&mut self, line: &str);
 
     /// Clears the progress display of the current load.
     fn clear(&mut self);
@@ -322,17 +327,17 @@ pub trait StudyDisplay: Output {
 
 /// Whether a load belongs to an experiment of `explain`: an intervention, or a changed server
 /// setting.
-fn is_an_experiment(tag: &Tag) -> bool {
-    varied_number(tag).is_some() || Intervention::from_tag(tag).is_some()
+fn is_an_experiment(tag: &LoadTag) -> bool {
+    setting_value_index(tag).is_some() || Intervention::from_tag(tag).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runner::{LoadOutcome, TickCallback, TickProbes};
-    use plimsoll_analysis::study::profiling::level_tag;
+    use plimsoll_analysis::study::profiling::single_target_profile_tag;
     use plimsoll_engine::Phase;
-    use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksSpec, Criterion, Curve, Lengths};
+    use plimsoll_model::{Arm, ArmIndex, ArrivalSpacing, BlocksSpec, Criterion, LevelDurations, LoadCurve};
     use plimsoll_model::{
         Injector, Interval, LoadShape, Plan, PlanRecord, ProfilesSpec, ProveSpec, Run, RunSpec, StartNotes, SweepSpec,
         Terms,
@@ -362,7 +367,7 @@ mod tests {
             let users = trial.plan.load.shape.curve().max();
             match trial.tag.arm.map(ArmIndex::letter) {
                 arm if arm.is_some() && arm == self.dead => {
-                    Err(LoadObstacle::Failed(Failure::start("B does not start")))
+                    Err(LoadObstacle::Failed(Failure::cannot_start("B does not start")))
                 }
                 _ if users > self.users_max => Err(LoadObstacle::Unheld("too many".into())),
                 _ => Ok(vec!["fitted".into()]),
@@ -385,7 +390,7 @@ mod tests {
             run.ending = Some(LoadEnd::Finished);
             for at_ns in (0..from_ns + length_ns).step_by(Plan::TICK_NS as usize) {
                 let mut interval = Interval::default();
-                let figures = interval.routes.of_mut(0);
+                let figures = interval.routes.figures_mut(0);
                 (figures.ledger.scheduled, figures.ledger.succeeded, figures.succeeded_in_window) = (100, 100, 100);
                 let end_ns = at_ns + Plan::TICK_NS;
                 let tick =
@@ -418,17 +423,17 @@ mod tests {
 
     impl StudyDisplay for NullDisplay {
         fn profile_planned(&mut self, _: &Study, _: &TrialPlan, _: &StudyState) {}
-        fn outcome(&mut self, _: &Study, _: &StudyState) {}
-        fn broken(&self, broken: &StudyFailure) -> String {
+        fn show_outcome(&mut self, _: &Study, _: &StudyState) {}
+        fn study_failure_text(&self, broken: &StudyFailure) -> String {
             format!("{broken:?}")
         }
-        fn line(&mut self, _: &str) {}
-        fn note(&mut self, _: &str) {}
+        fn print_unless_quiet(&mut self, _: &str) {}
+        fn print_always(&mut self, _: &str) {}
         fn clear(&mut self) {}
     }
 
     fn single_user_plan() -> PlanRecord {
-        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
+        Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record()
     }
 
     /// Executes a study. Returns the study's record, the study's result, and the number of loads
@@ -452,7 +457,7 @@ mod tests {
         let mut study_loop = StudyLoop::new(runner, recording, NullDisplay);
         study_loop.profiler = profiler;
         let mut told = 0;
-        let outcome = study_loop.carry_out(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
+        let outcome = study_loop.run_study(&mut study, &mut |_, _| told += 1).map_err(|failure| failure.to_string());
         (study_loop.end(outcome.as_ref().err().map(String::as_str)).0, outcome, told)
     }
 
@@ -464,7 +469,7 @@ mod tests {
     fn a_stop_condition_ends_a_load_and_is_recorded() {
         for (stop_if, expect) in [
             ("goodput<1", LoadEnd::Finished),
-            ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into()))),
+            ("goodput<5000", LoadEnd::Stopped(EarlyStopReason::Condition("goodput<5000".into()))),
         ] {
             let mut runner = simulated_server();
             let asked = ExperimentSpec::Run(RunSpec {
@@ -475,7 +480,10 @@ mod tests {
             let (experiment, outcome, told) = execute_study(asked, &mut runner);
             assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
             match (&experiment.trials[0].run.ending, expect) {
-                (Some(LoadEnd::Stopped(Stop::Condition(said))), LoadEnd::Stopped(Stop::Condition(part))) => {
+                (
+                    Some(LoadEnd::Stopped(EarlyStopReason::Condition(said))),
+                    LoadEnd::Stopped(EarlyStopReason::Condition(part)),
+                ) => {
                     assert!(said.contains(&part), "{said}");
                 }
                 (ending, expect) => assert_eq!(*ending, Some(expect), "{stop_if}"),
@@ -486,35 +494,38 @@ mod tests {
 
     #[test]
     fn a_skipped_level_becomes_a_remark_and_the_next_level_runs() {
-        let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
+        let (levels, lengths) = (vec![1, 16, 4], LevelDurations::Fixed(500_000_000));
         let asked = ExperimentSpec::Sweep(SweepSpec { base: single_user_plan(), levels, lengths, warmup_ns: 0 });
         let (experiment, outcome, told) = execute_study(asked, &mut simulated_server());
         assert_eq!((outcome, told), (Ok(()), 3));
         let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
-        let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
+        let tag = LoadTag { turn: 1, ..LoadTag::for_purpose(LoadPurpose::Level) };
         assert_eq!(turns, [0, 2]);
-        assert_eq!(experiment.remarks, [Remark::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]);
+        assert_eq!(
+            experiment.remarks,
+            [ExperimentEvent::Unheld { tag, reason: LoadSkipReason::Machine("too many".into()) }]
+        );
         // Each load begins 1 ms after its preparation.
         assert_eq!(experiment.trials.iter().map(|trial| trial.start_ns).collect::<Vec<_>>(), [1_000_000, 502_000_000]);
     }
 
     /// A profiler that records the calls for each load and takes no profiles.
     #[derive(Default)]
-    struct FakeCapture {
+    struct FakeProfiler {
         ticks: usize,
-        loads: Rc<RefCell<Vec<CaptureCall>>>,
+        loads: Rc<RefCell<Vec<ProfilerCall>>>,
     }
 
     #[derive(Debug, PartialEq)]
-    struct CaptureCall {
-        tag: Tag,
+    struct ProfilerCall {
+        tag: LoadTag,
         /// The number of ticks received during the load.
         ticks: usize,
         /// The index of the load in the recording; `None` if the load was not executed.
         trial: Option<u32>,
     }
 
-    impl Profiler for FakeCapture {
+    impl Profiler for FakeProfiler {
         fn begin(&mut self, _: &TrialPlan) {
             self.ticks = 0;
         }
@@ -523,11 +534,21 @@ mod tests {
             self.ticks += 1;
         }
 
-        fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording) {
+        fn end(
+            &mut self,
+            tag: LoadTag,
+            driven: Result<(Option<u32>, Option<LoadEnd>), String>,
+            recording: &mut Recording,
+        ) {
             let trial = driven.as_ref().ok().and_then(|(trial, _)| *trial);
-            self.loads.borrow_mut().push(CaptureCall { tag, ticks: std::mem::take(&mut self.ticks), trial });
+            self.loads.borrow_mut().push(ProfilerCall { tag, ticks: std::mem::take(&mut self.ticks), trial });
             let file = Err(driven.err().unwrap_or_else(|| "nothing is taken".to_owned()));
-            recording.record_remark(Remark::Profile(ProfileRecord { tag, kind: "cpu".to_owned(), trial, file }));
+            recording.record_remark(ExperimentEvent::Profile(ProfileRecord {
+                tag,
+                kind: "cpu".to_owned(),
+                trial,
+                file,
+            }));
         }
     }
 
@@ -540,17 +561,17 @@ mod tests {
         // Of the two loads for profiles, the simulated machine can execute only the low load. The
         // profiler is called for the low and the high load, and the study succeeds.
         let mut runner = FakeServer { users_max: 500.0, ..simulated_server() };
-        let heard = FakeCapture::default();
+        let heard = FakeProfiler::default();
         let loads = Rc::clone(&heard.loads);
         let (experiment, outcome, told) = execute_study_with_profiler(asked, &mut runner, Some(Box::new(heard)));
         assert_eq!((outcome, told), (Ok(()), 1));
-        let purposes: Vec<Purpose> = experiment.trials.iter().map(|trial| trial.tag.purpose).collect();
-        assert_eq!(purposes, [Purpose::Run, Purpose::Profile]);
+        let purposes: Vec<LoadPurpose> = experiment.trials.iter().map(|trial| trial.tag.purpose).collect();
+        assert_eq!(purposes, [LoadPurpose::Run, LoadPurpose::Profile]);
         let length_ticks = experiment.trials[1].run.intervals.len();
         assert!(length_ticks > 10);
         let expect = [
-            CaptureCall { tag: level_tag(0), ticks: length_ticks, trial: Some(1) },
-            CaptureCall { tag: level_tag(1), ticks: 0, trial: None },
+            ProfilerCall { tag: single_target_profile_tag(0), ticks: length_ticks, trial: Some(1) },
+            ProfilerCall { tag: single_target_profile_tag(1), ticks: 0, trial: None },
         ];
         assert_eq!(*loads.borrow(), expect);
         let files: Vec<_> = experiment.profiles().map(|taken| taken.file.clone()).collect();
@@ -564,7 +585,7 @@ mod tests {
             arms: vec![arm("a"), arm("b")],
             users: Some(4),
             rate: None,
-            arrivals: Arrivals::Constant,
+            arrivals: ArrivalSpacing::Constant,
             load_ns: Some(200_000_000),
             warmup_ns: Some(0),
             budget_ns: 60_000_000_000,
@@ -574,12 +595,12 @@ mod tests {
         let asked =
             ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
         let (experiment, outcome, _) = execute_study(asked.clone(), &mut simulated_server());
-        let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
+        let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Block);
         assert_eq!((outcome, blocks.count()), (Ok(()), 4));
         let mut runner = FakeServer { dead: Some('B'), ..simulated_server() };
         let (experiment, outcome, _) = execute_study(asked, &mut runner);
         assert_eq!(outcome, Err("B does not start".into()));
-        assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));
+        assert_eq!((experiment.abort_reason(), experiment.elapsed_ns), (Some("B does not start"), None));
         assert!(runner.finished && experiment.trials.len() == 1);
     }
 }

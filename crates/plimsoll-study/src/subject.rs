@@ -5,14 +5,14 @@
 //!
 //! Not here: measuring the build, and the keeper process (`build_keeper`).
 
-use crate::base::Base;
+use crate::base::ResolvedTarget;
 use crate::bounded_log;
 use crate::build_keeper::{self, OrphanPolicy};
 use crate::preflight;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::shell;
-use plimsoll_probe::Finder;
+use plimsoll_probe::ServerFinder;
 use plimsoll_sys::group::{self, CpuClocks, NewDescendants};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
@@ -43,7 +43,7 @@ const PREPARE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A build under test and how to start it.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct BuildUnderTest {
     /// The name of the side of the comparison: A, B, ...
     pub name: char,
     /// The shell command that starts the server.
@@ -83,9 +83,10 @@ fn start_shell_command(command: &str, left: OrphanPolicy, output: &File) -> std:
     KeeperProcess::start(&mut keeper)
 }
 
-fn open(output: &Path) -> Result<File, Failure> {
-    let cannot =
-        |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", output.display(), system_text(&e)));
+fn open_output_file(output: &Path) -> Result<File, Failure> {
+    let cannot = |e: std::io::Error| {
+        Failure::cannot_start(format!("'{}' cannot be written: {}", output.display(), system_text(&e)))
+    };
     bounded_log::open(output).map_err(cannot)
 }
 
@@ -99,15 +100,15 @@ fn status_text(status: ExitStatus) -> String {
 }
 
 /// The number of bytes at the end of an output file that are searched for its last lines.
-const LAST_BYTES: u64 = 4096;
+const OUTPUT_END_BYTES: u64 = 4096;
 
 /// Reads the last [`LAST_BYTES`] bytes of a file that a program may still be writing.
 fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_END_BYTES)))?;
     let mut bytes = Vec::new();
-    file.take(LAST_BYTES).read_to_end(&mut bytes)?;
+    file.take(OUTPUT_END_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -116,20 +117,20 @@ fn last_lines(output: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(count)..];
-    let shown = last.iter().map(|line| redact::line(line).chars().take(200).collect::<String>());
+    let shown = last.iter().map(|line| redact::redact_line(line).chars().take(200).collect::<String>());
     shown.collect::<Vec<_>>().join(" | ")
 }
 
-impl Subject {
+impl BuildUnderTest {
     /// Starts the build and waits until it responds to the request of `base`. Fails if the address
     /// is not free, the build exits, or no response comes in time.
-    pub fn start(&self, base: &Base) -> Result<RunningBuild, Failure> {
+    pub fn start(&self, base: &ResolvedTarget) -> Result<RunningBuild, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
         self.wait_for_free_address(base, &url)?;
-        let file = open(&self.output)?;
+        let file = open_output_file(&self.output)?;
         let kept = start_shell_command(&self.command, OrphanPolicy::End, &file).map_err(|e| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "--{build}: the command cannot be started: {reason}",
                 build = self.name.to_ascii_lowercase(),
                 reason = system_text(&e)
@@ -139,10 +140,13 @@ impl Subject {
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(exit_reason) = running.exit_reason() {
-                return Err(Failure::start(format!("the server did not respond at {url}: {exit_reason}")));
+                return Err(Failure::cannot_start(format!("the server did not respond at {url}: {exit_reason}")));
             }
             if signal::interrupted() {
-                return Err(Failure::start(format!("interrupted while {build} was starting", build = self.name)));
+                return Err(Failure::cannot_start(format!(
+                    "interrupted while {build} was starting",
+                    build = self.name
+                )));
             }
             if preflight::is_address_in_use(plan) {
                 match preflight::send_preflight_request(plan, &base.injector) {
@@ -155,7 +159,7 @@ impl Subject {
                 }
             }
             if Instant::now() >= deadline {
-                return Err(Failure::start(format!(
+                return Err(Failure::cannot_start(format!(
                     "{build} did not respond at {url} within {seconds} s (--start-timeout); its output: {output_file}",
                     build = self.name,
                     seconds = self.patience.as_secs_f64(),
@@ -168,22 +172,25 @@ impl Subject {
 
     /// Waits until no process listens at the address. If a process still listens after the timeout,
     /// the error names that process.
-    fn wait_for_free_address(&self, base: &Base, url: &str) -> Result<(), Failure> {
+    fn wait_for_free_address(&self, base: &ResolvedTarget, url: &str) -> Result<(), Failure> {
         let patience = if self.after_another { FREE_ADDRESS_TIMEOUT_AFTER } else { FREE_ADDRESS_TIMEOUT_FIRST };
         let deadline = Instant::now() + patience;
         while preflight::is_address_in_use(&base.plan) {
             if signal::interrupted() {
-                return Err(Failure::start(format!("interrupted before {build} was started", build = self.name)));
+                return Err(Failure::cannot_start(format!(
+                    "interrupted before {build} was started",
+                    build = self.name
+                )));
             }
             if Instant::now() >= deadline {
-                let finder = Finder::find_listener_process(&base.watch_target(&base.url_resolver()));
-                let process = finder.first().as_ref().map(|found| {
+                let finder = ServerFinder::for_listener_process(&base.watch_target(&base.url_resolver()));
+                let process = finder.initial_result().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("process {} ({name})", found.roots.first().unwrap_or(&0))
                 });
                 let process = process.unwrap_or_else(|_| "another process".into());
                 let (build, seconds) = (self.name.to_ascii_lowercase(), patience.as_secs());
-                return Err(Failure::start(match self.after_another {
+                return Err(Failure::cannot_start(match self.after_another {
                     true => format!(
                         "{process} still responds at {url}, {seconds} s after the last build was ended: end this \
                          process first, so that plimsoll measures the build of --{build}"
@@ -225,14 +232,18 @@ impl RunningBuild {
     /// Ends all processes of the build: SIGTERM, then SIGKILL after a while.
     pub fn end(mut self) -> Result<(), Failure> {
         self.kept.end().map_err(|e| {
-            Failure::start(format!("{build} could not be ended: {reason}", build = self.name, reason = system_text(&e)))
+            Failure::cannot_start(format!(
+                "{build} could not be ended: {reason}",
+                build = self.name,
+                reason = system_text(&e)
+            ))
         })
     }
 }
 
 impl KeeperProcess {
-    /// Starts a keeper process with its program. All descendants of the keeper are ended when the
-    /// returned value is dropped or plimsoll exits.
+    /// Starts a keeper process, which starts its program. All descendants of the keeper are ended
+    /// when the returned value is dropped or plimsoll exits.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
         // If the system forbids plimsoll to adopt orphans, plimsoll does not find processes that
         // outlive their keeper.
@@ -261,18 +272,19 @@ impl Drop for KeeperProcess {
     }
 }
 
-/// A running helper program of plimsoll. Dropping this value ends the program.
-pub struct Helper {
+/// A running helper program of plimsoll, such as the server of the demo. Dropping a `Helper` ends
+/// its program.
+pub struct HelperProgram {
     said: String,
     kept: KeeperProcess,
 }
 
-impl Helper {
+impl HelperProgram {
     /// Starts the helper and waits until it has printed its first line.
-    pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<Helper> {
+    pub fn start(program: &Path, arguments: &[&str]) -> std::io::Result<HelperProgram> {
         let mut keeper = build_keeper::keeper_command(program, OrphanPolicy::End);
         keeper.args(arguments).stdout(Stdio::piped());
-        let mut helper = Helper { said: String::new(), kept: KeeperProcess::start(&mut keeper)? };
+        let mut helper = HelperProgram { said: String::new(), kept: KeeperProcess::start(&mut keeper)? };
         if let Some(output) = helper.kept.keeper.stdout.take() {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
@@ -296,13 +308,18 @@ impl Helper {
 /// Runs a user's command, such as the command of `--before-block`, until the command exits. The
 /// command's output is appended to `output`.
 pub fn run_user_command(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
-    run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_TIMEOUT)
+    run_command_until_exit(
+        &format!("{flag} '{}'", redact::redact_command_to_program(command)),
+        command,
+        output,
+        PREPARE_TIMEOUT,
+    )
 }
 
 /// Runs a command that compiles a build in `folder`, and waits until the command exits. The timeout
-/// is longer than the timeout of [`run_user_command`].
-pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
-    run_to_end(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
+/// of a compilation is longer than the timeout of [`run_user_command`].
+pub fn run_build_command(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
+    run_command_until_exit(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
 }
 
 /// Returns a command with its placeholder `{port}` replaced.
@@ -318,20 +335,24 @@ pub fn start_command(command: &str, port: u16) -> String {
 
 /// Returns a shell command that runs `command` in a folder.
 pub fn command_in_folder(folder: &Path, command: &str) -> String {
-    format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
+    format!("cd {} && {command}", shell::quote(&folder.display().to_string()))
 }
 
-/// Runs a command until the command exits or the time `patience` is over. `what` names the command
-/// in error messages.
-fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
-    let file = open(output)?;
+/// Runs a command until the command exits or the time `patience` is over. `command_name` is the
+/// command's name in error messages.
+fn run_command_until_exit(command_name: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
+    let file = open_output_file(output)?;
     let no_start = |e: std::io::Error| {
-        Failure::start(format!("{what}: the command cannot be started: {reason}", reason = system_text(&e)))
+        Failure::cannot_start(format!(
+            "{command_name}: the command cannot be started: {reason}",
+            reason = system_text(&e)
+        ))
     };
     let mut kept = start_shell_command(command, OrphanPolicy::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + patience;
     loop {
-        let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
+        let no_status = |e: std::io::Error| Failure::cannot_start(format!("{command_name}: {}", system_text(&e)));
+        let status = kept.keeper.try_wait().map_err(no_status)?;
         let why = match status {
             Some(status) if status.success() => {
                 // The command may leave processes running on purpose, so the remaining processes
@@ -358,7 +379,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
                 continue;
             }
         };
-        return Err(Failure::start(format!("{what}: {why}")));
+        return Err(Failure::cannot_start(format!("{command_name}: {why}")));
     }
 }
 
@@ -375,7 +396,7 @@ mod tests {
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");
         assert_eq!(last_lines(&path, 1), "panic: out of luck");
-        assert_eq!(end_of(&path).expect("read").len() as u64, LAST_BYTES);
+        assert_eq!(end_of(&path).expect("read").len() as u64, OUTPUT_END_BYTES);
         std::fs::write(&path, "short").expect("written");
         assert_eq!(last_lines(&path, 1), "short");
         std::fs::remove_file(&path).expect("removed");

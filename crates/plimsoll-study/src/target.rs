@@ -2,7 +2,7 @@
 //!
 //! Not here: opening connections, and certificates (`connecting`).
 
-use plimsoll_model::addresses::{is_metadata, is_private, reached};
+use plimsoll_model::addresses::{connection_destination, is_metadata_service, is_private};
 use plimsoll_model::{Failure, redact};
 use plimsoll_probe::fetch::FetchTarget;
 use plimsoll_sys::probe::listener::is_address_of_this_machine;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Parses a plain HTTP URL from which plimsoll fetches data, and resolves its host.
-pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
+pub fn resolve_plain_http_url(url: &str, allow_public: bool) -> Result<FetchTarget, Failure> {
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = resolve_addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
@@ -26,16 +26,16 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     }
 }
 
-/// Returns the addresses of a host, and whether all of them belong to this machine. Refuses public
-/// addresses unless `allow_public`.
+/// Returns the addresses of a host, and whether all the addresses belong to this machine. Refuses
+/// public addresses unless `allow_public`.
 pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
     // A host name without a dot or colon may be a word of an unquoted header field, so the name may
     // be a secret.
-    let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
-    let mut addresses = addresses_of(name, port).map_err(|e| {
-        Failure::start(format!("the host '{named}' has no address: {reason}", reason = system_text(&e)))
+    let named = if name.contains([':', '.']) { name.into() } else { redact::redact_word(name) };
+    let mut addresses = look_up_addresses(name, port).map_err(|e| {
+        Failure::cannot_start(format!("the host '{named}' has no address: {reason}", reason = system_text(&e)))
     })?;
-    addresses.iter_mut().for_each(|address| address.set_ip(reached(address.ip())));
+    addresses.iter_mut().for_each(|address| address.set_ip(connection_destination(address.ip())));
     let mut seen = std::collections::HashSet::new();
     addresses.retain(|address| seen.insert(*address));
     if let Some(public) = addresses.iter().find(|a| !is_private(&a.ip()))
@@ -43,7 +43,7 @@ pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(V
     {
         let ip = public.ip().to_string();
         let address = if name == ip { format!("'{named}'") } else { format!("'{named}' ({ip})") };
-        return Err(Failure::usage(match is_metadata(&public.ip()) {
+        return Err(Failure::usage(match is_metadata_service(&public.ip()) {
             true => format!(
                 "{address} is link-local, where clouds serve a machine's credentials: add --allow-public if you may \
                  put load on this address"
@@ -57,9 +57,9 @@ pub fn resolve_addresses(name: &str, port: u16, allow_public: bool) -> Result<(V
     Ok((addresses, local))
 }
 
-/// Looks up all addresses of a name. The lookup may block for long, so it runs in a thread and the
-/// user can interrupt.
-fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+/// Looks up all addresses of a host name. The lookup may block for long, so it runs in a thread and
+/// the user can interrupt.
+fn look_up_addresses(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::from((ip, port))]);
     }
@@ -76,7 +76,7 @@ fn addresses_of(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 /// Parses the value `HOST:PORT` of --connect-to.
-pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
+pub fn parse_connect_to(text: &str) -> Result<(String, u16), Failure> {
     let bad = || {
         Failure::usage(format!(
             "--connect-to: '{value}' is not HOST:PORT, such as 10.0.0.5:8080 or [::1]:8080",
@@ -155,18 +155,18 @@ mod tests {
             ("http://[::]:8080/", "[::1]:8080"),
             ("http://[::ffff:0.0.0.0]:8080/", "127.0.0.1:8080"),
         ] {
-            let target = resolve_plain(url, false).expect(url);
+            let target = resolve_plain_http_url(url, false).expect(url);
             assert!(resolve_url(url, false).expect(url).1, "{url}");
             assert_eq!(target.addresses, [expect.parse().expect("an address")], "{url}");
         }
         assert!(!resolve_url("http://93.184.216.34/", true).expect("allowed").1);
-        let tls = resolve_plain("https://127.0.0.1/", false).expect_err("not plain");
+        let tls = resolve_plain_http_url("https://127.0.0.1/", false).expect_err("not plain");
         assert!(tls.to_string().contains("plain HTTP"), "{tls}");
     }
 
     #[test]
     fn connect_to_addresses_parse_or_fail() {
-        assert_eq!(host_and_port("[::1]:81").expect("a place"), ("::1".to_owned(), 81));
+        assert_eq!(parse_connect_to("[::1]:81").expect("a place"), ("::1".to_owned(), 81));
         assert_eq!(
             resolve_addresses("::1", 81, false).expect("this machine").0,
             ["[::1]:81".parse().expect("an address")]
@@ -174,7 +174,7 @@ mod tests {
         for text in
             ["", "host", ":80", "h:0", "h:99999", "::1:80", "h:x", "[]:80", "http://u:s3cret@h:80", "u:s3cret@h:80"]
         {
-            let error = host_and_port(text).expect_err(text);
+            let error = parse_connect_to(text).expect_err(text);
             assert!(error.to_string().contains("--connect-to"), "{text}: {error}");
             assert!(!error.to_string().contains("s3cret"), "{text}: {error}");
         }

@@ -6,15 +6,15 @@
 use crate::grpc;
 use plimsoll_engine::PatternCache;
 use plimsoll_model::Plan;
-use plimsoll_model::data::Pick;
+use plimsoll_model::data::RowChoice;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact::REDACTED;
-use plimsoll_model::traffic::Choice;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_model::traffic::RouteChoice;
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a traffic file to run it. Errors name the file, line and column.
+/// Reads a traffic file whose requests will be sent. Errors name the file, line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, true)
 }
@@ -25,7 +25,8 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
 }
 
 /// Parses a traffic file. Returns the parsed file, and the missing environment variables and files
-/// that the traffic file needs. Any other problem of the traffic file is an error.
+/// that the traffic file needs. Fails if the traffic file has a problem other than missing
+/// variables and files.
 pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = MissingInputFinder { beside, lacks: Vec::new() };
@@ -41,20 +42,20 @@ pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<Str
 
 fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure> {
     let named = path.display();
-    let bytes =
-        files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
-    let text = text_of(bytes, &named.to_string())?;
+    let bytes = files::read(path, FilePurpose::Traffic)
+        .map_err(|why| Failure::cannot_start(format!("-f: the file '{named}' {why}")))?;
+    let text = decode_utf8(bytes, &named.to_string())?;
     let mut beside = TrafficFolder::new(path.parent().unwrap_or(Path::new("")), shows_variables);
     let format = TrafficFormat::from_file_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
 
 /// Decodes a file as UTF-8. The error names the first invalid line.
-pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
+pub fn decode_utf8(bytes: Vec<u8>, file_name: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::usage(format!("{named}:{line}: this is not UTF-8: save the file as UTF-8"))
+        Failure::usage(format!("{file_name}:{line}: this is not UTF-8: save the file as UTF-8"))
     })
 }
 
@@ -69,20 +70,20 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Checks that data with unique rows has enough rows for `needed` requests or sessions. Unique rows
-/// are used at most once. The check succeeds if `needed` is unknown.
-pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
+/// Checks that data with unique rows has enough rows for `needed` requests or sessions. A unique
+/// row is used for at most one request or session. The check succeeds if `needed` is unknown.
+pub fn check_unique_rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let counted = match plan.traffic.choice {
-        Choice::Weighted | Choice::Listed => "requests",
-        Choice::Scenarios => "sessions",
+        RouteChoice::Weighted | RouteChoice::Listed => "requests",
+        RouteChoice::Scenarios => "sessions",
     };
-    let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
-    match unique.min_by_key(|data| data.rows()).zip(needed) {
-        Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
+    let unique = plan.traffic.data.iter().filter(|data| data.pick == RowChoice::Unique);
+    match unique.min_by_key(|data| data.row_count()).zip(needed) {
+        Some((data, needed)) if data.row_count() < needed => Err(Failure::usage(format!(
             "-f: the data '{data_name}' has {rows} rows, each used once, and this load needs {needed} {counted}: add \
              rows, or send fewer requests",
             data_name = data.name,
-            rows = data.rows()
+            rows = data.row_count()
         ))),
         _ => Ok(()),
     }
@@ -91,7 +92,7 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
 /// Returns an error if the plan uses data with unique rows. A command that executes many loads
 /// would need too many rows, because each unique row is used once.
 pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
-    match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
+    match plan.traffic.data.iter().find(|data| data.pick == RowChoice::Unique) {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
             "-f: the rows of '{data_name}' are used once each, and this command applies many loads: set pick = \
@@ -101,8 +102,8 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// The folder of a traffic file, against which the names of files are resolved. This type also
-/// reads environment variables.
+/// The folder of a traffic file, against which the names of files are resolved. A `TrafficFolder`
+/// also reads the environment variables that the file names.
 struct TrafficFolder {
     folder: PathBuf,
     shows_variables: bool,
@@ -138,16 +139,16 @@ impl FileContext for MissingInputFinder {
         })
     }
 
-    fn rows(&mut self, path: &str) -> Result<String, String> {
-        self.beside.rows(path)
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String> {
+        self.beside.read_data_rows(path)
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), String> {
-        self.beside.pattern(text)
+    fn check_regex(&mut self, text: &str) -> Result<(), String> {
+        self.beside.check_regex(text)
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
-        self.beside.variable(name).or_else(|| {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
+        self.beside.environment_variable(name).or_else(|| {
             self.add_missing_input(format!("the environment has no variable '{name}'"));
             Some(String::new())
         })
@@ -156,19 +157,19 @@ impl FileContext for MissingInputFinder {
 
 impl FileContext for TrafficFolder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
-        files::read(&self.folder.join(path), Use::Body)
+        files::read(&self.folder.join(path), FilePurpose::Body)
     }
 
-    fn rows(&mut self, path: &str) -> Result<String, String> {
-        let bytes = files::read(&self.folder.join(path), Use::Rows)?;
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String> {
+        let bytes = files::read(&self.folder.join(path), FilePurpose::Rows)?;
         String::from_utf8(bytes).map_err(|_| "is not UTF-8".into())
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), String> {
+    fn check_regex(&mut self, text: &str) -> Result<(), String> {
         self.patterns.compile(text).map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         match self.shows_variables {
             true => std::env::var(name).ok(),
             // The variable's value stays hidden; only whether it is set is shown.

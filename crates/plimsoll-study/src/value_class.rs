@@ -4,14 +4,15 @@
 //! Not here: the class of each flag (the command line), and redaction of URLs, headers and paths
 //! (`plimsoll_model::redact`).
 
-use plimsoll_model::redact::{self, REDACTED, Redact};
+use plimsoll_model::redact::{self, REDACTED, RedactionLevel};
 use plimsoll_model::terms;
 
-/// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets are parts
-/// of too many ordinary words.
+/// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets are not
+/// replaced, because they are parts of too many ordinary words.
 const HIDDEN_VALUE_BYTES_MIN: usize = 4;
 
-/// The class of a flag's value. The class decides how much of the value a message may repeat.
+/// The class of a flag's value. The class of a value decides how much of the value a message may
+/// repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueClass {
     /// A number, time, keyword, condition or process name: shown in full.
@@ -46,22 +47,24 @@ impl ValueClass {
             ValueClass::Plain | ValueClass::Switch => value.to_owned(),
             ValueClass::Secret => REDACTED.to_owned(),
             // A comma before `http` separates two URLs, and any other comma is part of a URL.
-            ValueClass::Url => {
-                value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
-            }
-            ValueClass::Path | ValueClass::Place | ValueClass::Program => redact::path(value),
-            ValueClass::Command if terms::revision(value).is_some() => value.to_owned(),
-            ValueClass::Command => redact::command(value),
-            ValueClass::Argument => redact::argument(value, Redact::Secrets),
+            ValueClass::Url => value
+                .split(",http")
+                .map(|url| redact::redact_url(url, RedactionLevel::Secrets))
+                .collect::<Vec<_>>()
+                .join(",http"),
+            ValueClass::Path | ValueClass::Place | ValueClass::Program => redact::redact_path(value),
+            ValueClass::Command if terms::parse_git_revision(value).is_some() => value.to_owned(),
+            ValueClass::Command => redact::redact_command_to_program(value),
+            ValueClass::Argument => redact::redact_argument(value, RedactionLevel::Secrets),
             ValueClass::Body if value == "-" => value.to_owned(),
             ValueClass::Body => match value.strip_prefix('@') {
-                Some(path) => format!("@{}", redact::path(path)),
+                Some(path) => format!("@{}", redact::redact_path(path)),
                 None => format!("[{} bytes]", value.len()),
             },
             ValueClass::Header => match value.split_once(':').filter(|(name, _)| is_field_name(name)) {
                 Some((name, value)) => {
-                    let name = redact::word(name.trim());
-                    format!("{name}: {}", redact::header_value(&name, value.trim(), Redact::Secrets))
+                    let name = redact::redact_word(name.trim());
+                    format!("{name}: {}", redact::redact_header_value(&name, value.trim(), RedactionLevel::Secrets))
                 }
                 // If no valid header name and colon are found, the whole text may be a secret.
                 None => REDACTED.to_owned(),
@@ -85,8 +88,8 @@ impl ValueClass {
                 let (name, value) = text.split_once(':').unwrap_or(("", text));
                 hidden.push((value.trim().to_owned(), REDACTED.to_owned()));
                 if !is_field_name(name) {
-                    hidden.push((name.trim().to_owned(), redact::excerpt(name.trim())));
-                    let odd = name.split_whitespace().filter(|word| redact::word(word) != *word);
+                    hidden.push((name.trim().to_owned(), redact::redact_excerpt(name.trim())));
+                    let odd = name.split_whitespace().filter(|word| redact::redact_word(word) != *word);
                     hidden.extend(odd.map(|word| (word.to_owned(), REDACTED.to_owned())));
                 }
             }

@@ -33,7 +33,7 @@ thread_local! {
 }
 
 /// Calls `act`, and returns its result with the allocations of this thread during the call. The
-/// counts are 0 unless [`CountingAllocator`] is the global allocator.
+/// counts of allocations are 0 unless [`CountingAllocator`] is the global allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     CALL_ALLOCATIONS.set(Allocations::default());
     ALLOCATED_BYTES.set(0);

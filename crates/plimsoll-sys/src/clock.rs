@@ -1,9 +1,9 @@
 //! Reads the monotonic clock, which all measurements use, and the clocks of CPU time.
 
-fn read(clock: libc::clockid_t) -> u64 {
+fn read_clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid memory for a timespec. Every Linux has these clocks, so the call
-    // cannot fail.
+    // SAFETY: `time` is valid memory for a timespec. Every Linux has the clocks that this module
+    // reads, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -12,17 +12,17 @@ fn read(clock: libc::clockid_t) -> u64 {
 /// ns, through the vDSO.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read_clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// Returns the CPU time that the calling thread has used so far, ns.
 pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
+    read_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns the CPU time that this process has used so far, ns.
 pub fn process_cpu_ns() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+    read_clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Sets how late timers of the calling thread may expire, in ns (timer slack; the default is 50
@@ -36,6 +36,6 @@ pub fn set_timer_slack_ns(slack_ns: u64) {
 /// Yields the core to another runnable thread, if there is one.
 #[inline]
 pub fn yield_core() {
-    // SAFETY: no arguments; always succeeds on Linux.
+    // SAFETY: the call takes no arguments, and always succeeds on Linux.
     unsafe { libc::sched_yield() };
 }

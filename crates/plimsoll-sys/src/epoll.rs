@@ -1,6 +1,6 @@
 //! Waits until file descriptors are ready, with edge-triggered epoll.
 
-use crate::check;
+use crate::error_if_negative;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -47,7 +47,7 @@ impl Epoll {
     /// Creates an instance that reports up to `capacity` events at a time.
     pub fn new(capacity: usize) -> io::Result<Epoll> {
         // SAFETY: no memory is passed; no other code owns the new descriptor.
-        let fd = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+        let fd = unsafe { OwnedFd::from_raw_fd(error_if_negative(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         let empty = Event(libc::epoll_event { events: 0, u64: 0 });
         Ok(Epoll { fd, events: vec![empty; capacity.max(1)].into_boxed_slice(), ready: 0 })
     }
@@ -66,7 +66,7 @@ impl Epoll {
     fn add_with_flags(&self, fd: RawFd, token: u64, events: u32) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: `event` is valid for the call, which copies it.
-        check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        error_if_negative(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
         Ok(())
     }
 
@@ -79,11 +79,11 @@ impl Epoll {
         let result = match timeout_ns {
             // SAFETY: `events` points to `capacity` events; Event is a transparent epoll_event.
             Some(0) => unsafe { libc::epoll_wait(fd, events, capacity, 0) },
-            // SAFETY: as above.
+            // SAFETY: `events` points to `capacity` events; Event is a transparent epoll_event.
             None => unsafe { libc::epoll_wait(fd, events, capacity, -1) },
             Some(ns) => wait_ns(fd, events, capacity, ns),
         };
-        self.ready = match check(result) {
+        self.ready = match error_if_negative(result) {
             Ok(ready) => ready as usize,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error),
@@ -96,7 +96,7 @@ impl Epoll {
 fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
     let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `events` points to `capacity` events, as the caller guarantees; `timeout` outlives
-    // the call; no signal mask.
+    // the call; a null signal mask is allowed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -110,7 +110,7 @@ fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) ->
     } as i32;
     if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
         let ms = ns.div_ceil(1_000_000).min(i32::MAX as u64) as i32;
-        // SAFETY: as above.
+        // SAFETY: `events` points to `capacity` events, as the caller guarantees.
         return unsafe { libc::epoll_wait(fd, events, capacity, ms) };
     }
     result

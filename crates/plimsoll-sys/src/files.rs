@@ -1,6 +1,6 @@
-//! Reads files that are named on the command line, up to a size limit. Without a limit,
-//! `/dev/zero`, an endless pipe or a wrong file would fill the memory. With the limit, an endless
-//! or too large file causes an error message. Not here: the content of files.
+//! Reads files that are named on the command line, up to a size limit. Without a size limit,
+//! `/dev/zero`, an endless pipe or a wrong file would fill the memory. With the size limit, an
+//! endless or too large file causes an error message. Not here: the content of files.
 
 use crate::{signal, system_text};
 use std::fs::File;
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 /// The largest number of bytes read from a file that is not regular, because a file such as a pipe
 /// may have no end.
-const ENDLESS_MAX: u64 = 64 << 20;
+const IRREGULAR_FILE_BYTES_MAX: u64 = 64 << 20;
 /// The time between two checks for a stop by the user (such as ^C), while a read blocks.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
-pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
+pub const RUN_FILE_MAGIC: [u8; 7] = *b"PLIMSOL";
 
-/// The purpose of a file, which limits how much of it is read.
+/// The purpose of a file. Each purpose has a limit for the number of bytes that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// A run file. The size limit is twice the size that a load of one day needs.
+pub enum FilePurpose {
+    /// A run file. The size limit of a run file is twice the size that a load of one day needs.
     RunFile,
     /// The body of a request, which stays in memory.
     Body,
@@ -39,39 +39,39 @@ pub enum Use {
     Rows,
     /// A description of messages: `.proto` files, descriptor sets.
     Schema,
-    /// A file of another tool to import. The file may be large, because a recording contains every
-    /// response.
+    /// A file of another tool to import. The file may be large, because a recording of a browser
+    /// (HAR) contains every response.
     Import,
 }
 
-impl Use {
+impl FilePurpose {
     fn bytes_max(self) -> u64 {
         match self {
-            Use::RunFile => 1 << 30,
-            Use::Body => 64 << 20,
-            Use::Pem => 4 << 20,
-            Use::Profile => 256 << 20,
-            Use::Dat => 16 << 20,
-            Use::Traffic => 16 << 20,
-            Use::Script => 16 << 20,
-            Use::Rows => 256 << 20,
-            Use::Schema => 64 << 20,
-            Use::Import => 512 << 20,
+            FilePurpose::RunFile => 1 << 30,
+            FilePurpose::Body => 64 << 20,
+            FilePurpose::Pem => 4 << 20,
+            FilePurpose::Profile => 256 << 20,
+            FilePurpose::Dat => 16 << 20,
+            FilePurpose::Traffic => 16 << 20,
+            FilePurpose::Script => 16 << 20,
+            FilePurpose::Rows => 256 << 20,
+            FilePurpose::Schema => 64 << 20,
+            FilePurpose::Import => 512 << 20,
         }
     }
 
     fn purpose_text(self) -> &'static str {
         match self {
-            Use::RunFile => "a run file",
-            Use::Body => "a body",
-            Use::Pem => "certificates and keys",
-            Use::Profile => "a profile",
-            Use::Dat => "a run file or a .dat file of a sweep",
-            Use::Traffic => "a file of traffic",
-            Use::Script => "a script",
-            Use::Rows => "rows of data",
-            Use::Schema => "descriptions of messages",
-            Use::Import => "a file to import from another tool",
+            FilePurpose::RunFile => "a run file",
+            FilePurpose::Body => "a body",
+            FilePurpose::Pem => "certificates and keys",
+            FilePurpose::Profile => "a profile",
+            FilePurpose::Dat => "a run file or a .dat file of a sweep",
+            FilePurpose::Traffic => "a file of traffic",
+            FilePurpose::Script => "a script",
+            FilePurpose::Rows => "rows of data",
+            FilePurpose::Schema => "descriptions of messages",
+            FilePurpose::Import => "a file to import from another tool",
         }
     }
 
@@ -79,7 +79,7 @@ impl Use {
     /// fixed first bytes.
     fn magic_bytes(self) -> &'static [u8] {
         match self {
-            Use::RunFile => &RUN_FILE,
+            FilePurpose::RunFile => &RUN_FILE_MAGIC,
             _ => &[],
         }
     }
@@ -87,8 +87,8 @@ impl Use {
 
 /// Reads the content of a file. The error text continues a sentence that begins with the path,
 /// "'PATH' ...".
-pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
-    read_as(path, move |_| what)
+pub fn read(path: &Path, what: FilePurpose) -> Result<Vec<u8>, String> {
+    read_with_detected_purpose(path, move |_| what)
 }
 
 /// Reads the first bytes of a file, at most `count` bytes.
@@ -117,8 +117,11 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file up to its size limit. The first bytes of the file decide its purpose.
-pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Result<Vec<u8>, String> {
+/// Reads a file up to its size limit. `what` decides the purpose of the file from its first bytes.
+pub fn read_with_detected_purpose(
+    path: &Path,
+    what: impl Fn(&[u8]) -> FilePurpose + Send + 'static,
+) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let metadata = std::fs::metadata(path).map_err(cannot)?;
     if metadata.is_dir() {
@@ -132,14 +135,14 @@ pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Res
 
 /// Reads standard input to its end. The error text continues a sentence that begins with "standard
 /// input ...".
-pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
+pub fn read_stdin(what: FilePurpose) -> Result<Vec<u8>, String> {
     read_on_thread(move || read_bounded(io::stdin().lock(), true, move |_| what))
 }
 
-fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
+fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> FilePurpose) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let mut bytes = Vec::new();
-    // Eight bytes are enough to recognise the purpose of the file.
+    // The first eight bytes are enough to recognise the purpose of the file.
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic_bytes()) {
@@ -147,12 +150,13 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
         // no further bytes are read.
         return Ok(bytes);
     }
-    let bytes_max = if endless { what.bytes_max().min(ENDLESS_MAX) } else { what.bytes_max() };
+    let bytes_max = if endless { what.bytes_max().min(IRREGULAR_FILE_BYTES_MAX) } else { what.bytes_max() };
     from.take(bytes_max + 1 - bytes.len() as u64).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > bytes_max {
-        let mega = bytes_max >> 20;
-        let kind = if endless { " from a pipe, a device or another source that is not a regular file" } else { "" };
-        return Err(format!("has more than {mega} MiB, the limit for {content}{kind}", content = what.purpose_text()));
+        let limit_mib = bytes_max >> 20;
+        let source = if endless { " from a pipe, a device or another source that is not a regular file" } else { "" };
+        let purpose = what.purpose_text();
+        return Err(format!("has more than {limit_mib} MiB, the limit for {purpose}{source}"));
     }
     Ok(bytes)
 }
@@ -183,14 +187,15 @@ mod tests {
     #[test]
     fn files_are_read_up_to_the_stated_length() {
         for (length, endless, what, expect) in [
-            (0, false, Use::Body, Ok(0)),
-            (4 << 20, false, Use::Pem, Ok(4 << 20)),
-            ((4 << 20) + 1, false, Use::Pem, Err("has more than 4 MiB, the limit for certificates and keys")),
-            ((64 << 20) + 1, true, Use::Profile, Err("has more than 64 MiB")),
-            ((64 << 20) + 1, false, Use::Profile, Ok((64 << 20) + 1)),
-            (u64::MAX, true, Use::Body, Err("not a regular file")),
-            // An endless file that is no run file: only the first 8 bytes are read.
-            (u64::MAX, true, Use::RunFile, Ok(8)),
+            (0, false, FilePurpose::Body, Ok(0)),
+            (4 << 20, false, FilePurpose::Pem, Ok(4 << 20)),
+            ((4 << 20) + 1, false, FilePurpose::Pem, Err("has more than 4 MiB, the limit for certificates and keys")),
+            ((64 << 20) + 1, true, FilePurpose::Profile, Err("has more than 64 MiB")),
+            ((64 << 20) + 1, false, FilePurpose::Profile, Ok((64 << 20) + 1)),
+            (u64::MAX, true, FilePurpose::Body, Err("not a regular file")),
+            // If an endless file is read as a run file, only its first 8 bytes are read, because it
+            // is no run file.
+            (u64::MAX, true, FilePurpose::RunFile, Ok(8)),
         ] {
             match (read_bounded(io::repeat(0).take(length), endless, |_| what), expect) {
                 (Ok(bytes), Ok(length)) => assert_eq!(bytes.len(), length),

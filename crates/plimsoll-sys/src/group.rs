@@ -19,18 +19,18 @@ const KILLED_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// stays in the process tree of this process, whatever sessions and process groups it creates.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
-    crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
+    crate::error_if_negative(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
     Ok(())
 }
 
-/// Makes the kernel kill the process of `command` when the thread that starts it ends. Descendants
-/// of that process are not killed.
-pub fn end_with_this_thread(command: &mut Command) {
+/// Makes the kernel kill the process of `command` when the thread that starts it ends. The kernel
+/// does not kill the descendants of the process.
+pub fn kill_when_thread_ends(command: &mut Command) {
     let parent = std::process::id();
     let bind = move || {
         // SAFETY: `prctl` and `getppid` take numbers and no memory, and are async-signal-safe.
         let late = unsafe {
-            crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
+            crate::error_if_negative(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             libc::getppid()
         };
         // If the parent's process id differs, the starting process ended before this `prctl`, so
@@ -42,11 +42,11 @@ pub fn end_with_this_thread(command: &mut Command) {
 }
 
 /// Waits for the next child that ends, including adopted children; `None` if there is no child.
-pub fn next_ended() -> Option<(u32, ExitStatus)> {
+pub fn wait_for_ended_child() -> Option<(u32, ExitStatus)> {
     loop {
         let mut status = 0;
         // SAFETY: `status` is valid memory for an exit status.
-        match crate::check(unsafe { libc::waitpid(-1, &mut status, 0) }) {
+        match crate::error_if_negative(unsafe { libc::waitpid(-1, &mut status, 0) }) {
             Ok(pid) => return Some((pid as u32, ExitStatus::from_raw(status))),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return None,
@@ -114,9 +114,9 @@ impl NewDescendants {
             }
             for pid in living {
                 if force {
-                    send(pid, libc::SIGKILL);
+                    send_signal(pid, libc::SIGKILL);
                 } else if asked.insert(pid) {
-                    send(pid, libc::SIGTERM);
+                    send_signal(pid, libc::SIGTERM);
                 }
             }
             std::thread::sleep(EXIT_CHECK_INTERVAL);
@@ -137,7 +137,7 @@ impl NewDescendants {
 }
 
 /// Sends a signal to one descendant. A descendant that has ended meanwhile is no error.
-fn send(pid: u32, signal: libc::c_int) {
+fn send_signal(pid: u32, signal: libc::c_int) {
     if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
         // SAFETY: no memory is passed. `pid` is above 1, so the signal reaches neither a process
         // group (0 and below) nor the system's first process.
@@ -146,11 +146,14 @@ fn send(pid: u32, signal: libc::c_int) {
 }
 
 /// Returns the processes `roots` and all their descendants, without the branch that begins at
-/// `without`. Zombies are included.
+/// `without`. The result includes zombies (ended processes that were not reaped).
 fn roots_with_descendants(roots: &[u32], without: u32) -> Vec<Stat> {
     let all = listener::processes().unwrap_or_default();
     let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
-    listener::families(roots, without, &parents).iter().filter_map(|pid| all.get(pid).map(|(stat, _)| *stat)).collect()
+    listener::processes_with_descendants(roots, without, &parents)
+        .iter()
+        .filter_map(|pid| all.get(pid).map(|(stat, _)| *stat))
+        .collect()
 }
 
 /// Returns all descendants of this process.
@@ -163,13 +166,14 @@ fn own_descendants() -> impl Iterator<Item = Stat> {
 pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
-    /// Opens the clocks of these processes. Processes that have ended are left out.
+    /// Opens the clocks of these processes. The set of clocks does not include processes that have
+    /// ended.
     pub fn for_processes(pids: &[u32]) -> CpuClocks {
         CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::for_process(*pid).ok()?))).collect())
     }
 
-    /// Opens the clocks of the processes `roots` and of all their living descendants. This process
-    /// and its own descendants are left out.
+    /// Opens the clocks of the processes `roots` and of all their living descendants. The set does
+    /// not include this process and its own descendants.
     pub fn with_descendants(roots: &[u32]) -> CpuClocks {
         let family = roots_with_descendants(roots, std::process::id());
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
@@ -185,8 +189,8 @@ impl CpuClocks {
         self.0.is_empty()
     }
 
-    /// Returns the CPU time that the processes have used so far with all their threads, ns. A
-    /// process counts until it is reaped by its parent.
+    /// Returns the CPU time that the processes have used so far with all their threads, ns. The CPU
+    /// time of an ended process counts until its parent reaps the process.
     pub fn cpu_ns(&self) -> u64 {
         self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
@@ -215,8 +219,8 @@ mod tests {
         let _alone = CHILD_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
         adopt_orphans().expect("Linux 3.4 or newer");
         let offspring = NewDescendants::started_from_now();
-        // The children are a busy process, a process that left the session and lost its parent, and
-        // a process that ignores SIGTERM.
+        // The script starts a busy process, a process in another session whose parent ends, and a
+        // process that ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
         wait_until("all run", || offspring.living_pids().len() >= 4);
@@ -249,6 +253,6 @@ mod tests {
     fn foreign_processes_get_no_signal() {
         // If `send` took the id 0 or `u32::MAX` for a process group or for all processes, the
         // signal would end this test.
-        [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
+        [0, 1, u32::MAX].into_iter().for_each(|pid| send_signal(pid, libc::SIGTERM));
     }
 }

@@ -29,8 +29,9 @@ pub fn system_text(error: &std::io::Error) -> String {
     text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_lowercase()
 }
 
-/// Returns the result of a system call that returns a negative number on error.
-fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
+/// Converts the result of a system call: a negative number becomes the error that the system
+/// reports.
+fn error_if_negative(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }
 

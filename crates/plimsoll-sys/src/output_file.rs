@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The default folder of results, if the user names no folder.
-pub const OWN_FOLDER: &str = "_output/plimsoll";
-/// The folders of devices. Links in the folders of devices belong to the system (such as
-/// `/dev/stdout`) and are followed.
+pub const DEFAULT_RESULTS_FOLDER: &str = "_output/plimsoll";
+/// The folders of devices. Links in these folders (such as `/dev/stdout`) belong to the system, so
+/// plimsoll follows the links.
 const DEVICE_FOLDERS: [&str; 2] = ["/dev/", "/proc/"];
 
 /// Returns the metadata of a path, without following a symbolic link.
@@ -22,8 +22,9 @@ fn symlink_metadata(path: &Path) -> Option<Metadata> {
 }
 
 fn symlink_error(path: &Path) -> io::Error {
-    let to = fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| format!("to '{}'", to.display()));
-    io::Error::other(format!("the path is a symbolic link {to}: remove the link, or name the file itself"))
+    let destination =
+        fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| format!("to '{}'", to.display()));
+    io::Error::other(format!("the path is a symbolic link {destination}: remove the link, or name the file itself"))
 }
 
 /// Whether a path leads to a device, a pipe or a socket. A device, pipe or socket is opened as it
@@ -42,14 +43,14 @@ fn is_device(path: &Path) -> bool {
 /// of results, [`OWN_FOLDER`].
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
-    refuse_links(parent)?;
+    refuse_linked_folder(parent)?;
     fs::create_dir_all(parent)
 }
 
 /// Refuses a folder in the default folder of results, [`OWN_FOLDER`], if the folder is reached
-/// through a symbolic link. The target of the link may belong to another user.
-pub fn refuse_links(folder: &Path) -> io::Result<()> {
-    if !folder.starts_with(OWN_FOLDER) {
+/// through a symbolic link. The reason is that the target of the link may belong to another user.
+pub fn refuse_linked_folder(folder: &Path) -> io::Result<()> {
+    if !folder.starts_with(DEFAULT_RESULTS_FOLDER) {
         return Ok(());
     }
     match folder.ancestors().filter(|one| !one.as_os_str().is_empty()).find(|one| is_linked(one)) {
@@ -122,7 +123,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written.and_then(|()| fs::rename(&beside, path)).inspect_err(|_| _ = fs::remove_file(&beside))
 }
 
-/// Creates a temporary file in the folder of `path`, and returns its path.
+/// Creates a temporary file in the folder of `path`. Returns the temporary file and its path.
 fn create_temporary_file(path: &Path) -> io::Result<(PathBuf, File)> {
     static NEXT_FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NEXT_FILE_NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,35 +1,37 @@
-//! A handle to stop and resume another process ([`Pausable`]). While the handle exists, the process
-//! id cannot be reused unnoticed.
+//! A handle to stop and resume another process ([`Pausable`]). A signal through the handle never
+//! reaches another process that reuses the process id.
 //!
-//! Not here: which process is stopped and when, and the guarantee that it resumes.
+//! Not here: which process is stopped and when, and the guarantee that a stopped process resumes.
 
-use crate::check;
+use crate::error_if_negative;
 use crate::probe::process::read_process_stat;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A handle to a process that can be stopped and resumed.
-pub struct Pausable {
+pub struct PausableProcessHandle {
     process: OwnedFd,
     pid: u32,
 }
 
-impl Pausable {
+impl PausableProcessHandle {
     /// Opens a handle to the process with this id and this start time (`started_ticks` of its
     /// stat). Fails if the process has ended, if another process has its id, or if the kernel is
     /// older than Linux 5.3.
-    pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
+    pub fn open_process(pid: u32, started_ticks: u64) -> io::Result<PausableProcessHandle> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: takes numbers and no memory; the result is a descriptor that no other code owns.
+        // SAFETY: the call takes numbers and no memory; its result is a descriptor that no other
+        // code owns.
         let process = unsafe {
-            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(ended_as_not_found)?;
+            let fd =
+                error_if_negative(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(ended_as_not_found)?;
             OwnedFd::from_raw_fd(fd)
         };
         // The start time is checked after the handle is open, because an open handle makes a reuse
         // of the process id noticeable.
         let (stat, _) = read_process_stat(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
-            true => Ok(Pausable { process, pid }),
+            true => Ok(PausableProcessHandle { process, pid }),
             false => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -45,7 +47,7 @@ impl Pausable {
     }
 
     /// Resumes the process (SIGCONT). A process that was not stopped is not affected.
-    pub fn go_on(&self) -> io::Result<()> {
+    pub fn resume(&self) -> io::Result<()> {
         self.send(libc::SIGCONT)
     }
 
@@ -65,7 +67,7 @@ impl Pausable {
                 0,
             )
         };
-        check(sent as i32)?;
+        error_if_negative(sent as i32)?;
         Ok(())
     }
 }

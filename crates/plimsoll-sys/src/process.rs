@@ -1,6 +1,6 @@
 //! Facts and settings of this process and its machine: limits, cores, memory, names.
 
-use crate::check;
+use crate::error_if_negative;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,11 +32,11 @@ static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
 /// therefore stays valid even if foreign code, such as a script, prints.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
-    let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
+    let moved = error_if_negative(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
     // SAFETY: the call above created the descriptor, and no other code owns it.
     let moved = unsafe { std::fs::File::from_raw_fd(moved) };
-    // SAFETY: as above.
-    check(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
+    // SAFETY: the call makes descriptor 1 a duplicate of descriptor 2; no memory is passed.
+    error_if_negative(unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) })?;
     Ok(moved)
 }
 
@@ -105,7 +105,7 @@ pub fn set_cores(cores: &[u32]) -> io::Result<()> {
         }
     }
     // SAFETY: `set` has the given size.
-    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
+    error_if_negative(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
     Ok(())
 }
 
@@ -133,14 +133,14 @@ pub fn raise_open_files_limit() -> u64 {
 ///
 /// A thread's own file table needs Linux 5.9; after an error the thread keeps the file table of the
 /// process.
-pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
+pub fn unshare_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
         // SAFETY: no memory is passed. The call closes only descriptors in this thread's own file
         // table, and by the contract of `own_file_table` no code uses these descriptors.
-        check(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
+        error_if_negative(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
-    // Standard error is the standard stream with the highest descriptor, and the standard streams
-    // stay open.
+    // The standard streams are descriptors 0 to 2 (`STDERR_FILENO`) and must stay open, so `keep`
+    // is at least 2.
     let keep = keep.map_or(libc::STDERR_FILENO, |fd| fd.as_raw_fd()).max(libc::STDERR_FILENO) as u32;
     if keep > 3 {
         close(3, keep - 1)?;
@@ -154,7 +154,7 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
 /// copied file table, so only a thread that starts before the load may use this function.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
-    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    error_if_negative(unsafe { libc::unshare(libc::CLONE_FILES) })?;
     Ok(())
 }
 
@@ -166,7 +166,7 @@ pub fn backlog_max() -> u64 {
 
 /// Returns the size of the system's range of local ports. A pair of client and server addresses has
 /// at most one connection at a time for each local port.
-pub fn local_ports() -> u64 {
+pub fn local_port_count() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
     match (ends.next(), ends.next()) {
@@ -176,7 +176,7 @@ pub fn local_ports() -> u64 {
 }
 
 /// Returns the number of connections in TIME-WAIT, each of which occupies a port (0 if unknown).
-pub fn time_wait() -> u64 {
+pub fn time_wait_connections() -> u64 {
     let text = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
     let mut words = line.split_whitespace().skip_while(|word| *word != "tw").skip(1);
@@ -201,7 +201,7 @@ pub fn resident_bytes() -> u64 {
 /// stage drops the code of the stage before it. A later use of dropped code costs a minor page
 /// fault, because the file stays in the page cache. Does nothing if the system does not list
 /// mappings.
-pub fn release_code() {
+pub fn drop_unmodified_file_pages() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in clean_file_mappings(&smaps) {
         // SAFETY: the range is a private, read-only file mapping of this process without modified
@@ -243,7 +243,7 @@ fn meminfo_bytes(name: &str) -> u64 {
 }
 
 /// Returns the operating system and the kernel version, such as `Linux 6.1.0`.
-pub fn kernel() -> String {
+pub fn kernel_version_text() -> String {
     let read = |name| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     format!("{} {}", read("ostype").trim(), read("osrelease").trim())
 }
@@ -262,7 +262,7 @@ pub fn set_process_name(name: &std::ffi::CStr) {
 }
 
 /// Returns the columns and rows of the terminal at standard error, or else at standard output.
-/// `None` if neither is a terminal.
+/// `None` if neither standard error nor standard output is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
         let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -291,7 +291,7 @@ mod tests {
         check("", "0", None);
         let text = |number: u64| format!("{number:>8}");
         let before = text(7);
-        super::release_code();
+        super::drop_unmodified_file_pages();
         assert_eq!(text(7), before);
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let (mut kept, mut keeper) = std::io::pipe().expect("a pipe");
         keeper.write_all(b"k").expect("room");
         let (count, own) = std::thread::spawn(move || {
-            super::own_file_table(Some(kept.as_fd())).expect("a table");
+            super::unshare_file_table(Some(kept.as_fd())).expect("a table");
             let mut byte = [0];
             kept.read_exact(&mut byte).expect("kept");
             // Dropping the file here would close it in this thread's table only.
@@ -327,8 +327,8 @@ mod tests {
         assert!(super::memory_bytes() > super::resident_bytes());
         assert!(super::raise_open_files_limit() >= 64);
         assert!(super::memory_available_bytes() <= super::memory_bytes());
-        assert!(super::backlog_max() >= 16 && super::local_ports() >= 100);
-        let _ = super::time_wait();
-        assert!(super::kernel().starts_with("Linux "));
+        assert!(super::backlog_max() >= 16 && super::local_port_count() >= 100);
+        let _ = super::time_wait_connections();
+        assert!(super::kernel_version_text().starts_with("Linux "));
     }
 }

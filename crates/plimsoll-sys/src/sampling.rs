@@ -12,7 +12,7 @@
 //! Not here: the choice of processes, the function at an address, and the search of callers
 //! (`symbols`).
 
-use crate::check;
+use crate::error_if_negative;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -74,7 +74,7 @@ const DATA_TAIL_AT: usize = 1032;
 /// The kernel's `struct perf_event_attr` of Linux 4.8 (`PERF_ATTR_SIZE_VER5`).
 #[repr(C)]
 #[derive(Default)]
-struct EventAttr {
+struct PerfEventAttr {
     kind: u32,
     size: u32,
     config: u64,
@@ -211,9 +211,9 @@ impl SampleRing {
 
     fn open_with(pid: i32, core: i32, in_kernel: bool, pages: usize, callers: u16) -> io::Result<SampleRing> {
         let has_stack = cfg!(target_arch = "x86_64");
-        let attr = EventAttr {
+        let attr = PerfEventAttr {
             kind: TYPE_SOFTWARE,
-            size: size_of::<EventAttr>() as u32,
+            size: size_of::<PerfEventAttr>() as u32,
             config: CPU_CLOCK,
             sample_period: PERIOD_NS,
             sample_type: SAMPLE_IP
@@ -224,13 +224,13 @@ impl SampleRing {
             sample_regs_user: if has_stack { SAMPLED_REGISTERS_MASK } else { 0 },
             sample_stack_user: if has_stack { STACK_BYTES } else { 0 },
             sample_max_stack: callers,
-            ..EventAttr::default()
+            ..PerfEventAttr::default()
         };
         // SAFETY: `attr` is complete and outlives the call; the result is a descriptor that no
         // other code owns.
         let event = unsafe {
             let fd = libc::syscall(libc::SYS_perf_event_open, &raw const attr, pid, core, -1, FLAG_CLOEXEC);
-            OwnedFd::from_raw_fd(check(fd as i32)?)
+            OwnedFd::from_raw_fd(error_if_negative(fd as i32)?)
         };
         let page = crate::probe::process::page_bytes() as usize;
         let (length, data) = ((pages + 1) * page, pages * page);
@@ -247,7 +247,7 @@ impl SampleRing {
     }
 
     /// Moves the content of the ring buffer to the end of `bytes`.
-    fn take(&self, bytes: &mut Vec<u8>) {
+    fn drain_into(&self, bytes: &mut Vec<u8>) {
         // SAFETY: the head and the tail of the ring buffer lie in the first page, aligned, for as
         // long as `self` lives. The kernel writes head and tail as whole words.
         let (head_at, tail_at) = unsafe {
@@ -300,7 +300,7 @@ impl CpuSampler {
         let begun =
             |cores, threads, in_kernel| CpuSampler { cores, threads, in_kernel, bytes: Vec::new(), places: Vec::new() };
         let mut cores = Vec::new();
-        // SAFETY: takes a number and no memory.
+        // SAFETY: `sysconf` takes a number and no memory.
         let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let configured = usize::try_from(configured).unwrap_or(1).clamp(1, CORES_MAX);
         for core in 0..configured as i32 {
@@ -308,7 +308,7 @@ impl CpuSampler {
                 Ok(ring) => cores.push(ring),
                 // The core is switched off, so the core is not sampled.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-                Err(error) if cores.is_empty() && is_refused(&error) => break,
+                Err(error) if cores.is_empty() && is_permission_error(&error) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -318,7 +318,7 @@ impl CpuSampler {
         let thread = i32::try_from(thread).map_err(|_| io::ErrorKind::InvalidInput)?;
         let (first, in_kernel) = match SampleRing::open(thread, -1, true, THREAD_PAGES) {
             Ok(ring) => (ring, true),
-            Err(error) if is_refused(&error) => (SampleRing::open(thread, -1, false, THREAD_PAGES)?, false),
+            Err(error) if is_permission_error(&error) => (SampleRing::open(thread, -1, false, THREAD_PAGES)?, false),
             Err(error) => return Err(error),
         };
         Ok(begun(Vec::new(), BTreeMap::from([(thread as u32, first)]), in_kernel))
@@ -331,13 +331,13 @@ impl CpuSampler {
 
     /// Whether [`CpuSampler::follow`] must name the threads to sample, because the kernel forbids
     /// sampling cores.
-    pub fn wants_threads(&self) -> bool {
+    pub fn needs_thread_ids(&self) -> bool {
         self.cores.is_empty()
     }
 
     /// Samples exactly the given `threads` from now on, up to a maximum number of threads. Returns
     /// whether all `threads` are sampled.
-    pub fn follow(&mut self, threads: &[u32]) -> bool {
+    pub fn sample_threads(&mut self, threads: &[u32]) -> bool {
         self.threads.retain(|thread, _| threads.contains(thread));
         let mut all = true;
         for thread in threads {
@@ -358,24 +358,24 @@ impl CpuSampler {
     }
 
     /// Calls `told` for each record that the kernel has written since the last call.
-    pub fn take(&mut self, mut told: impl FnMut(SamplingRecord)) {
+    pub fn for_each_new_record(&mut self, mut told: impl FnMut(SamplingRecord)) {
         for ring in self.cores.iter().chain(self.threads.values()) {
             self.bytes.clear();
-            ring.take(&mut self.bytes);
+            ring.drain_into(&mut self.bytes);
             for_each_record(&self.bytes, &mut self.places, &mut told);
         }
     }
 }
 
 /// Whether an error means that the kernel may still permit a more restricted sampling.
-fn is_refused(error: &io::Error) -> bool {
+fn is_permission_error(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 /// Reads the kernel's limit on sampling by users without privileges (`perf_event_paranoid`). With
 /// the value -1, users without privileges may sample everything, with 2 only their own programs,
 /// above 2 nothing.
-pub fn restriction() -> Option<i64> {
+pub fn perf_event_paranoid_level() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
@@ -428,10 +428,13 @@ mod tests {
     fn stacks_are_read_up_to_the_captured_length() {
         for (rest, expect) in [
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
-            // The next test rows cover the end of the stack's memory, the kernel's limit for stack
-            // bytes, and a stack length beyond the record.
+            // In the next two rows, the last number states that no stack bytes are valid, and that
+            // more stack bytes are valid than the record contains.
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 0], "1 2 3 0"),
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 99], "1 2 3 16"),
+            // Each of the next records is parsed without registers and stack. The reasons, row by
+            // row: no stack bytes, a stack length beyond the record, 32-bit registers, no
+            // registers, and an early end.
             (vec![REGISTERS_64, 3, 2, 1, 0], "7 false [100, 90]"),
             (vec![REGISTERS_64, 3, 2, 1, u64::MAX, 0], "7 false [100, 90]"),
             (vec![1, 3, 2, 1, 8, 0, 8], "7 false [100, 90]"),
@@ -446,18 +449,18 @@ mod tests {
     #[test]
     fn a_busy_thread_is_sampled() {
         let Ok(mut sampler) = CpuSampler::open(std::process::id()) else {
-            return; // Not allowed here: what is said then is tested with the probes.
+            return; // The kernel of this machine permits no sampling, so nothing can be tested.
         };
-        // The CPU time is short, because the ring buffers hold a second of samples of all programs,
-        // and on a busy machine this thread gets a small part of a core.
+        // The loop uses only 150 ms of CPU time, because the ring buffers hold a second of samples.
+        // On a busy machine, 150 ms of CPU time can take most of a second.
         let until_ns = thread_cpu_ns() + 150_000_000;
         let mut sum = 0u64;
         while thread_cpu_ns() < until_ns {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
         }
-        sampler.follow(&[std::process::id()]);
+        sampler.sample_threads(&[std::process::id()]);
         let mut caught = 0;
-        sampler.take(|record| {
+        sampler.for_each_new_record(|record| {
             if let SamplingRecord::Caught { pid, places, in_kernel, top } = record
                 && pid == std::process::id()
             {
@@ -469,6 +472,6 @@ mod tests {
             }
         });
         // If the kernel forbids sampling cores, the test's thread may not be the sampled thread.
-        assert!(caught >= 5 || sampler.wants_threads(), "{caught} samples of 0.15 s of work");
+        assert!(caught >= 5 || sampler.needs_thread_ids(), "{caught} samples of 0.15 s of work");
     }
 }

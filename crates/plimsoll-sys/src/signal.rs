@@ -9,10 +9,10 @@ static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The time from a firm request to stop to the forced end of the process, in microseconds in
 /// addition to [`LEAVE_S`] seconds. A firm request to stop is any stop signal but ^C, or a second
 /// ^C.
-const LEAVE_US: libc::suseconds_t = 300_000;
+const FORCED_EXIT_DELAY_US: libc::suseconds_t = 300_000;
 /// The whole seconds from a firm request to stop (any stop signal but ^C, or a second ^C) to the
 /// forced end of the process.
-const LEAVE_S: libc::time_t = 1;
+const FORCED_EXIT_DELAY_S: libc::time_t = 1;
 
 /// The signals that ask the process to stop, with time to end its work in an orderly way.
 const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -27,7 +27,7 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
         unsafe { libc::_exit(128 + signal) };
     }
     if before == 1 || signal != libc::SIGINT {
-        let leave = libc::timeval { tv_sec: LEAVE_S, tv_usec: LEAVE_US };
+        let leave = libc::timeval { tv_sec: FORCED_EXIT_DELAY_S, tv_usec: FORCED_EXIT_DELAY_US };
         let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
         let once = libc::itimerval { it_interval: never, it_value: leave };
         // SAFETY: a plain system call with a valid value.
@@ -35,12 +35,12 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
     }
 }
 
-extern "C" fn on_overdue(_: libc::c_int) {
+extern "C" fn exit_on_stop_timeout(_: libc::c_int) {
     // SAFETY: _exit is async-signal-safe and does not return.
     unsafe { libc::_exit(128 + FIRST_STOP_SIGNAL.load(Ordering::Relaxed)) };
 }
 
-extern "C" fn on_end(signal: libc::c_int) {
+extern "C" fn exit_on_stop_signal(signal: libc::c_int) {
     // SAFETY: _exit is async-signal-safe and does not return.
     unsafe { libc::_exit(128 + signal) };
 }
@@ -51,7 +51,7 @@ extern "C" fn ignore_signal(_: libc::c_int) {}
 /// that ends the process, because the kernel drops signals to this process that have no handler.
 fn end_on_signal(signal: libc::c_int) {
     if std::process::id() == 1 {
-        return set_signal_handler(signal, on_end, 0);
+        return set_signal_handler(signal, exit_on_stop_signal, 0);
     }
     // SAFETY: all-zero bytes are a valid sigaction, the default one.
     unsafe {
@@ -81,13 +81,13 @@ fn set_signal_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int), 
 /// third stop signal ends the process at once. A second ^C (SIGINT), or a first SIGTERM, SIGHUP or
 /// SIGQUIT, ends the process within two seconds.
 pub fn catch_interrupts() {
-    set_signal_handler(libc::SIGALRM, on_overdue, 0);
+    set_signal_handler(libc::SIGALRM, exit_on_stop_timeout, 0);
     GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_interrupt, 0));
 }
 
-/// Makes a stop signal end the process at once again. This function is called when all measurements
-/// are stored.
-pub fn release_interrupts() {
+/// Undoes [`catch_interrupts`]: a stop signal ends the process at once again. This function is
+/// called when all measurements are stored.
+pub fn restore_stop_signals() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
         unsafe {
@@ -112,7 +112,7 @@ pub fn ignore_user_signals() {
 /// the process even if the parent process had ignored the signal, as shells do for background jobs.
 /// A stop signal also ends the first process of a container. A SIGHUP that `nohup` made the process
 /// ignore stays ignored.
-pub fn end_at_once() {
+pub fn end_at_once_on_stop_signals() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
         unsafe {
@@ -163,7 +163,7 @@ mod tests {
     /// the test.
     fn run_as_first_process() -> ! {
         assert_eq!(std::process::id(), 1);
-        end_at_once();
+        end_at_once_on_stop_signals();
         println!("ready");
         std::thread::sleep(Duration::from_secs(20));
         std::process::exit(0)

@@ -13,12 +13,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Sentences for the user about failed writes, in the order of the failures.
 static WRITE_FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The moved standard output, if it is reserved for one document.
+/// The original standard output under another descriptor, if standard output is reserved for one
+/// document.
 static RESERVED_STDOUT: OnceLock<File> = OnceLock::new();
 
 /// Reserves standard output for this module. Output of foreign code, such as a script, goes to
 /// standard error after the reservation.
-pub fn reserve() {
+pub fn reserve_stdout() {
     if let Ok(stdout) = process::move_stdout() {
         // A process prints one document, so a second reservation changes nothing.
         let _ = RESERVED_STDOUT.set(stdout);
@@ -30,7 +31,7 @@ fn lock_failures() -> MutexGuard<'static, Vec<String>> {
 }
 
 /// Records that a write failed. `sentence` is shown to the user at the end of the command.
-pub fn failed(sentence: String) {
+pub fn record_write_failure(sentence: String) {
     let mut sentences = lock_failures();
     if !sentences.contains(&sentence) {
         sentences.push(sentence);
@@ -38,7 +39,7 @@ pub fn failed(sentence: String) {
 }
 
 /// Returns the sentences about failed writes so far.
-pub fn failures() -> Vec<String> {
+pub fn write_failures() -> Vec<String> {
     lock_failures().clone()
 }
 
@@ -46,11 +47,11 @@ pub fn failures() -> Vec<String> {
 /// plimsoll's own styles. After the first failed write to standard output, no more text is written.
 pub fn print_unescaped(text: &str) {
     const STDOUT_NAME: &str = "standard output";
-    if failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {
+    if write_failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {
         return;
     }
     if process::stdout_was_closed() {
-        return failed(format!("{STDOUT_NAME} is closed: the result could not be written"));
+        return record_write_failure(format!("{STDOUT_NAME} is closed: the result could not be written"));
     }
     let write = || match RESERVED_STDOUT.get() {
         Some(mut reserved) => reserved.write_all(text.as_bytes()),
@@ -60,6 +61,6 @@ pub fn print_unescaped(text: &str) {
         }
     };
     if let Err(error) = write() {
-        failed(format!("{STDOUT_NAME} cannot be written: {}", system_text(&error)));
+        record_write_failure(format!("{STDOUT_NAME} cannot be written: {}", system_text(&error)));
     }
 }

@@ -1,12 +1,12 @@
 //! Non-blocking stream sockets: TCP, and unix sockets for clients.
 
-use crate::check;
+use crate::error_if_negative;
 use std::io;
 use std::mem::size_of;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// A connected (or connecting) socket. Closed when dropped.
+/// A connected (or connecting) socket, which is closed when the value is dropped.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -18,7 +18,7 @@ impl AsRawFd for Socket {
 
 fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: `value` is an int that outlives the call, with its size.
-    check(unsafe {
+    error_if_negative(unsafe {
         libc::setsockopt(fd, level, name, (&value as *const i32).cast(), size_of::<i32>() as libc::socklen_t)
     })?;
     Ok(())
@@ -28,7 +28,7 @@ fn get_option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     let mut value = 0i32;
     let mut length = size_of::<i32>() as libc::socklen_t;
     // SAFETY: `value` has room for `length` bytes.
-    check(unsafe { libc::getsockopt(fd, level, name, (&mut value as *mut i32).cast(), &mut length) })?;
+    error_if_negative(unsafe { libc::getsockopt(fd, level, name, (&mut value as *mut i32).cast(), &mut length) })?;
     Ok(value)
 }
 
@@ -65,13 +65,13 @@ fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
 }
 
 fn new_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
-    new_socket_of(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 })
+    new_socket_of_family(if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 })
 }
 
-fn new_socket_of(family: i32) -> io::Result<OwnedFd> {
+fn new_socket_of_family(family: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no memory is passed; the new descriptor is ours alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0))?) })
+    Ok(unsafe { OwnedFd::from_raw_fd(error_if_negative(libc::socket(family, kind, 0))?) })
 }
 
 impl Socket {
@@ -90,11 +90,11 @@ impl Socket {
             set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
             let (raw, length) = to_raw(&SocketAddr::new(source, 0));
             // SAFETY: `raw` is a socket address of `length` bytes.
-            check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+            error_if_negative(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
         }
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
-        match check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) }) {
+        match error_if_negative(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length) }) {
             Ok(_) => Ok(socket),
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
             Err(error) => Err(error),
@@ -102,10 +102,10 @@ impl Socket {
     }
 
     /// Whether the connection to `address` is open now. An error means that the connection failed.
-    pub fn stands(&self, address: &SocketAddr) -> io::Result<bool> {
+    pub fn is_connected(&self, address: &SocketAddr) -> io::Result<bool> {
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
-        match check(unsafe { libc::connect(self.as_raw_fd(), (&raw const raw).cast(), length) }) {
+        match error_if_negative(unsafe { libc::connect(self.as_raw_fd(), (&raw const raw).cast(), length) }) {
             Ok(_) => Ok(true),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EISCONN) => Ok(true),
@@ -134,10 +134,12 @@ impl Socket {
             raw.sun_path[0] = 0;
             length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
         }
-        let socket = Socket(new_socket_of(libc::AF_UNIX)?);
+        let socket = Socket(new_socket_of_family(libc::AF_UNIX)?);
         // SAFETY: `raw` is a socket address of at least `length` bytes. A path ends with zero
         // bytes, and an abstract name ends after `length` bytes.
-        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t) })?;
+        error_if_negative(unsafe {
+            libc::connect(socket.as_raw_fd(), (&raw const raw).cast(), length as libc::socklen_t)
+        })?;
         Ok(socket)
     }
 
@@ -170,7 +172,7 @@ impl Socket {
     /// direction stays open.
     pub fn shutdown_send(&self) -> io::Result<()> {
         // SAFETY: no memory is passed.
-        check(unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) })?;
+        error_if_negative(unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) })?;
         Ok(())
     }
 
@@ -178,7 +180,7 @@ impl Socket {
     pub fn set_reset_on_close(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         // SAFETY: `linger` outlives the call, with its size.
-        check(unsafe {
+        error_if_negative(unsafe {
             libc::setsockopt(
                 self.as_raw_fd(),
                 libc::SOL_SOCKET,
@@ -191,7 +193,7 @@ impl Socket {
     }
 }
 
-/// A listening socket. Closed when dropped.
+/// A listening socket, which is closed when the value is dropped.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
@@ -212,9 +214,9 @@ impl Listener {
         }
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
-        check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        error_if_negative(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
         // SAFETY: no memory is passed.
-        check(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
+        error_if_negative(unsafe { libc::listen(fd.as_raw_fd(), backlog) })?;
         Ok(Listener(fd))
     }
 
@@ -229,7 +231,7 @@ impl Listener {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: null pointers ask for no peer address; the new descriptor is ours alone.
         let fd = unsafe {
-            OwnedFd::from_raw_fd(check(libc::accept4(
+            OwnedFd::from_raw_fd(error_if_negative(libc::accept4(
                 self.as_raw_fd(),
                 std::ptr::null_mut(),
                 std::ptr::null_mut(),
@@ -256,7 +258,7 @@ impl ReservedPort {
         let fd = new_socket(address)?;
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
-        check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
+        error_if_negative(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), length) })?;
         let address = std::net::TcpListener::from(fd.try_clone()?).local_addr()?;
         Ok(ReservedPort { _fd: fd, address })
     }

@@ -1,5 +1,5 @@
-//! Replaces the module `grpc` in a build without gRPC. The types have the same names, but no value
-//! of `Schema` or `Method` can exist, so no message can be encoded.
+//! Replaces the module `grpc` in a build without gRPC. The types have the same names as in `grpc`,
+//! but no value of `Schema` or `Method` can exist, so no message can be encoded.
 //!
 //! Not here: gRPC (`grpc`).
 

@@ -3,7 +3,7 @@
 //! Not here: name resolution.
 
 use crate::import::host_to_ascii;
-use plimsoll_model::redact::{self, Redact, percent_decoded};
+use plimsoll_model::redact::{self, RedactionLevel, percent_decode};
 use plimsoll_model::traffic::url_host;
 use plimsoll_model::{Failure, Origin};
 
@@ -56,11 +56,11 @@ impl Url {
         // Credentials for basic authentication need a colon after the user name, even without a
         // password (RFC 7617, section 2).
         let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
-            let mut pair = percent_decoded(user_info);
+            let mut pair = percent_decode(user_info);
             if !pair.contains(&b':') {
                 pair.push(b':');
             }
-            basic(pair)
+            basic_authorization(pair)
         });
         let slash = if target.starts_with('/') { "" } else { "/" };
         let path = format!("{slash}{}", percent_encode_target(target));
@@ -86,7 +86,7 @@ pub(crate) fn percent_encode_target(target: &str) -> String {
 
 /// Returns the value of an `Authorization` header field for basic authentication with
 /// `name:password`.
-pub fn basic(user_info: impl AsRef<[u8]>) -> String {
+pub fn basic_authorization(user_info: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
 }
@@ -112,7 +112,7 @@ pub fn default_port(scheme: &str) -> Option<u16> {
 
 /// Returns a URL that is safe in messages: the user info and every query value are redacted.
 pub fn redact_query(url: &str) -> String {
-    redact::url(url, Redact::All)
+    redact::redact_url(url, RedactionLevel::All)
 }
 
 /// Returns the URL for the terminal of the user who typed it. The user info is removed, and query

@@ -5,31 +5,31 @@
 //! or never ended. Not here: the results of the parsers for real inputs.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::{har, jmx, openapi, postman};
+use plimsoll_traffic::import::{import_har, import_jmx, openapi, postman};
 use std::time::{Duration, Instant};
 
 /// The longest accepted time to parse one test input, also on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PARSE_TIME_MAX: Duration = Duration::from_secs(20);
 /// The largest accepted size of the value that a parser returns for a small input, bytes of text.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 /// A file context (a parser's access to files) in which every path names a large file.
-struct OneFile;
+struct LargeFileContext;
 
-impl FileContext for OneFile {
+impl FileContext for LargeFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![0; 16 << 20])
     }
 
-    fn rows(&mut self, _: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
         Ok((0..200_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",") + "\n1\n")
     }
 
-    fn pattern(&mut self, _: &str) -> Result<(), String> {
+    fn check_regex(&mut self, _: &str) -> Result<(), String> {
         Ok(())
     }
 
-    fn variable(&mut self, _: &str) -> Option<String> {
+    fn environment_variable(&mut self, _: &str) -> Option<String> {
         None
     }
 }
@@ -37,36 +37,36 @@ impl FileContext for OneFile {
 /// A parser under test. The result is the size of the parsed value in bytes, or an error.
 type Reader = fn(&str) -> Result<usize, String>;
 
-fn har_bound_inputs(text: &str) -> Result<usize, String> {
-    har(text, None).map(|made| made.text.len()).map_err(|error| error.to_string())
+fn imported_har_bytes(text: &str) -> Result<usize, String> {
+    import_har(text, None).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn openapi_bound_inputs(text: &str) -> Result<usize, String> {
+fn imported_openapi_bytes(text: &str) -> Result<usize, String> {
     openapi(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn postman_bound_inputs(text: &str) -> Result<usize, String> {
+fn imported_postman_bytes(text: &str) -> Result<usize, String> {
     postman(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn jmx_bound_inputs(text: &str) -> Result<usize, String> {
-    jmx(text).map(|made| made.text.len()).map_err(|error| error.to_string())
+fn imported_jmx_bytes(text: &str) -> Result<usize, String> {
+    import_jmx(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn format_bound_inputs(text: &str, format: TrafficFormat) -> Result<usize, String> {
-    TrafficFile::read(text, format, &mut OneFile).map(|_| text.len()).map_err(|error| error.to_string())
+fn parse_traffic_file(text: &str, format: TrafficFormat) -> Result<usize, String> {
+    TrafficFile::read(text, format, &mut LargeFileContext).map(|_| text.len()).map_err(|error| error.to_string())
 }
 
-fn toml_bound_inputs(text: &str) -> Result<usize, String> {
-    format_bound_inputs(text, TrafficFormat::Toml)
+fn parse_toml_traffic_file(text: &str) -> Result<usize, String> {
+    parse_traffic_file(text, TrafficFormat::Toml)
 }
 
-fn yaml_bound_inputs(text: &str) -> Result<usize, String> {
-    format_bound_inputs(text, TrafficFormat::Yaml)
+fn parse_yaml_traffic_file(text: &str) -> Result<usize, String> {
+    parse_traffic_file(text, TrafficFormat::Yaml)
 }
 
-fn json_bound_inputs(text: &str) -> Result<usize, String> {
-    format_bound_inputs(text, TrafficFormat::Json)
+fn parse_json_traffic_file(text: &str) -> Result<usize, String> {
+    parse_traffic_file(text, TrafficFormat::Json)
 }
 
 /// Returns the definitions of `count` variables. Each variable contains the next variable ten
@@ -102,7 +102,7 @@ fn no_input_expands_beyond_its_budget() {
         )
     };
     let all: Vec<(&str, Reader, String)> = vec![
-        ("postman variables", postman_bound_inputs, {
+        ("postman variables", imported_postman_bytes, {
             let variables = nested_variable_definitions(
                 9,
                 |n, value| format!("{{\"key\":\"v{n}\",\"value\":\"{value}\"}},"),
@@ -111,12 +111,12 @@ fn no_input_expands_beyond_its_budget() {
             let variables = variables.trim_end_matches(',');
             format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{{{{v0}}}}\"}}}}]}}")
         }),
-        ("postman many variables", postman_bound_inputs, {
+        ("postman many variables", imported_postman_bytes, {
             let variables = entries(20_000, &|n| format!("{{\"key\":\"v{n}\",\"value\":\"x\"}}"));
             let text = (0..20_000).map(|n| format!("{{{{v{n}}}}}")).collect::<String>();
             format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{text}\"}}}}]}}")
         }),
-        ("jmx variables", jmx_bound_inputs, {
+        ("jmx variables", imported_jmx_bytes, {
             let arguments = nested_variable_definitions(
                 9,
                 |n, value| {
@@ -132,10 +132,10 @@ fn no_input_expands_beyond_its_budget() {
             );
             jmeter_plan_xml(&format!("{arguments}{}", http_sampler("/${v0}")))
         }),
-        ("jmx attributes", jmx_bound_inputs, {
+        ("jmx attributes", imported_jmx_bytes, {
             format!("<a {}/>", (0..100_000).map(|n| format!("a{n}=\"x\"")).collect::<Vec<_>>().join(" "))
         }),
-        ("jmx headers of all requests", jmx_bound_inputs, {
+        ("jmx headers of all requests", imported_jmx_bytes, {
             let header = |n: usize| {
                 format!(
                     "<elementProp><stringProp name='Header.name'>h{n}</stringProp>\
@@ -148,14 +148,14 @@ fn no_input_expands_beyond_its_budget() {
             );
             jmeter_plan_xml(&format!("{manager}{}", http_sampler("/a").repeat(3_000)))
         }),
-        ("openapi allOf", openapi_bound_inputs, {
+        ("openapi allOf", imported_openapi_bytes, {
             let reference = "{\"$ref\":\"#/components/schemas/A\"}";
             openapi_of(
                 &format!("\"/a\":{{\"post\":{}}}", body("A")),
                 &format!("\"A\":{{\"allOf\":[{reference},{reference}]}}"),
             )
         }),
-        ("openapi allOf in turn", openapi_bound_inputs, {
+        ("openapi allOf in turn", imported_openapi_bytes, {
             let schema = |n: usize| {
                 let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", n + 1);
                 format!("\"S{n}\":{{\"allOf\":[{next},{next}],\"properties\":{{\"p{n}\":{next},\"q{n}\":{next}}}}}")
@@ -163,7 +163,7 @@ fn no_input_expands_beyond_its_budget() {
             let paths = entries(300, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S0")));
             openapi_of(&paths, &entries(40, &schema))
         }),
-        ("openapi a parameter that holds itself", openapi_bound_inputs, {
+        ("openapi a parameter that holds itself", imported_openapi_bytes, {
             let parameter =
                 "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
             openapi_of(
@@ -171,39 +171,39 @@ fn no_input_expands_beyond_its_budget() {
                 "\"A\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/A\"}}]}",
             )
         }),
-        ("openapi examples", openapi_bound_inputs, {
+        ("openapi examples", imported_openapi_bytes, {
             let paths = entries(2_000, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S")));
             openapi_of(&paths, &format!("\"S\":{{\"example\":\"{}\"}}", "x".repeat(1 << 20)))
         }),
-        ("openapi servers", openapi_bound_inputs, {
+        ("openapi servers", imported_openapi_bytes, {
             let variables = entries(40, &|n| format!("\"v{n}\":{{\"default\":\"{{v{0}}}{{v{0}}}\"}}", n + 1));
             format!(
                 "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://{{v0}}/\",\"variables\":{{{variables}}}}}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}"
             )
         }),
-        ("har headers", har_bound_inputs, {
+        ("har headers", imported_har_bytes, {
             let headers = entries(100_000, &|n| format!("{{\"name\":\"h{n}\",\"value\":\"x\"}}"));
             format!(
                 "{{\"log\":{{\"entries\":[{{\"request\":{{\"method\":\"GET\",\"url\":\"http://h/\",\"headers\":[{headers}]}}}}]}}}}"
             )
         }),
-        ("json keys", json_bound_inputs, format!("{{{}}}", entries(200_000, &|n| format!("\"k{n}\":1")))),
-        ("yaml keys", yaml_bound_inputs, (0..100_000).map(|n| format!("k{n}: 1\n")).collect()),
-        ("yaml aliases", yaml_bound_inputs, {
+        ("json keys", parse_json_traffic_file, format!("{{{}}}", entries(200_000, &|n| format!("\"k{n}\":1")))),
+        ("yaml keys", parse_yaml_traffic_file, (0..100_000).map(|n| format!("k{n}: 1\n")).collect()),
+        ("yaml aliases", parse_yaml_traffic_file, {
             let lists = (1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")));
             format!("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n{}", lists.collect::<String>())
         }),
-        ("yaml long aliases", yaml_bound_inputs, {
+        ("yaml long aliases", parse_yaml_traffic_file, {
             format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 100_000].join(","))
         }),
-        ("requests of one name", toml_bound_inputs, {
+        ("requests of one name", parse_toml_traffic_file, {
             format!("base = \"http://h\"\n{}", "[[request]]\nget = \"/a\"\n".repeat(10_000))
         }),
-        ("steps of one name", toml_bound_inputs, {
+        ("steps of one name", parse_toml_traffic_file, {
             let step = "[[scenario.step]]\nget = \"/a\"\n".repeat(3_000);
             format!("base = \"http://h\"\n[[scenario]]\n{step}")
         }),
-        ("captured names", toml_bound_inputs, {
+        ("captured names", parse_toml_traffic_file, {
             let names = (0..20_000).map(|n| format!("c{n}=\"$.x\"")).collect::<Vec<_>>().join(",");
             let uses = (0..20_000).map(|n| format!("{{{{ c{n} }}}}")).collect::<String>();
             format!(
@@ -211,10 +211,10 @@ fn no_input_expands_beyond_its_budget() {
                  [[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
             )
         }),
-        ("files of bodies", toml_bound_inputs, {
+        ("files of bodies", parse_toml_traffic_file, {
             format!("base = \"http://h\"\n{}", "[[request]]\npost = \"/a\"\nbody = \"@f\"\n".repeat(1_000))
         }),
-        ("columns", toml_bound_inputs, {
+        ("columns", parse_toml_traffic_file, {
             "base = \"http://h\"\n[data.u]\nfile = \"u.csv\"\n[[request]]\nget = \"/{{ u.c1 }}\"\n".to_owned()
         }),
     ];
@@ -222,7 +222,7 @@ fn no_input_expands_beyond_its_budget() {
         let began = Instant::now();
         let made = read(&text);
         let took = began.elapsed();
-        assert!(took < PATIENCE, "{name}: {} bytes take {took:?}", text.len());
+        assert!(took < PARSE_TIME_MAX, "{name}: {} bytes take {took:?}", text.len());
         match made {
             Ok(bytes) => assert!(bytes <= TEXT_BYTES_MAX, "{name}: {} bytes become {bytes}", text.len()),
             Err(error) => assert!(error.len() < 1_000 && !error.is_empty(), "{name}: {error:.300}"),
@@ -238,7 +238,7 @@ fn an_openapi_body_of_many_long_texts_is_refused() {
     let body_of = |characters: usize| {
         let schema = list(&list(&list(&format!("{{\"type\":\"string\",\"minLength\":{characters}}}"))));
         let content = format!("{{\"requestBody\":{{\"content\":{{\"application/json\":{{\"schema\":{schema}}}}}}}}}");
-        openapi_bound_inputs(&format!("{{\"openapi\":\"3.0.0\",\"paths\":{{\"/a\":{{\"post\":{content}}}}}}}"))
+        imported_openapi_bytes(&format!("{{\"openapi\":\"3.0.0\",\"paths\":{{\"/a\":{{\"post\":{content}}}}}}}"))
     };
     assert!(body_of(8).is_ok());
     let error = body_of(100_000).expect_err("a body of up to 800 MB");

@@ -3,12 +3,12 @@
 //!
 //! Not here: other inputs (`bounds`), and the meaning of descriptors (`grpc`).
 
-use crate::bounds::PATIENCE;
+use crate::bounds::PARSE_TIME_MAX;
 use plimsoll_traffic::grpc::Schema;
 use proptest::prelude::*;
 use std::time::Instant;
 
-fn proto_bound_inputs(text: &str) -> Result<(), String> {
+fn compile_proto(text: &str) -> Result<(), String> {
     let text = text.to_owned();
     let source = move |name: &str| (name == "a.proto").then(|| Ok(text.clone()));
     Schema::from_protos(&["a.proto".to_owned()], source).map(|_| ()).map_err(|error| error.to_string())
@@ -20,9 +20,9 @@ fn no_proto_exceeds_its_memory_budget() {
     for (name, inside) in [("messages", messages), ("blocks", "message A {".repeat(100_000))] {
         let text = format!("syntax = \"proto3\"; {inside}");
         let began = Instant::now();
-        let made = proto_bound_inputs(&text);
+        let made = compile_proto(&text);
         let took = began.elapsed();
-        assert!(took < PATIENCE, "{name}: {} bytes take {took:?}", text.len());
+        assert!(took < PARSE_TIME_MAX, "{name}: {} bytes take {took:?}", text.len());
         if let Err(error) = made {
             assert!(error.len() < 1_000 && !error.is_empty(), "{name}: {error:.300}");
         }
@@ -30,7 +30,7 @@ fn no_proto_exceeds_its_memory_budget() {
 }
 
 #[test]
-fn descriptors_stay_within_their_weight_limit() {
+fn oversized_descriptors_are_refused() {
     let varint = |mut n: usize| {
         let mut out = Vec::new();
         while n >= 128 {
@@ -46,7 +46,7 @@ fn descriptors_stay_within_their_weight_limit() {
         let began = Instant::now();
         let error = Schema::from_descriptor_set(&bytes).expect_err("refused").to_string();
         assert!(
-            began.elapsed() < PATIENCE && (error.contains("more than the maximum") || error.contains("256 MiB")),
+            began.elapsed() < PARSE_TIME_MAX && (error.contains("more than the maximum") || error.contains("256 MiB")),
             "{name}: {error}"
         );
     }
@@ -104,8 +104,8 @@ proptest! {
                     let name = line.split('(').next().unwrap_or_default().to_owned();
                     let Ok(method) = schema.method(&format!("/{service}/{name}")) else { continue };
                     let example = method.example();
-                    let _ = (method.content(example.as_bytes(), false), method.content(body.as_bytes(), true), method.shape());
-                    let _ = method.write_text(body.as_bytes(), &mut Vec::new());
+                    let _ = (method.encode_messages(example.as_bytes(), false), method.encode_messages(body.as_bytes(), true), method.shape());
+                    let _ = method.append_response_json(body.as_bytes(), &mut Vec::new());
                 }
             }
             let _ = Schema::from_descriptor_set(&schema.to_descriptor_set());

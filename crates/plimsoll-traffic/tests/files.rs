@@ -1,23 +1,23 @@
 //! Tests of traffic files: the parsed meaning of valid files, and the errors of invalid files.
 
-use plimsoll_model::data::Pick;
+use plimsoll_model::data::RowChoice;
 use plimsoll_model::expect::{Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
-use plimsoll_model::redact::Redact;
+use plimsoll_model::redact::RedactionLevel;
 use plimsoll_model::traffic::{Origin, StatusSet};
-use plimsoll_model::{Curve, Route, Traffic};
+use plimsoll_model::{LoadCurve, Route, Traffic};
 use plimsoll_traffic::file::{FileContext, RequestDefaults, TrafficFile, TrafficFileError, TrafficFormat};
 use proptest::prelude::*;
 
 /// A file context (a parser's access to files) with one body file.
-struct World;
+struct SampleFileContext;
 
-impl FileContext for World {
+impl FileContext for SampleFileContext {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         if path == "order.bin" { Ok(vec![0, 1, 255]) } else { Err("cannot be read: no such file or directory".into()) }
     }
 
-    fn rows(&mut self, path: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String> {
         match path {
             "users.csv" => Ok("name,password\nann,a1\nbob,\"b,2\"\n".into()),
             "empty.csv" => Ok("name\n".into()),
@@ -27,17 +27,17 @@ impl FileContext for World {
         }
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), String> {
+    fn check_regex(&mut self, text: &str) -> Result<(), String> {
         if text.contains("((") { Err(format!("'{text}' is not a regular expression")) } else { Ok(()) }
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         (name == "TOKEN").then(|| "s3cret".to_owned())
     }
 }
 
 fn read(text: &str, format: TrafficFormat) -> Result<TrafficFile, TrafficFileError> {
-    TrafficFile::read(text, format, &mut World)
+    TrafficFile::read(text, format, &mut SampleFileContext)
 }
 
 fn traffic(file: &TrafficFile) -> Traffic {
@@ -47,7 +47,7 @@ fn traffic(file: &TrafficFile) -> Traffic {
         timeout_ns: 30_000_000_000,
     };
     let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
-    file.traffic(origin, "/api/", &defaults, Redact::Secrets)
+    file.traffic(origin, "/api/", &defaults, RedactionLevel::Secrets)
 }
 
 const TOML: &str = r#"
@@ -132,7 +132,7 @@ fn toml_yaml_and_json_give_equal_plans() {
     assert_eq!((purge.label.as_str(), purge.request.body.as_slice()), ("PURGE /cache", &[0, 1, 255][..]));
 }
 
-const FILLED: &str = r#"
+const TEMPLATED_TRAFFIC_FILE: &str = r#"
 [[request]]
 get = "/items/{{ user.name }}?page={{ int(1, 50) }}#x"
 headers = { authorization = "Bearer {{ env.TOKEN }}" }
@@ -157,7 +157,7 @@ each = "use"
 
 #[test]
 fn texts_with_placeholders_are_templates() {
-    let traffic = traffic(&read(FILLED, TrafficFormat::Toml).expect("a file"));
+    let traffic = traffic(&read(TEMPLATED_TRAFFIC_FILE, TrafficFormat::Toml).expect("a file"));
     let [items, orders, raw, literal] = traffic.routes.as_slice() else { panic!("four routes") };
     assert_eq!(items.label, "GET /items/{}");
     assert_eq!(items.request.target, "/api/items/{{ user.name }}?page={{ int(1, 50) }}#x");
@@ -168,10 +168,10 @@ fn texts_with_placeholders_are_templates() {
         r#"{"id":"{{ uuid() | json }}","qty":{{ int(1,3) }},"note":"{{ '{{' }} \"{{ user.name | json }}\"","n":1}"#
     );
     assert!(orders.template_parts.body && !orders.template_parts.target);
-    assert_eq!((body(raw).as_str(), raw.template_parts.any()), ("{{ int(1,2) }}", false));
-    assert_eq!((body(literal).as_str(), literal.template_parts.any()), (r#"["{{","\""]"#, false));
+    assert_eq!((body(raw).as_str(), raw.template_parts.any_template()), ("{{ int(1,2) }}", false));
+    assert_eq!((body(literal).as_str(), literal.template_parts.any_template()), (r#"["{{","\""]"#, false));
     let [user, other] = traffic.data.as_slice() else { panic!("two tables") };
-    assert_eq!((user.rows(), user.cell(1, 1), user.pick), (2, "b,2", Pick::Zipf { exponent_milli: 1_100 }));
+    assert_eq!((user.row_count(), user.cell(1, 1), user.pick), (2, "b,2", RowChoice::Zipf { exponent_milli: 1_100 }));
     assert_eq!((other.cell(1, 0), other.each_use), ("bob", true));
     assert_eq!(traffic.variables, [("TOKEN".to_owned(), "s3cret".to_owned())]);
 }
@@ -396,7 +396,7 @@ delete = "/seed?t={{ token }}"
 "#;
     let file = read(text, TrafficFormat::Toml).expect("a file");
     let load = file.load();
-    assert_eq!((load.users.clone(), load.sessions), (Curve::parse("1@5s,20@10s").ok(), Some(500)));
+    assert_eq!((load.users.clone(), load.sessions), (LoadCurve::parse("1@5s,20@10s").ok(), Some(500)));
     assert_eq!((load.rate.clone(), load.duration_ns), (None, None));
     let traffic = traffic(&file);
     let shown = |asked: &plimsoll_model::OneOffRoute| {
@@ -411,7 +411,7 @@ delete = "/seed?t={{ token }}"
         ]
     );
     assert_eq!(around.cleanup.iter().map(shown).collect::<Vec<_>>().len(), 1);
-    assert_eq!((traffic.captured(), traffic.first), (vec!["token"], None), "it needs what is captured first");
+    assert_eq!((traffic.captured_names(), traffic.first), (vec!["token"], None), "it needs what is captured first");
     let record = traffic.record();
     let mut other = traffic;
     other.setup_teardown.setup[0].times = 4;
@@ -424,7 +424,7 @@ delete = "/seed?t={{ token }}"
             "no key 'think' in a step of 'setup'",
         ),
         ("[[request]]\nget = \"/\"\n[load]\nuser = 3", (4, 1), "did you mean 'users'?"),
-        ("[[request]]\nget = \"/\"\n[load]\nusers = 1.5", (4, 9), "not a whole number of users"),
+        ("[[request]]\nget = \"/\"\n[load]\nusers = 1.5", (4, 9), "must be a whole number, not 1.5"),
         ("[[request]]\nget = \"/\"\n[load]\nusers = 3\nrate = 5", (5, 8), "exclude each other"),
         ("[[request]]\nget = \"/\"\n[load]\nrate = \"5@5s\"\nduration = \"3s\"", (5, 12), "leave 'duration' out"),
         ("[[request]]\nget = \"/\"\n[load]\nsessions = 0", (4, 12), "more than 0"),

@@ -17,7 +17,7 @@ fn compile_schema(files: &[&str]) -> Result<Schema, SchemaError> {
     Schema::from_protos(&names, |name| (!name.starts_with("google/")).then(|| Ok(read(name))))
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
+fn bytes_from_hex(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().map(|byte| (byte as char).to_digit(16).expect("a digit") as u8).collect();
     digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect()
 }
@@ -65,7 +65,7 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
     for case in cases.iter().filter(|case| case["method"].as_str().is_some_and(&is_wanted)) {
         let method = schema.method(case["method"].as_str().expect("a method")).expect("there is such a method");
         let body = case["body"].to_string();
-        let made = method.content(body.as_bytes(), false);
+        let made = method.encode_messages(body.as_bytes(), false);
         count += 1;
         let Some(hex) = case["hex"].as_str() else {
             if let Ok(made) = made {
@@ -76,10 +76,10 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
             }
             continue;
         };
-        let expect = bytes(hex);
+        let expect = bytes_from_hex(hex);
         let text = |message: &[u8]| -> Result<Value, String> {
             let mut text = Vec::new();
-            method.write_text(message, &mut text).map_err(|error| error.to_string())?;
+            method.append_response_json(message, &mut text).map_err(|error| error.to_string())?;
             Ok(serde_json::from_slice(&text).expect("JSON"))
         };
         let read = text(&expect);

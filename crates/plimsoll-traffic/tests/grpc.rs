@@ -1,9 +1,9 @@
 //! Tests of gRPC calls as users write them: descriptors from `.proto` texts, conversion between
 //! JSON and messages, and error messages.
 
-use plimsoll_model::grpc_message::{MessageText, Messages, write_message};
+use plimsoll_model::grpc_message::{GrpcMessageConverter, GrpcMessages, write_message};
 use plimsoll_model::{GrpcCall, Origin, Request, Route, Traffic};
-use plimsoll_traffic::grpc::{Schema, SchemaError, texts};
+use plimsoll_traffic::grpc::{Schema, SchemaError, build_message_converters};
 use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 
@@ -54,9 +54,9 @@ fn items_schema() -> &'static Schema {
     SCHEMA.get_or_init(|| Schema::from_protos(&["shop/items.proto".into()], proto_source).expect("compiles"))
 }
 
-fn content(method: &str, body: &str) -> Result<Vec<u8>, String> {
+fn encode_json_as_messages(method: &str, body: &str) -> Result<Vec<u8>, String> {
     let method = items_schema().method(&format!("/shop.v1.Items/{method}")).expect("a method");
-    method.content(body.as_bytes(), false).map_err(|error| error.to_string())
+    method.encode_messages(body.as_bytes(), false).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn json_becomes_messages() {
         ("Put", "{\"usedYears\": 3}", vec![0, 0, 0, 0, 2, 72, 3]),
         ("Put", "{\"used_years\": 3}", vec![0, 0, 0, 0, 2, 72, 3]),
     ] {
-        assert_eq!(content(method, body), Ok(bytes), "{method} {body}");
+        assert_eq!(encode_json_as_messages(method, body), Ok(bytes), "{method} {body}");
     }
 }
 
@@ -81,7 +81,7 @@ fn json_becomes_messages() {
 fn grpc_messages_are_compressed_on_request() {
     use std::io::Read;
     let method = items_schema().method("/shop.v1.Items/Put").expect("a method");
-    let content = method.content(b"[{\"id\": 7}, {}]", true).expect("two messages");
+    let content = method.encode_messages(b"[{\"id\": 7}, {}]", true).expect("two messages");
     let mut left = content.as_slice();
     for expect in [&[8, 7][..], &[]] {
         let [1, length @ .., _, _] = left.first_chunk::<7>().expect("a message") else { panic!("{left:?}") };
@@ -96,13 +96,13 @@ fn grpc_messages_are_compressed_on_request() {
 
 /// Returns the converter between the messages of a gRPC method and JSON, made in the same way as
 /// for a load.
-fn text_of(method: &str) -> Arc<dyn MessageText> {
+fn message_json_converter(method: &str) -> Arc<dyn GrpcMessageConverter> {
     static TYPES: OnceLock<Arc<[u8]>> = OnceLock::new();
     let types = TYPES.get_or_init(|| items_schema().to_descriptor_set().into()).clone();
-    let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get() });
+    let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get_root() });
     route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
     let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
-    texts(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
+    build_message_converters(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
 /// Checks that encoded messages and decoded JSON equal the results of Python's protobuf 7.36.2. The
@@ -134,12 +134,12 @@ fn grpc_messages_match_another_implementation() {
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect();
         let mut framed = Vec::new();
         write_message(&bytes, false, &mut framed);
-        let sent = content(method, body).expect(body);
+        let sent = encode_json_as_messages(method, body).expect(body);
         assert_eq!(sent, framed, "{body}");
         // `answers` is the method whose response type equals the request type of `method`.
         let answers = if method == "Put" { "Get" } else { "Put" };
         let mut text = Vec::new();
-        assert!(text_of(answers).read(&framed, &mut text), "{body}");
+        assert!(message_json_converter(answers).read(&framed, &mut text), "{body}");
         let read: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(json).expect("JSON"), "{body}");
     }
@@ -147,8 +147,11 @@ fn grpc_messages_match_another_implementation() {
 
 #[test]
 fn grpc_responses_become_json_with_all_fields() {
-    let packed =
-        items_schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
+    let packed = items_schema()
+        .method("/shop.v1.Items/Put")
+        .expect("Put")
+        .encode_messages(b"{\"id\": 7}", true)
+        .expect("a message");
     for (method, content, json) in [
         // In the JSON of a gRPC response, 64-bit numbers are JSON numbers, and fields with default
         // values are present.
@@ -164,17 +167,17 @@ fn grpc_responses_become_json_with_all_fields() {
         ("Watch", &[], "[]"),
     ] {
         let mut text = Vec::new();
-        assert!(text_of(method).read(content, &mut text), "{method} {content:?}");
+        assert!(message_json_converter(method).read(content, &mut text), "{method} {content:?}");
         assert_eq!(String::from_utf8(text).as_deref(), Ok(json), "{method}");
     }
     let mut two = Vec::new();
-    assert!(text_of("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
+    assert!(message_json_converter("Watch").read(&[0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 2], &mut two));
     let two: serde_json::Value = serde_json::from_slice(&two).expect("JSON");
     assert_eq!((&two[0]["id"], &two[1]["id"]), (&1.into(), &2.into()));
     // The contents are invalid: no message, two messages instead of one, a truncated message,
     // invalid bytes, and invalid gzip.
     for content in [&[][..], &[0; 10], &[0, 0, 0, 0, 2, 8], &[0, 0, 0, 0, 1, 8], &[1, 0, 0, 0, 1, 8]] {
-        assert!(!text_of("Put").read(content, &mut Vec::new()), "{content:?}");
+        assert!(!message_json_converter("Put").read(content, &mut Vec::new()), "{content:?}");
     }
 }
 
@@ -210,11 +213,11 @@ fn an_unsuitable_body_is_reported_with_its_position() {
         ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, and the body has 2"]),
         ("Get", "[]", &["takes one message"]),
     ] {
-        let error = content(method, body).expect_err(body);
+        let error = encode_json_as_messages(method, body).expect_err(body);
         said.iter().for_each(|said| assert!(error.contains(said), "{body}: {error}"));
     }
     let method = items_schema().method("/shop.v1.Items/Get").expect("a method");
-    assert!(matches!(method.content(&[0xff], false), Err(SchemaError::Body { .. })));
+    assert!(matches!(method.encode_messages(&[0xff], false), Err(SchemaError::Body { .. })));
 }
 
 #[test]
@@ -263,8 +266,9 @@ fn services_are_listed_and_described() {
         let method = schema.method(&format!("/shop.v1.Items/{name}")).expect(name);
         let example = method.example();
         // The example body of a gRPC method must itself be a valid body.
-        let content = method.content(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
-        assert_eq!(Messages::new(&content).count(), 1, "{example}");
+        let content =
+            method.encode_messages(example.as_bytes(), false).unwrap_or_else(|error| panic!("{example}: {error}"));
+        assert_eq!(GrpcMessages::new(&content).count(), 1, "{example}");
         assert!(method.shape().contains("int64 id = 1;"), "{}", method.shape());
     }
     let shape = schema.method("/shop.v1.Items/Put").expect("Put").shape();
@@ -278,13 +282,13 @@ proptest! {
     #[test]
     fn any_body_and_content_convert_without_a_panic(body in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let method = items_schema().method("/shop.v1.Items/Put").expect("a method");
-        let _ = method.content(body.as_bytes(), false);
-        let _ = method.content(&bytes, false);
-        let _ = method.write_text(&bytes, &mut Vec::new());
-        let text = &text_of("Put");
+        let _ = method.encode_messages(body.as_bytes(), false);
+        let _ = method.encode_messages(&bytes, false);
+        let _ = method.append_response_json(&bytes, &mut Vec::new());
+        let text = &message_json_converter("Put");
         let _ = text.read(&bytes, &mut Vec::new());
         let _ = text.write(&bytes, &mut Vec::new());
-        let _ = Messages::new(&bytes).count();
+        let _ = GrpcMessages::new(&bytes).count();
         let _ = Schema::from_descriptor_set(&bytes);
     }
 }

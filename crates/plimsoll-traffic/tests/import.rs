@@ -5,15 +5,15 @@
 //! parts. `PLIMSOLL_UPDATE_GOLDEN=1` rewrites the expected traffic files.
 
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
+use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, openapi, postman};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 type Importer = fn(&str) -> Result<ImportResult, TrafficFileError>;
 
-fn har_of_the_page(text: &str) -> Result<ImportResult, TrafficFileError> {
-    har(text, None)
+fn import_har_of_first_host(text: &str) -> Result<ImportResult, TrafficFileError> {
+    import_har(text, None)
 }
 
 fn fixture_folder() -> PathBuf {
@@ -26,22 +26,22 @@ fn read_fixture(name: &str) -> String {
 
 /// A file context (a parser's access to files and variables) in which every file and variable
 /// exists.
-struct Everything;
+struct FixtureFileContext;
 
-impl FileContext for Everything {
+impl FileContext for FixtureFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Ok(vec![1])
     }
 
-    fn rows(&mut self, _: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
         Ok("user,password\nann,a\n".into())
     }
 
-    fn pattern(&mut self, _: &str) -> Result<(), String> {
+    fn check_regex(&mut self, _: &str) -> Result<(), String> {
         Ok(())
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
 }
@@ -49,12 +49,12 @@ impl FileContext for Everything {
 #[test]
 fn files_of_other_tools_become_traffic_files() {
     let all: [(&str, Importer); 6] = [
-        ("shop.har", har_of_the_page),
+        ("shop.har", import_har_of_first_host),
         ("pets.yaml", openapi),
         ("pets2.json", openapi),
         ("shop.postman_collection.json", postman),
-        ("shop.jmx", jmx),
-        ("groups.jmx", jmx),
+        ("shop.jmx", import_jmx),
+        ("groups.jmx", import_jmx),
     ];
     for (name, import) in all {
         let imported = import(&read_fixture(name)).unwrap_or_else(|error| panic!("{name}:{error}"));
@@ -69,13 +69,13 @@ fn files_of_other_tools_become_traffic_files() {
         }
         let expect = std::fs::read_to_string(&golden).unwrap_or_default();
         assert_eq!(got, expect, "{name}");
-        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext)
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
     }
 }
 
 /// Returns a JMeter test plan with one thread group and one request.
-fn plan_of(group: &str) -> String {
+fn jmeter_plan_with_group(group: &str) -> String {
     format!(
         "<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}<hashTree><HTTPSamplerProxy testname=\"a\">\
          <stringProp name=\"HTTPSampler.path\">/a</stringProp></HTTPSamplerProxy><hashTree/></hashTree>\
@@ -99,10 +99,10 @@ fn a_variable_can_contain_a_url_or_a_method() {
         format!("<elementProp name=\"{name}\">{}{}</elementProp>", part("name", name), part("value", value))
     };
     let variables = variable("url", "http://127.0.0.1:8080/a?b=1") + &variable("verb", "put");
-    let imported = jmx(&plan(&variables, "${verb}")).expect("a plan");
+    let imported = import_jmx(&plan(&variables, "${verb}")).expect("a plan");
     assert!(imported.text.contains("base = \"http://127.0.0.1:8080\""), "{}", imported.text);
     assert!(imported.text.contains("put = \"/a?b=1\""), "{}", imported.text);
-    let imported = jmx(&plan(&variables, "${unknown}")).expect("a plan");
+    let imported = import_jmx(&plan(&variables, "${unknown}")).expect("a plan");
     assert!(imported.text.contains("get = \"/a?b=1\""), "{}", imported.text);
     assert!(
         imported.left_out.iter().any(|left| left.text.contains("the method of this request is not known")),
@@ -166,20 +166,20 @@ fn jmeter_thread_groups_become_the_load() {
         (parts("UltimateThreadGroup", &[]), ""),
         ("<SomeThreadGroup/>".to_owned(), ""),
     ] {
-        let imported = jmx(&plan_of(&group)).expect(&group);
+        let imported = import_jmx(&jmeter_plan_with_group(&group)).expect(&group);
         let load =
             imported.text.split_once("[load]\n").map_or("", |(_, rest)| rest.split("\n[").next().unwrap_or(rest));
         assert_eq!(load.trim_end(), expect.trim_end(), "{group}: {:?}", imported.left_out);
-        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext)
             .unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
     }
 }
 
 #[test]
-fn an_imported_mix_is_parsed() {
+fn an_imported_openapi_mix_is_a_valid_traffic_file() {
     for name in ["pets.yaml", "pets2.json"] {
         let imported = openapi(&read_fixture(name)).expect(name);
-        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+        TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext)
             .unwrap_or_else(|error| panic!("{name}: {error}\n{}", imported.text));
     }
 }
@@ -203,7 +203,8 @@ fn omissions_of_browser_recordings_are_reported() {
         entry("PUT", &[field("content-length", "0"), form.clone()]),
         entry("DELETE", &[field("Content-Length", "5"), field("accept", "a/b"), field("accept", "c/d")]),
     ];
-    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
+    let imported =
+        import_har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
     assert!(imported.text.contains("referer = \"http://h/\"") && imported.text.contains("accept = \"a/b, c/d\""));
     let said: Vec<&str> = imported.left_out.iter().map(|left| left.text.as_str()).collect();
     assert_eq!(said, ["POST /post: its body was not recorded", "DELETE /delete: its body was not recorded"]);
@@ -241,7 +242,8 @@ fn unchanged_recorded_values_are_reported() {
         ),
         entry("POST /z", &header("Next-Token", "n0n1n2n3"), "\"headers\": []"),
     ];
-    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",\n")), None).expect("a scenario");
+    let imported =
+        import_har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",\n")), None).expect("a scenario");
     let said: Vec<String> = imported.left_out.iter().map(|left| format!("{} {}", left.at.line, left.text)).collect();
     assert_eq!(
         said,
@@ -287,8 +289,8 @@ fn variables_without_an_extractor_are_sent_literally() {
     ];
     let all = element("Arguments", base, "") + &element("HeaderManager", header, "") + &groups.concat();
     let plan = format!("<jmeterTestPlan><hashTree>{}</hashTree></jmeterTestPlan>", element("TestPlan", "", &all));
-    let imported = jmx(&plan).expect("a scenario");
-    let file = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
+    let imported = import_jmx(&plan).expect("a scenario");
+    let file = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext)
         .unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
     assert_eq!(file.base(), Some("http://h"), "{}", imported.text);
     for part in [
@@ -313,7 +315,8 @@ fn invalid_request_parts_are_omitted() {
         r#"{"_resourceType": "eventsource", "request": {"method": "GET", "url": "http://h/c"}, "response": {"status": 200}}"#,
         r#"{"request": {"method": "GET", "url": "http://h/d"}, "response": {"status": 200, "content": {"mimeType": "text/event-stream;charset=utf-8"}}}"#,
     ];
-    let imported = har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
+    let imported =
+        import_har(&format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(",")), None).expect("a scenario");
     assert_eq!((imported.requests, imported.text.contains("headers")), (1, false), "{}", imported.text);
     let said: Vec<&str> = imported.left_out.iter().map(|left| left.text.as_str()).collect();
     assert_eq!(
@@ -329,10 +332,10 @@ fn invalid_request_parts_are_omitted() {
 
 #[test]
 fn another_host_of_a_recording_can_be_chosen() {
-    let imported = har(&read_fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
+    let imported = import_har(&read_fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
     assert!(imported.text.contains("base = \"https://cdn.example.net\""), "{}", imported.text);
     assert_eq!(imported.requests, 2);
-    let error = har(&read_fixture("shop.har"), Some("nobody.example")).expect_err("nothing");
+    let error = import_har(&read_fixture("shop.har"), Some("nobody.example")).expect_err("nothing");
     assert!(error.text.contains("nobody.example"), "{error}");
 }
 
@@ -341,12 +344,12 @@ fn documents_of_other_formats_are_refused_with_a_position() {
     let cut = read_fixture("shop.jmx");
     let cut = &cut[..cut.len() / 2];
     let cases: &[(Importer, &str, &str)] = &[
-        (har_of_the_page, "", "1:1: "),
-        (har_of_the_page, "{\"log\": {\"entries\": [", "1:22: this is not JSON"),
-        (har_of_the_page, "{}", "1:1: this is not a HAR"),
-        (har_of_the_page, "{\"log\":\n {}}", "2:2: this is not a HAR"),
-        (har_of_the_page, "{\"log\": {\"entries\": 1}}", "a list"),
-        (har_of_the_page, "{\"log\": {\"entries\": []}}", "no entry"),
+        (import_har_of_first_host, "", "1:1: "),
+        (import_har_of_first_host, "{\"log\": {\"entries\": [", "1:22: this is not JSON"),
+        (import_har_of_first_host, "{}", "1:1: this is not a HAR"),
+        (import_har_of_first_host, "{\"log\":\n {}}", "2:2: this is not a HAR"),
+        (import_har_of_first_host, "{\"log\": {\"entries\": 1}}", "a list"),
+        (import_har_of_first_host, "{\"log\": {\"entries\": []}}", "no entry"),
         (openapi, "", "empty"),
         (openapi, "a: b", "1:1: this is not an OpenAPI description"),
         (openapi, "a: [", "this is not YAML"),
@@ -356,16 +359,16 @@ fn documents_of_other_formats_are_refused_with_a_position() {
         (postman, "{}", "not a Postman collection"),
         (postman, "{\"requests\": []}", "format 1"),
         (postman, "{\"item\": []}", "no request"),
-        (jmx, "", "not complete XML"),
-        (jmx, "<html/>", "1:1: this is not a test plan"),
+        (import_jmx, "", "not complete XML"),
+        (import_jmx, "<html/>", "1:1: this is not a test plan"),
         (
-            jmx,
+            import_jmx,
             "<jmeterTestPlan>\n<hashTree>\n",
             "2:11: this is not complete XML: the root node was opened but never closed: the file is cut off",
         ),
-        (jmx, "<jmeterTestPlan/>", "no request"),
-        (jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "not complete XML"),
-        (jmx, cut, "not complete XML"),
+        (import_jmx, "<jmeterTestPlan/>", "no request"),
+        (import_jmx, "<!DOCTYPE a [<!ENTITY b \"c\">]><jmeterTestPlan/>", "not complete XML"),
+        (import_jmx, cut, "not complete XML"),
     ];
     for (import, text, part) in cases {
         let error = import(text).expect_err(text).to_string();
@@ -373,11 +376,11 @@ fn documents_of_other_formats_are_refused_with_a_position() {
         assert!(!error.contains('\n'), "{error}");
     }
     let deep = format!("<jmeterTestPlan>{}", "<hashTree>".repeat(100_000));
-    assert!(jmx(&deep).expect_err("cut").text.contains("not complete XML"));
+    assert!(import_jmx(&deep).expect_err("cut").text.contains("not complete XML"));
     let group = |inner: String| format!("<hashTree><GenericController/>{inner}</hashTree>");
     let deep = (0..5_000).fold(String::new(), |inner, _| group(inner));
     let deep = format!("<jmeterTestPlan><hashTree><ThreadGroup/>{deep}</hashTree></jmeterTestPlan>");
-    assert!(jmx(&deep).expect_err("nothing").text.contains("no request"));
+    assert!(import_jmx(&deep).expect_err("nothing").text.contains("no request"));
 }
 
 /// Returns copies of a fixture with one defect: a word is removed, swapped or repeated, or the rest
@@ -401,7 +404,7 @@ fn damaged_copies(name: &'static str) -> impl Strategy<Value = String> {
 
 fn assert_imported_is_toml(import: Importer, text: &str) {
     if let Ok(imported) = import(text) {
-        let read = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything);
+        let read = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut FixtureFileContext);
         if let Err(error) = read {
             assert!(!error.text.contains("not TOML"), "{error}\n{}", imported.text);
         }
@@ -413,12 +416,12 @@ proptest! {
 
     #[test]
     fn any_text_is_imported_or_refused(text in "\\PC{0,200}") {
-        [har_of_the_page as Importer, openapi, postman, jmx].into_iter().for_each(|import| assert_imported_is_toml(import, &text));
+        [import_har_of_first_host as Importer, openapi, postman, import_jmx].into_iter().for_each(|import| assert_imported_is_toml(import, &text));
     }
 
     #[test]
     fn damaged_recordings_are_imported_or_refused(text in damaged_copies("shop.har")) {
-        assert_imported_is_toml(har_of_the_page, &text);
+        assert_imported_is_toml(import_har_of_first_host, &text);
     }
 
     #[test]
@@ -438,7 +441,7 @@ proptest! {
 
     #[test]
     fn damaged_test_plans_are_imported_or_refused(text in damaged_copies("shop.jmx")) {
-        assert_imported_is_toml(jmx, &text);
+        assert_imported_is_toml(import_jmx, &text);
     }
 }
 
@@ -745,10 +748,10 @@ fn test_plans_keep_scopes_and_defaults() {
         ),
         (ask("/a?${never}", "", ""), vec!["{{ env.never }}"], "nothing sets the variable never"),
     ] {
-        assert_import_contains(jmx, &plan(&inside), &parts, left_out);
+        assert_import_contains(import_jmx, &plan(&inside), &parts, left_out);
     }
     let kept = element("CookieManager", "", "") + &ask("/a", "", "") + &ask("/b", "", "");
-    let kept = jmx(&plan(&kept)).expect("a plan");
+    let kept = import_jmx(&plan(&kept)).expect("a plan");
     assert!(!kept.text.contains("cookies ="), "{}", kept.text);
     assert!(!kept.left_out.iter().any(|left| left.text.contains("Cookie")), "{:?}", kept.left_out);
 }
@@ -805,9 +808,9 @@ fn recordings_keep_the_recorded_body() {
         (part(""), vec!["a.csv"], file),
         (part("(binary)"), vec!["a.csv"], file),
     ] {
-        let said = har(&asked(&data), None).expect(&data).left_out;
+        let said = import_har(&asked(&data), None).expect(&data).left_out;
         assert!(!left_out.is_empty() || said.is_empty(), "{data}: {said:?}");
-        assert_import_contains(har_of_the_page, &asked(&data), &parts, left_out);
+        assert_import_contains(import_har_of_first_host, &asked(&data), &parts, left_out);
     }
 }
 
@@ -832,6 +835,6 @@ fn parts_beyond_a_limit_are_omitted() {
         )
     };
     let recording = format!("{{\"log\":{{\"entries\":[{}]}}}}", listed(6_000, &entry));
-    let made = har(&recording, None).expect("a file");
+    let made = import_har(&recording, None).expect("a file");
     assert_eq!((made.requests, is_noted(&made, "steps beyond the first 10000")), (5_000, 1));
 }

@@ -1,6 +1,6 @@
 //! Tests of log lines as the documentation of each server shows them.
 
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LineBuffers, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LineBuffers, TimestampMeaning, find_format};
 use plimsoll_traffic::survey::Survey;
 
 /// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
@@ -28,8 +28,8 @@ fn check(format: &Format, line: &str, expect: Option<&str>) {
 }
 
 const COMBINED: &str = r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif?x=1 HTTP/1.0" 200 2326 "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)""#;
-const ALB: &str = r#"http 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 "GET http://www.example.com:80/a?b=1 HTTP/1.1" "curl/7.46.0" - - arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337262-36d228ad5d99923122bbe354" "-" "-" 0 2018-07-02T22:22:48.364000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#;
-const CLASSIC: &str = r#"2015-05-13T23:39:43.945958Z my-loadbalancer 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 29 "GET http://www.example.com:80/ HTTP/1.1" "curl/7.38.0" - -"#;
+const AWS_ALB_LOG_LINE: &str = r#"http 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 "GET http://www.example.com:80/a?b=1 HTTP/1.1" "curl/7.46.0" - - arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/my-targets/73e2d6bc24d8a067 "Root=1-58337262-36d228ad5d99923122bbe354" "-" "-" 0 2018-07-02T22:22:48.364000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#;
+const AWS_CLASSIC_BALANCER_LOG_LINE: &str = r#"2015-05-13T23:39:43.945958Z my-loadbalancer 192.168.131.39:2817 10.0.0.1:80 0.000073 0.001048 0.000057 200 200 0 29 "GET http://www.example.com:80/ HTTP/1.1" "curl/7.38.0" - -"#;
 const ENVOY: &str = r#"[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#;
 const ISTIO: &str = r#"[2020-11-25T21:26:18.409Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" "curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default"#;
 const TRAEFIK: &str = r#"10.42.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /whoami HTTP/1.1" 200 412 "-" "curl/8.0" 17 "whoami@docker" "http://172.18.0.3:80" 12ms"#;
@@ -43,31 +43,31 @@ fn log_formats_are_detected_from_lines() {
         (
             COMBINED,
             "combined log format",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336000 - GET /apache_pb.gif?x=1 200 2326 127.0.0.1 Mozilla/4.08 [en] (Win98; I ;Nav)",
         ),
         (
             r#"127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 -"#,
             "common log format",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336000 - GET / 304 - 127.0.0.1 ",
         ),
         (
             r#"::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 304 - 1234"#,
-            "common log format and more",
-            Stamp::End,
+            "common log format with further fields",
+            TimestampMeaning::End,
             "971211336000 - GET / 304 - ::1 ",
         ),
         (
             r#"h.test:80 10.1.2.3 - ann b [10/Oct/2000:13:55:36 -0700] "POST /a HTTP/1.1" 201 5 "-" "a \"b\" c""#,
             "combined log format with the virtual host",
-            Stamp::Start,
+            TimestampMeaning::Start,
             r#"971211336000 - POST /a 201 5 10.1.2.3 a \"b\" c"#,
         ),
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 0.250"#,
             "combined log format and $request_time",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211335750 250000 GET /a 200 5 10.1.2.3 x",
         ),
         // The microseconds that Apache logs at the end of a line must not be read as nginx's
@@ -75,67 +75,87 @@ fn log_formats_are_detected_from_lines() {
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x" 2500"#,
             "combined log format",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336000 - GET /a 200 5 10.1.2.3 x",
         ),
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 59 "-" "x" 89 0.250 [shop-web-80] [] 10.0.0.5:80 59 0.249 200 529a0079"#,
-            "nginx, as Kubernetes' ingress sets it",
-            Stamp::End,
+            "nginx with the log format of the Kubernetes ingress",
+            TimestampMeaning::End,
             "971211335750 250000 GET /a 200 59 10.1.2.3 x",
         ),
         // Servers also log bytes that are not a request, such as a TLS handshake.
         (
             r#"10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 157 "-" "-" "-""#,
             "combined log format",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336000 -   400 157 10.1.2.3 ",
         ),
         (
-            ALB,
+            AWS_ALB_LOG_LINE,
             "AWS application load balancer",
-            Stamp::Start,
+            TimestampMeaning::Start,
             "1530570168364 1000 GET /a?b=1 200 366 192.168.131.39 curl/7.46.0",
         ),
         (
-            CLASSIC,
+            AWS_CLASSIC_BALANCER_LOG_LINE,
             "AWS classic load balancer",
-            Stamp::Start,
+            TimestampMeaning::Start,
             "1431560383945 1178 GET / 200 29 192.168.131.39 curl/7.38.0",
         ),
-        (ENVOY, "Envoy", Stamp::Start, "1460751420310 226000 POST /api/v1/locations 204 0 10.0.35.28 nsq2http"),
-        (ISTIO, "Envoy, as Istio sets it", Stamp::Start, "1606339578409 4000 GET /status/418 418 135  curl/7.73.0-DEV"),
+        (
+            ENVOY,
+            "Envoy",
+            TimestampMeaning::Start,
+            "1460751420310 226000 POST /api/v1/locations 204 0 10.0.35.28 nsq2http",
+        ),
+        (
+            ISTIO,
+            "Envoy with the log format of Istio",
+            TimestampMeaning::Start,
+            "1606339578409 4000 GET /status/418 418 135  curl/7.73.0-DEV",
+        ),
         (
             TRAEFIK,
             "Traefik's common log format",
-            Stamp::Start,
+            TimestampMeaning::Start,
             "971211336000 12000 GET /whoami 200 412 10.42.0.1 curl/8.0",
         ),
-        (CADDY, "Caddy", Stamp::End, "1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0"),
-        (TRAEFIK_JSON, "Traefik", Stamp::End, "1679997900123 1530 GET /who?a=1&b=2 200 412 10.0.0.9 curl/8.0"),
-        (ENVOY_JSON, "Envoy, JSON", Stamp::Start, "1606339578409 4000 GET /status/418 418 135 10.44.1.23 curl/7.73.0"),
+        (CADDY, "Caddy", TimestampMeaning::End, "1646861401523 929 GET /a?b=1 200 10900 127.0.0.1 curl/7.82.0"),
+        (
+            TRAEFIK_JSON,
+            "Traefik",
+            TimestampMeaning::End,
+            "1679997900123 1530 GET /who?a=1&b=2 200 412 10.0.0.9 curl/8.0",
+        ),
+        (
+            ENVOY_JSON,
+            "Envoy, JSON",
+            TimestampMeaning::Start,
+            "1606339578409 4000 GET /status/418 418 135 10.44.1.23 curl/7.73.0",
+        ),
         (
             r#"{"time_local":"10/Oct/2000:13:55:36 -0700","remote_addr":"10.0.0.7","request":"GET /a HTTP/1.1","status": "200","body_bytes_sent":"5","request_time":"0.250","http_user_agent":"x"}"#,
             "JSON lines (time_local, request, status, body_bytes_sent, remote_addr, http_user_agent, request_time)",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211335750 250000 GET /a 200 5 10.0.0.7 x",
         ),
         (
             r#"{"@timestamp":"2000-10-10T20:55:36.500Z","url":{"path":"/a"},"http":{"request":{"method":"GET"},"response":{"status_code":200}},"event":{"duration":2000000},"source":{"ip":"10.0.0.7"}}"#,
             "JSON lines (@timestamp, url.path, http.request.method, http.response.status_code, source.ip, event.duration)",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336498 2000 GET /a 200 - 10.0.0.7 ",
         ),
         (
             r#"{"level":30,"time":971211336500,"req":{"method":"GET","url":"/a?b"},"res":{"statusCode":200},"responseTime":4,"msg":"request completed"}"#,
             "JSON lines (time, req.url, req.method, res.statusCode, responseTime)",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336496 4000 GET /a?b 200 -  ",
         ),
         (
             r#"{"time":"2000-10-10T20:55:36.5Z","remote_ip":"10.0.0.7","method":"GET","uri":"/a","status":200,"latency":1234567,"latency_human":"1.234567ms","bytes_out":7}"#,
             "JSON lines (time, uri, method, status, bytes_out, remote_ip, latency_human)",
-            Stamp::End,
+            TimestampMeaning::End,
             "971211336498 1234 GET /a 200 7 10.0.0.7 ",
         ),
     ] {
@@ -152,7 +172,7 @@ fn log_formats_are_detected_from_lines() {
 #[test]
 fn log_lines_behind_foreign_prefixes_are_parsed() {
     const LINE: &str = r#"203.0.113.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#;
-    const READ: &str = "971211336000 - GET /a 200 5 203.0.113.7 x";
+    const EXPECTED_ENTRY: &str = "971211336000 - GET /a 200 5 203.0.113.7 x";
     let json = LINE.replace('"', "\\\"");
     let docker = format!(r#"{{"log":"{json}\n","stream":"stdout","time":"2025-10-10T13:55:30.1Z"}}"#);
     for (line, name) in [
@@ -169,12 +189,12 @@ fn log_lines_behind_foreign_prefixes_are_parsed() {
     ] {
         let format = find_format(&[line.as_bytes()], None).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(format.name(), name, "{line}");
-        check(&format, &line, Some(READ));
+        check(&format, &line, Some(EXPECTED_ENTRY));
         // A log format that the user chose also parses log lines with a prefix, such as the prefix
         // of syslog.
         if !line.starts_with("default") && !line.starts_with("www") {
             let said = Format::from_text("combined", None).expect("a name").add_missing_prefixes(&[line.as_bytes()]);
-            check(&said, &line, Some(READ));
+            check(&said, &line, Some(EXPECTED_ENTRY));
         }
     }
     // The log line within Docker's JSON line is also JSON, and its texts have escapes.
@@ -230,16 +250,20 @@ fn proxy_and_cloud_log_formats_are_known() {
         "2000-10-10\t20:55:36\tLAX1\t2390\t203.0.113.7\tGET\td.cloudfront.net\t/i.html\t200\t-\tMozilla/5.0\t-\t0.001",
     ];
     for (lines, name, expect) in [
-        (iis, "W3C, as its #Fields say", "971211335985 15000 GET /a.aspx?b=1 200 - 203.0.113.7 Mozilla/5.0+(x)"),
+        (
+            iis,
+            "W3C with the fields of its #Fields line",
+            "971211335985 15000 GET /a.aspx?b=1 200 - 203.0.113.7 Mozilla/5.0+(x)",
+        ),
         (cloudfront, "AWS CloudFront", "971211335999 1000 GET /i.html 200 2390 203.0.113.7 Mozilla/5.0"),
     ] {
         let bytes: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         let mut format = find_format(&bytes, None).unwrap_or_else(|error| panic!("{lines:?}: {error}"));
         assert_eq!(format.name(), name);
         check(&format, lines[2], Some(expect));
-        assert!(format.takes_directive(bytes[0]) && !format.takes_directive(bytes[2]));
+        assert!(format.consume_non_request_line(bytes[0]) && !format.consume_non_request_line(bytes[2]));
         // A second `#Fields` directive defines the fields of later lines.
-        assert!(format.takes_directive(b"#Fields: date time cs-uri-stem sc-status"));
+        assert!(format.consume_non_request_line(b"#Fields: date time cs-uri-stem sc-status"));
         check(&format, "2000-10-10 20:55:36 /b 204", Some("971211336000 -  /b 204 -  "));
     }
 }
@@ -295,7 +319,7 @@ fn servers_are_detected_from_their_logs_by_default() {
         ),
         (
             r#"127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 - 0.0034"#,
-            "common log format and seconds, as Puma and Rack set it",
+            "common log format with the duration in seconds (Puma, Rack)",
             "971211335996 3400 GET /a 200 - 127.0.0.1 ",
         ),
         (
@@ -355,13 +379,13 @@ fn servers_are_detected_from_their_logs_by_default() {
         assert_eq!(format.name(), name, "{line}");
         check(&format, line, Some(expect));
     }
-    // Rails logs several lines for each request. The lines after the first do not count as
-    // unreadable requests.
+    // Rails logs several lines for each request. Only the first line is parsed as a request, and
+    // the other lines do not count as unreadable.
     let lines =
         ["Started GET \"/a\" for ::1 at 2000-10-10 20:55:36 +0000", "Processing by A#b as HTML", "Completed 200 OK"];
     let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
     let mut format = find_format(&lines, None).expect("Rails");
-    assert_eq!(lines.iter().map(|line| format.takes_directive(line)).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(lines.iter().map(|line| format.consume_non_request_line(line)).collect::<Vec<_>>(), [false, true, true]);
     for name in ["gin", "chi", "uwsgi", "django", "aiohttp", "squid", "rails", "gunicorn"] {
         assert!(Format::from_text(name, None).is_ok(), "{name}");
     }
@@ -410,7 +434,7 @@ fn lines_without_times_use_the_prefix_time() {
             check(&format, &carried, Some(expect));
         }
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
-        assert!(error.contains("is an access log without times"), "{line}: {error}");
+        assert!(error.contains("the access log has no times"), "{line}: {error}");
     }
     // The log lines have the formats of the loggers of uvicorn and gunicorn.
     for line in [
@@ -441,7 +465,7 @@ fn impossible_values_rule_out_a_format() {
         r#"web-1  | INFO: 10.0.0.1:1 - "GET / HTTP/1.1" 200"#,
     ] {
         let error = find_format(&[line.as_bytes()], None).expect_err(line).to_string();
-        assert!(error.contains("is an access log without times"), "{line}: {error}");
+        assert!(error.contains("the access log has no times"), "{line}: {error}");
     }
 }
 
@@ -516,8 +540,8 @@ fn user_defined_log_formats_are_parsed() {
         check(&format, line, expect);
     }
     assert!(Format::from_text("$msec$status $request", None).is_err());
-    let format =
-        Format::fields("path=.q.url,time=.at,duration_ms=.took,client=.who,start=.began", None).expect("a mapping");
+    let format = Format::from_json_mapping("path=.q.url,time=.at,duration_ms=.took,client=.who,start=.began", None)
+        .expect("a mapping");
     check(
         &format,
         r#"{"q":{"url":"/a"},"at":971211336.5,"took":12.5,"who":"ann"}"#,
@@ -575,7 +599,7 @@ proptest::proptest! {
                 client: b"c",
                 ..Entry::default()
             };
-            survey.add(&entry, Stamp::Start);
+            survey.add(&entry, TimestampMeaning::Start);
         }
         let figures = survey.finish();
         proptest::prop_assert_eq!(figures.requests, requests.len() as u64);
@@ -586,7 +610,7 @@ proptest::proptest! {
 
     #[test]
     fn any_log_line_parses_without_a_panic(cut in 0usize..400, at in 0usize..400, byte in proptest::num::u8::ANY, which in 0usize..9) {
-        let line = [COMBINED, ALB, CLASSIC, ENVOY, ISTIO, TRAEFIK, CADDY, TRAEFIK_JSON, ENVOY_JSON][which];
+        let line = [COMBINED, AWS_ALB_LOG_LINE, AWS_CLASSIC_BALANCER_LOG_LINE, ENVOY, ISTIO, TRAEFIK, CADDY, TRAEFIK_JSON, ENVOY_JSON][which];
         let format = find_format(&[line.as_bytes()], None).expect("a format");
         let mut line = line.as_bytes().to_vec();
         if let Some(place) = line.get_mut(at) {
@@ -606,7 +630,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn named_items_have_a_popularity_too() {
+fn popularity_is_found_for_items_without_numbers() {
     for (names, expect) in [(200u64, true), (20, false)] {
         let mut survey = Survey::new(None);
         for rank in 1..=names {
@@ -617,7 +641,7 @@ fn named_items_have_a_popularity_too() {
                 let start_ns = 1_700_000_000_000_000_000 + number * 1_000_000_000;
                 let entry =
                     Entry { stamp_ns: start_ns, start_ns, method: b"GET", target: path.as_bytes(), ..Entry::default() };
-                survey.add(&entry, Stamp::Start);
+                survey.add(&entry, TimestampMeaning::Start);
             }
         }
         let popularity = survey.finish().popularity;

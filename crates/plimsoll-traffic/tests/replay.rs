@@ -1,12 +1,12 @@
 //! Tests the conversion of log lines to a load: the requests, their times, and the skipped lines.
 //! No line may cause a panic.
 
-use plimsoll_model::{Origin, Redact, RequestList, StatusSet, Traffic};
+use plimsoll_model::{Origin, RedactionLevel, RequestList, StatusSet, Traffic};
 use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
 use plimsoll_traffic::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use proptest::prelude::*;
 
-const S: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 const TIMING: ReplayTiming = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
 
 /// The options of a replay that the tests change; all other options have default values.
@@ -16,7 +16,7 @@ struct ReplayTestOptions<'a> {
     skip: &'a str,
 }
 
-const ALL: ReplayTestOptions = ReplayTestOptions { with_unsafe: true, prefix: "", skip: "nothing" };
+const REPLAY_ALL_REQUESTS: ReplayTestOptions = ReplayTestOptions { with_unsafe: true, prefix: "", skip: "nothing" };
 
 fn detect_log_format(lines: &[&[u8]]) -> Format {
     find_format(lines, None).expect("a known format")
@@ -37,14 +37,14 @@ fn replay_from_log(text: &str, chosen: &ReplayTestOptions, timing: &ReplayTiming
 fn traffic(replay: &Replay) -> Traffic {
     let origin = Origin { scheme: "http".into(), host: "h".into(), port: 80 };
     let defaults = ReplayDefaults { headers: vec![], ok_status: StatusSet::default(), timeout_ns: 1 };
-    replay.traffic(origin, &defaults, Redact::Secrets)
+    replay.traffic(origin, &defaults, RedactionLevel::Secrets)
 }
 
 /// Returns the requests of a replay in order, as `GET /path?query 200`.
 fn replayed_request_lines(replay: &Replay) -> Vec<String> {
     let traffic = traffic(replay);
     let RequestList { targets, entries, .. } = traffic.request_list.as_deref().expect("a list");
-    let text = |entry: &plimsoll_model::ListedRequest| {
+    let text = |entry: &plimsoll_model::RequestListEntry| {
         let method = &traffic.routes[usize::from(entry.route)].request.method;
         format!("{method} {} {}", targets.get(entry.target), entry.status)
     };
@@ -71,14 +71,14 @@ fn a_log_is_replayed_as_recorded() {
         (1, "POST /orders", 201),
         (3, "GET /items/5", 200),
     ]);
-    let whole = replay_from_log(&text, &ALL, &TIMING).expect("a load");
+    let whole = replay_from_log(&text, &REPLAY_ALL_REQUESTS, &TIMING).expect("a load");
     let order =
         ["GET /items/5 404", "HEAD /items/5 0", "POST /orders 201", "GET /items/7?q=a%20b 200", "GET /items/5 200"];
     assert_eq!(replayed_request_lines(&whole), order);
     let labels: Vec<String> = traffic(&whole).routes.into_iter().map(|route| route.label).collect();
     assert_eq!(labels, ["GET /items/{id}", "HEAD /items/{id}", "POST /orders"]);
     // The timestamps span 4 s, with at least one request in each second.
-    assert_eq!(whole.length_ns, 4 * S);
+    assert_eq!(whole.length_ns, 4 * SECOND_NS);
     let facts = &traffic(&whole).request_list.expect("a list").facts.clone();
     assert!(facts.has_whole_seconds && facts.skip_counts.is_empty(), "{facts:?}");
 
@@ -102,7 +102,8 @@ fn a_replay_can_run_faster_and_end_early() {
         })
         .collect();
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
-    let format = Format::fields("time=.ts,method=.method,path=.path,status=.status", None).expect("a mapping");
+    let format =
+        Format::from_json_mapping("time=.ts,method=.method,path=.path,status=.status", None).expect("a mapping");
     let load = |timing: &ReplayTiming| {
         let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());
         let mut gathering =
@@ -111,11 +112,11 @@ fn a_replay_can_run_faster_and_end_early() {
         gathering.finish().and_then(|gathered| gathered.to_replay(timing)).expect("a load")
     };
     for (speed_milli, length_ns, count, last_ns, length) in [
-        (1000, None, 100, 9_900_000_000, 10 * S),
-        (2000, None, 100, 4_950_000_000, 5 * S),
-        (500, None, 100, 19_800_000_000, 20 * S),
-        (1000, Some(S), 10, 900_000_000, S),
-        (2000, Some(S), 20, 950_000_000, S),
+        (1000, None, 100, 9_900_000_000, 10 * SECOND_NS),
+        (2000, None, 100, 4_950_000_000, 5 * SECOND_NS),
+        (500, None, 100, 19_800_000_000, 20 * SECOND_NS),
+        (1000, Some(SECOND_NS), 10, 900_000_000, SECOND_NS),
+        (2000, Some(SECOND_NS), 20, 950_000_000, SECOND_NS),
     ] {
         let load = load(&ReplayTiming { speed_milli, length_ns, ..TIMING });
         let starts = load.arrivals.as_ref().expect("moments").starts_ns();
@@ -137,17 +138,23 @@ fn a_replay_can_run_faster_and_end_early() {
 fn a_replay_without_requests_is_refused() {
     let only = |request: &str| combined_log_lines(&[(0, request, 200)]);
     for (text, chosen, expect) in [
-        (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..ALL }, ReplayError::Nothing),
-        (only("GET /nothing"), ALL, ReplayError::Nothing),
-        (only("CONNECT h:443"), ALL, ReplayError::Nothing),
+        (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..REPLAY_ALL_REQUESTS }, ReplayError::Nothing),
+        (only("GET /nothing"), REPLAY_ALL_REQUESTS, ReplayError::Nothing),
+        (only("CONNECT h:443"), REPLAY_ALL_REQUESTS, ReplayError::Nothing),
     ] {
         assert_eq!(replay_from_log(&text, &chosen, &TIMING).err(), Some(expect), "{text}");
     }
     let years = combined_log_lines(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
-    assert!(matches!(replay_from_log(&years, &ALL, &TIMING), Err(ReplayError::TooLong { days: 3652..=3653 })));
+    assert!(matches!(
+        replay_from_log(&years, &REPLAY_ALL_REQUESTS, &TIMING),
+        Err(ReplayError::TooLong { days: 3652..=3653 })
+    ));
     // The whole log is too long for a load, but its first second is short enough.
-    let beginning = ReplayTiming { length_ns: Some(S), ..TIMING };
-    assert_eq!(replayed_request_lines(&replay_from_log(&years, &ALL, &beginning).expect("a load")), ["GET /a 200"]);
+    let beginning = ReplayTiming { length_ns: Some(SECOND_NS), ..TIMING };
+    assert_eq!(
+        replayed_request_lines(&replay_from_log(&years, &REPLAY_ALL_REQUESTS, &beginning).expect("a load")),
+        ["GET /a 200"]
+    );
 }
 
 #[test]
@@ -156,7 +163,7 @@ fn endpoints_beyond_the_limit_share_figures() {
         |n: u32| format!("GET /{}", (0..4).map(|at| char::from(b'a' + (n >> (at * 4) & 15) as u8)).collect::<String>());
     let requests: Vec<String> = (0..2000).map(word).collect();
     let lines: Vec<(u64, &str, u16)> = requests.iter().map(|request| (0, request.as_str(), 200)).collect();
-    let load = replay_from_log(&combined_log_lines(&lines), &ALL, &TIMING).expect("a load");
+    let load = replay_from_log(&combined_log_lines(&lines), &REPLAY_ALL_REQUESTS, &TIMING).expect("a load");
     let routes = traffic(&load).routes;
     assert_eq!((routes.len(), routes[500].label.as_str()), (501, "GET (other paths)"));
     assert_eq!(replayed_request_lines(&load).len(), 2000);
@@ -190,7 +197,7 @@ proptest! {
         if let Ok(load) = gathered.clone().and_then(|gathered| gathered.to_session_replay(seed, 0)) {
             let traffic = traffic(&load);
             let listed = traffic.request_list.as_deref().expect("a list");
-            prop_assert!(listed.is_whole(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
+            prop_assert!(listed.is_consistent(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
             let facts = listed.facts.sessions.expect("facts");
             prop_assert!(facts.sessions > 0 && facts.busiest_second <= facts.busiest_minute);
             prop_assert!(facts.busiest_minute <= listed.entries.len() as u64);
@@ -198,7 +205,7 @@ proptest! {
         if let Ok(load) = gathered.and_then(|gathered| gathered.to_replay(&timing)) {
             let traffic = traffic(&load);
             let listed = traffic.request_list.as_deref().expect("a list");
-            prop_assert!(listed.is_whole(traffic.routes.len()));
+            prop_assert!(listed.is_consistent(traffic.routes.len()));
             prop_assert_eq!(listed.entries.len() as u64, load.arrivals.as_ref().expect("moments").count());
             prop_assert!(load.arrivals.as_ref().expect("moments").starts_ns().iter().all(|start| *start < load.length_ns));
         }

@@ -35,15 +35,15 @@ pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> 
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 
-/// Returns a list of runs in which one run is the only entry.
-pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
+/// Returns the run of the run file `file`, as a list of runs with one entry.
+pub fn one_run_list_json(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.matching_runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": [run] }))
 }
 
 /// Returns the JSON document of a run's finding.
-pub fn document(shared: &WebState, file: &str) -> Result<Value, Problem> {
+pub fn finding_document(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let path = run_path(shared, file)?;
     Ok((shared.renderers.document)(&path)?)
 }

@@ -15,7 +15,7 @@ const CONTENT_SECURITY_DIRECTIVES: &str = "default-src 'none'; script-src 'self'
                       frame-ancestors 'none'";
 
 /// Returns the security headers that every response has.
-pub fn headers() -> [(HeaderName, HeaderValue); 6] {
+pub fn security_headers() -> [(HeaderName, HeaderValue); 6] {
     [
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_DIRECTIVES)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),

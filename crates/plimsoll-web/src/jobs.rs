@@ -7,7 +7,7 @@
 use crate::problem::Problem;
 use crate::start_form::StudyForm;
 use plimsoll_sys::output_file;
-use plimsoll_sys::pause::Pausable;
+use plimsoll_sys::pause::PausableProcessHandle;
 use plimsoll_sys::probe::process::read_process_stat;
 use plimsoll_sys::system_text;
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ const RUNNING_MAX: usize = 1;
 /// The maximum number of studies in the list; older studies are not listed.
 const LISTED_MAX: usize = 50;
 /// The maximum number of bytes that one call reads from a study's event file.
-const READ_MAX: u64 = 4 << 20;
+const EVENT_BYTES_PER_READ_MAX: u64 = 4 << 20;
 /// The maximum number of bytes shown from the end of the messages that a study printed.
-const MESSAGES_MAX: u64 = 4 << 10;
+const SHOWN_MESSAGE_BYTES_MAX: u64 = 4 << 10;
 
 /// A study that was started from a web page. A file with the suffix `.job` stores the fields of the
 /// study.
@@ -166,7 +166,7 @@ impl StartedStudies {
 
     /// Returns the study with this name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<StartedStudy> {
-        if !is_name(name) {
+        if !is_valid_study_name(name) {
             return None;
         }
         let bytes = fs::read(self.folder.join(format!("{name}.job"))).ok()?;
@@ -203,9 +203,9 @@ impl StartedStudies {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.messages_path(&job.name))?;
             let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(MESSAGES_MAX)))?;
+            file.seek(SeekFrom::Start(length.saturating_sub(SHOWN_MESSAGE_BYTES_MAX)))?;
             let mut bytes = Vec::new();
-            file.take(MESSAGES_MAX).read_to_end(&mut bytes)?;
+            file.take(SHOWN_MESSAGE_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
@@ -214,7 +214,8 @@ impl StartedStudies {
     /// Interrupts a study as ^C in its terminal would. The run file of the study keeps the
     /// measurements made before the interruption.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
-        let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
+        let interrupted =
+            PausableProcessHandle::open_process(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad_request("the study has already ended"))
     }
 }
@@ -229,7 +230,7 @@ impl StartedStudy {
 
 /// Returns whether a text can be the name of a study. The name of a study cannot contain a path, so
 /// no name refers to a file outside the folder of the studies.
-fn is_name(name: &str) -> bool {
+fn is_valid_study_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
@@ -238,7 +239,7 @@ impl StudyProgress {
         let mut file = File::open(events)?;
         file.seek(SeekFrom::Start(self.read_bytes))?;
         let mut bytes = Vec::new();
-        file.take(READ_MAX).read_to_end(&mut bytes)?;
+        file.take(EVENT_BYTES_PER_READ_MAX).read_to_end(&mut bytes)?;
         self.read_bytes += bytes.len() as u64;
         self.part.extend_from_slice(&bytes);
         let part = std::mem::take(&mut self.part);
@@ -249,13 +250,13 @@ impl StudyProgress {
             if lines.peek().is_none() {
                 self.part = line.to_vec();
             } else if let Ok(event) = serde_json::from_slice::<Value>(line) {
-                self.take(event);
+                self.apply_event(event);
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, event: Value) {
+    fn apply_event(&mut self, event: Value) {
         match event["event"].as_str() {
             Some("load") => (self.load, self.tick) = (Some(event), None),
             Some("tick") => self.tick = Some(event),
@@ -297,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn no_name_points_outside_the_folder() {
+    fn study_names_cannot_contain_paths() {
         for name in ["", "..", "../x", "a/b", "a.job", "a%2e", &"a".repeat(100)] {
-            assert!(!is_name(name), "{name}");
+            assert!(!is_valid_study_name(name), "{name}");
         }
-        assert!(is_name("find-1764248063-4711"));
+        assert!(is_valid_study_name("find-1764248063-4711"));
     }
 }

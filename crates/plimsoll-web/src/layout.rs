@@ -3,9 +3,9 @@
 //!
 //! Not here: the content of pages (`views`).
 
-use plimsoll_report::chart::escaped;
+use plimsoll_report::chart::escape_xml;
 use plimsoll_report::page;
-use plimsoll_report::visible_controls::visible;
+use plimsoll_report::visible_controls::escape_to_one_line;
 
 /// The JavaScript of the HTML pages. The script updates the progress of a running study and copies
 /// command lines to the clipboard. In the form that starts a study, the script shows the fields and
@@ -19,8 +19,8 @@ pub fn app_style() -> String {
 }
 
 /// Escapes a text for insertion into HTML. Control characters are made visible.
-pub fn text(text: &str) -> String {
-    escaped(&visible(text))
+pub fn escape_html(text: &str) -> String {
+    escape_xml(&escape_to_one_line(text))
 }
 
 /// The pages that the navigation lists, as pairs of URL path and name.
@@ -48,14 +48,19 @@ pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> Stri
          <script src=\"/page.js\" defer></script>\n<script src=\"/flame.js\" defer></script>\n\
          <script src=\"/app.js\" defer></script>\n\
          </body>\n</html>\n",
-        text(title),
+        escape_html(title),
     )
 }
 
 /// Renders a page that states why the requested page cannot be shown.
 pub fn problem_page(title: &str, why: &str) -> String {
-    let why = text(&capitalise_first_letter(why));
-    page(title, "", &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", text(title)), None)
+    let why = escape_html(&capitalise_first_letter(why));
+    page(
+        title,
+        "",
+        &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", escape_html(title)),
+        None,
+    )
 }
 
 /// Returns the text with its first letter in upper case.

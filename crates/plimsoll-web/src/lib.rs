@@ -3,8 +3,8 @@
 //! serves the pages. Studies run in separate processes, so that serving a page does not disturb a
 //! load, and a study continues if the server ends.
 //!
-//! This crate must not depend on the load generator, on the computation of figures, or on the
-//! rendering of findings (`plimsoll-report`).
+//! Not here: the load generator, the computation of figures, and the rendering of findings
+//! (`plimsoll-report`).
 
 #![forbid(unsafe_code)]
 

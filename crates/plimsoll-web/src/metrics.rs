@@ -3,15 +3,15 @@
 //!
 //! Not here: determining the latest run of a lane (`plimsoll-analysis`).
 
-use plimsoll_analysis::history::HistoryLane;
+use plimsoll_analysis::history::ComparableRunSeries;
 use std::fmt::Write;
 
 /// A function that returns one figure of a lane (a series of comparable runs); `None` if the lane
 /// has no such figure.
-type LaneFigure = fn(&HistoryLane) -> Option<f64>;
+type LaneFigure = fn(&ComparableRunSeries) -> Option<f64>;
 
 /// Renders the figures of all lanes in the text format of Prometheus.
-pub fn render(lanes: &[HistoryLane]) -> String {
+pub fn render(lanes: &[ComparableRunSeries]) -> String {
     let mut out = String::new();
     let families: [(&str, &str, LaneFigure); 5] = [
         ("plimsoll_rps", "Load line or goodput of the latest run, requests a second", |lane| {

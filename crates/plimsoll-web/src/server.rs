@@ -3,7 +3,7 @@
 //! Not here: access control (`guard`), and the content of responses (`views`, `api`, `metrics`).
 
 use crate::api;
-use crate::guard::{Access, headers};
+use crate::guard::{Access, security_headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
 use crate::mark_form;
@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
-use plimsoll_analysis::history::{LaneOrder, lanes};
+use plimsoll_analysis::history::{SeriesOrder, group_comparable_runs};
 use plimsoll_history::{RunFilter, Store};
 use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::PICTURE_SUFFIX;
@@ -58,7 +58,7 @@ type App = Arc<WebState>;
 
 /// Serves the pages until the process ends. Returns an error only if the server cannot start.
 pub fn serve_pages(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
+    let cannot = |error: std::io::Error| Failure::cannot_start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
     let store = Mutex::new(Store::open(&folder)?);
     let jobs = StartedStudies::new(&folder, program);
@@ -111,10 +111,10 @@ fn build_router(app: App) -> Router {
                 respond_with_html(app, move |it| views::comparison_page(it, &parse_query(query)))
             }),
         )
-        .route("/start", get(start_page).post(start))
+        .route("/start", get(start_page).post(start_study_and_redirect))
         .route("/studies/{name}", get(job_page))
         .route("/studies/{name}/progress", get(job_progress))
-        .route("/studies/{name}/stop", post(stop))
+        .route("/studies/{name}/stop", post(stop_study_and_redirect))
         .route("/login", get(log_in_with_token))
         .route(
             "/api/v1/runs",
@@ -150,7 +150,7 @@ fn build_router(app: App) -> Router {
         .route("/flame.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, flame::flame_script().to_owned()) }))
         .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn_with_state(Arc::clone(&app), guard_answer))
+        .layer(from_fn_with_state(Arc::clone(&app), check_access_and_add_headers))
         .with_state(app)
 }
 
@@ -163,13 +163,13 @@ fn parse_query(RawQuery(query): RawQuery) -> Query {
 }
 
 /// Checks whether a request is allowed, and adds the common headers to every response.
-async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn check_access_and_add_headers(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.check_request(request.method(), request.headers(), is_login) {
         Ok(()) => next.run(request).await,
         Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
     };
-    for (name, value) in headers() {
+    for (name, value) in security_headers() {
         answer.headers_mut().entry(name).or_insert(value);
     }
     answer
@@ -177,7 +177,7 @@ async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> R
 
 /// Runs `work`, which reads files, on another thread, so that the thread which serves requests is
 /// not blocked.
-async fn read_files<T: Send + 'static>(
+async fn run_on_file_thread<T: Send + 'static>(
     app: App,
     work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -211,7 +211,7 @@ async fn respond_with_html(
     app: App,
     work: impl FnOnce(&WebState) -> Result<String, Problem> + Send + 'static,
 ) -> Response {
-    match read_files(app, work).await {
+    match run_on_file_thread(app, work).await {
         Ok(page) => build_response(StatusCode::OK, HTML_CONTENT_TYPE, page),
         Err(problem) => problem_answer(&problem),
     }
@@ -221,8 +221,10 @@ async fn respond_with_json(
     app: App,
     work: impl FnOnce(&WebState) -> Result<Value, Problem> + Send + 'static,
 ) -> Response {
-    match read_files(app, work).await {
-        Ok(document) => build_response(StatusCode::OK, JSON_CONTENT_TYPE, plimsoll_report::json::text(&document)),
+    match run_on_file_thread(app, work).await {
+        Ok(document) => {
+            build_response(StatusCode::OK, JSON_CONTENT_TYPE, plimsoll_report::json::indented_json_text(&document))
+        }
         Err(problem) => json_problem(&problem),
     }
 }
@@ -231,12 +233,12 @@ fn json_problem(problem: &Problem) -> Response {
     build_response(
         problem.status,
         JSON_CONTENT_TYPE,
-        plimsoll_report::json::text(&serde_json::json!({ "error": problem.text })),
+        plimsoll_report::json::indented_json_text(&serde_json::json!({ "error": problem.text })),
     )
 }
 
 async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Response {
-    let made = read_files(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
+    let made = run_on_file_thread(app, move |it| Ok((it.renderers.whole_page)(&views::run_path(it, &file)?)?)).await;
     match made {
         Ok(page) => {
             let mut page = build_response(StatusCode::OK, HTML_CONTENT_TYPE, page);
@@ -250,18 +252,18 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
 }
 
 async fn run_summary_text(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match read_files(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
+    match run_on_file_thread(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
         Ok(text) => build_response(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
     }
 }
 
 async fn document(State(app): State<App>, Path(file): Path<String>) -> Response {
-    respond_with_json(app, move |it| api::document(it, &file)).await
+    respond_with_json(app, move |it| api::finding_document(it, &file)).await
 }
 
 async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response {
-    let read = read_files(app, move |it| {
+    let read = run_on_file_thread(app, move |it| {
         let path = views::run_path(it, &file)?;
         let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
         match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
@@ -280,7 +282,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 }
 
 async fn run_picture(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
+    match run_on_file_thread(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
         // In a build without PNG support the picture is an SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => build_response(StatusCode::OK, "image/png", bytes),
         Ok(bytes) => build_response(StatusCode::OK, "image/svg+xml", bytes),
@@ -289,9 +291,10 @@ async fn run_picture(State(app): State<App>, Path(file): Path<String>) -> Respon
 }
 
 async fn metrics_text(State(app): State<App>) -> Response {
-    let text =
-        read_files(app, |it| Ok(metrics::render(&lanes(&it.matching_runs(&RunFilter::default())?, LaneOrder::Time))))
-            .await;
+    let text = run_on_file_thread(app, |it| {
+        Ok(metrics::render(&group_comparable_runs(&it.matching_runs(&RunFilter::default())?, SeriesOrder::Time)))
+    })
+    .await;
     match text {
         Ok(text) => build_response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
         Err(problem) => problem_answer(&problem),
@@ -326,24 +329,25 @@ async fn log_in_with_token(State(app): State<App>, query: RawQuery) -> Response 
 
 async fn run_page(State(app): State<App>, headers: HeaderMap, Path(file): Path<String>) -> Response {
     let may_act = app.access.has_token(&headers);
-    respond_with_html(app, move |it| views::run(it, &file, may_act)).await
+    respond_with_html(app, move |it| views::run_page(it, &file, may_act)).await
 }
 
 async fn start_page(State(app): State<App>, headers: HeaderMap, query: RawQuery) -> Response {
     let may_act = app.access.has_token(&headers);
-    respond_with_html(app, move |it| views::start(it, &parse_query(query), may_act)).await
+    respond_with_html(app, move |it| views::start_page(it, &parse_query(query), may_act)).await
 }
 
 async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| Ok(it.jobs.start(&views::parse_study_form(it, &Query::parse(&body))?)?.name)).await
+    run_on_file_thread(app, move |it| Ok(it.jobs.start(&views::parse_study_form(it, &Query::parse(&body))?)?.name))
+        .await
 }
 
-async fn start(State(app): State<App>, body: Bytes) -> Response {
+async fn start_study_and_redirect(State(app): State<App>, body: Bytes) -> Response {
     let asked = Query::parse(&body);
     if asked.get("show").is_some() {
         // A user who submits a form has the token, because the access check requires the token for
         // forms.
-        return respond_with_html(app, move |it| views::start(it, &asked, true)).await;
+        return respond_with_html(app, move |it| views::start_page(it, &asked, true)).await;
     }
     match start_study(app, body).await {
         Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
@@ -359,7 +363,7 @@ async fn start_json(State(app): State<App>, body: Bytes) -> Response {
 }
 
 async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| mark_form::change_marks(it, &file, &Query::parse(&body)).map(|()| file)).await
+    run_on_file_thread(app, move |it| mark_form::change_marks(it, &file, &Query::parse(&body)).map(|()| file)).await
 }
 
 async fn mark_and_redirect(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
@@ -371,13 +375,13 @@ async fn mark_and_redirect(State(app): State<App>, Path(file): Path<String>, bod
 
 async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(Arc::clone(&app), file, body).await {
-        Ok(file) => respond_with_json(app, move |it| api::listed_run(it, &file)).await,
+        Ok(file) => respond_with_json(app, move |it| api::one_run_list_json(it, &file)).await,
         Err(problem) => json_problem(&problem),
     }
 }
 
 async fn delete_and_redirect(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match read_files(app, move |it| mark_form::delete_run(it, &file)).await {
+    match run_on_file_thread(app, move |it| mark_form::delete_run(it, &file)).await {
         Ok(()) => redirect_response("/runs"),
         Err(problem) => problem_answer(&problem),
     }
@@ -397,7 +401,7 @@ async fn job_page(State(app): State<App>, headers: HeaderMap, Path(name): Path<S
 }
 
 async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Response {
-    let part = read_files(app, move |it| {
+    let part = run_on_file_thread(app, move |it| {
         let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
         Ok((views::job_progress(it, &job), job.is_running()))
     });
@@ -414,14 +418,14 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
 }
 
 async fn stop_study(app: App, name: String) -> Result<String, Problem> {
-    read_files(app, move |it| {
+    run_on_file_thread(app, move |it| {
         let job = it.jobs.get(&name).ok_or_else(|| Problem::not_found("there is no such study"))?;
         it.jobs.stop(&job).map(|()| name)
     })
     .await
 }
 
-async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
+async fn stop_study_and_redirect(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(app, name).await {
         Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
         Err(problem) => problem_answer(&problem),

@@ -4,13 +4,13 @@
 //! never accepted.
 //!
 //! Not here: running the command line (`jobs`), recorded commands (`repeat_study`), and validation
-//! of values (the started command does it).
+//! of values (a task of the started command).
 
 use crate::problem::Problem;
 use crate::query::Query;
 use plimsoll_model::shell;
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
+use plimsoll_traffic::import::curl::{CurlData, CurlRequest, split_curl_command};
 
 /// The studies that the form can start: name of the command, and purpose.
 pub const STARTABLE_STUDIES: [(&str, &str); 5] = [
@@ -83,7 +83,7 @@ impl FormField {
         FormField { name, flag, label, studies: of, example }
     }
 
-    fn is_of(&self, study: &str) -> bool {
+    fn applies_to_study(&self, study: &str) -> bool {
         self.studies.split(' ').any(|of| of == study)
     }
 }
@@ -125,7 +125,7 @@ impl StudyForm {
         let mut words = vec![study.to_owned()];
         let mut push = |fields: &[FormField]| -> Result<usize, Problem> {
             let before = words.len();
-            for field in fields.iter().filter(|field| field.is_of(study)) {
+            for field in fields.iter().filter(|field| field.applies_to_study(study)) {
                 for value in query.all_values(field.name) {
                     words.push(format!("{}={}", field.flag, check_value(field.name, value)?));
                 }
@@ -143,7 +143,7 @@ impl StudyForm {
         }
         let commands = push(&COMMAND_FIELDS)?;
         let curl = query.get("curl");
-        let traffic = query.get("traffic").map(|text| traffic_text(text, allows_commands)).transpose()?;
+        let traffic = query.get("traffic").map(|text| parse_pasted_traffic(text, allows_commands)).transpose()?;
         match (curl, &traffic) {
             (Some(_), Some(_)) => {
                 return Err(Problem::bad_request(
@@ -198,7 +198,7 @@ impl StudyForm {
 
     /// Returns the command line that starts the same study in a terminal.
     pub fn command_line(&self) -> String {
-        let words: Vec<String> = self.words.iter().map(|word| shell::word(word)).collect();
+        let words: Vec<String> = self.words.iter().map(|word| shell::quote_if_needed(word)).collect();
         format!("plimsoll {}", words.join(" "))
     }
 }
@@ -230,7 +230,9 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
         return Err(wrong(format!("a curl command can have at most {CURL_BYTES_MAX} bytes of text")));
     }
-    let request = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(error.to_string()))?;
+    let request = split_curl_command(line)
+        .and_then(|words| CurlRequest::read(&words))
+        .map_err(|error| wrong(error.to_string()))?;
     let is_text = |data: &CurlData| matches!(data, CurlData::Text(_));
     let names_files = !request.data.iter().all(is_text)
         || !request.form.iter().all(|part| is_text(&part.data))
@@ -248,7 +250,7 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
 
 /// Checks a pasted traffic file and detects its format. Returns an error if the file names other
 /// files or environment variables and `allows_files` is false.
-fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
+fn parse_pasted_traffic(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
     if text.len() > TRAFFIC_BYTES_MAX {
         return Err(Problem::bad_request(format!(
             "traffic: a pasted traffic file can have at most {TRAFFIC_BYTES_MAX} bytes"
@@ -288,7 +290,7 @@ struct IsolatedFileContext {
 impl IsolatedFileContext {
     fn file_refusal_text(&self) -> String {
         match self.allows_files {
-            true => "is read when the study starts".to_owned(),
+            true => "is a file of this machine, which plimsoll reads only when the study starts".to_owned(),
             false => {
                 "is a file of this machine, which a page may not name: start plimsoll serve --allow-commands".to_owned()
             }
@@ -301,15 +303,15 @@ impl FileContext for IsolatedFileContext {
         Err(self.file_refusal_text())
     }
 
-    fn rows(&mut self, _: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
         Err(self.file_refusal_text())
     }
 
-    fn pattern(&mut self, _: &str) -> Result<(), String> {
+    fn check_regex(&mut self, _: &str) -> Result<(), String> {
         Ok(())
     }
 
-    fn variable(&mut self, _: &str) -> Option<String> {
+    fn environment_variable(&mut self, _: &str) -> Option<String> {
         None
     }
 }
@@ -410,8 +412,8 @@ mod tests {
         }
     }
 
-    /// Checks that no field of an ordinary server runs a command, reads or writes a file, or
-    /// permits public targets.
+    /// Checks that the form fields which every server offers run no command, read or write no file,
+    /// and permit no public target.
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
         for field in COMMON_FIELDS {

@@ -25,11 +25,11 @@ pub struct WebTls(Arc<ServerConfig>);
 /// The reason why a certificate or its key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebTlsError {
-    /// The certificate cannot be used. The text is the end of an error message that begins with the
-    /// name of the file.
+    /// The certificate cannot be used. The text is a sentence that follows the name of the
+    /// file.
     Certificate(String),
-    /// The private key cannot be used. The text is the end of an error message that begins with the
-    /// name of the file.
+    /// The private key cannot be used. The text is a sentence that follows the name of the
+    /// file.
     Key(String),
 }
 
@@ -38,19 +38,21 @@ impl WebTls {
     /// issuers, and its private key.
     pub fn new(certificate_pem: &[u8], key_pem: &[u8]) -> Result<WebTls, WebTlsError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
-        let chain = chain.map_err(|error| WebTlsError::Certificate(format!("is no PEM: {error}")))?;
+        let chain = chain.map_err(|error| WebTlsError::Certificate(format!("the file is no PEM: {error}")))?;
         if chain.is_empty() {
-            return Err(WebTlsError::Certificate("contains no certificate in PEM format".to_owned()));
+            return Err(WebTlsError::Certificate("the file contains no certificate in PEM format".to_owned()));
         }
         let key = PrivateKeyDer::from_pem_slice(key_pem)
-            .map_err(|error| WebTlsError::Key(format!("contains no private key in PEM format: {error}")))?;
+            .map_err(|error| WebTlsError::Key(format!("the file contains no private key in PEM format: {error}")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| WebTlsError::Certificate(error.to_string()))?
             .with_no_client_auth()
             .with_single_cert(chain, key)
-            .map_err(|error| WebTlsError::Key(format!("is not the private key of the certificate: {error}")))?;
+            .map_err(|error| {
+                WebTlsError::Key(format!("the file is not the private key of the certificate: {error}"))
+            })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(WebTls(Arc::new(config)))
     }
@@ -82,7 +84,7 @@ impl Listener for TlsListener {
     }
 }
 
-/// A TCP connection with TLS. Its state is the state of its handshake.
+/// A TCP connection with TLS. The variants are the states of the TLS handshake.
 pub enum TlsConnection {
     /// The handshake is in progress.
     Handshake(Box<Accept<TcpStream>>),

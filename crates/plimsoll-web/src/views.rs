@@ -6,15 +6,17 @@
 //! look (`plimsoll-report`).
 
 use crate::jobs::{StartedStudy, StudyProgress};
-use crate::layout::{capitalise_first_letter, page, text};
+use crate::layout::{capitalise_first_letter, escape_html, page};
 use crate::problem::Problem;
 use crate::query::{Query, percent_encode};
 use crate::repeat_study::repeat_recorded_command;
 use crate::start_form::{COMMAND_FIELDS, COMMON_FIELDS, STARTABLE_STUDIES, StudyForm};
 use crate::state::WebState;
-use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
+use plimsoll_analysis::history::{
+    ComparableRunSeries, HistoryRun, RunState, SeriesOrder, group_comparable_runs, incomparability_reasons,
+};
 use plimsoll_history::{RunFilter, RunMarks};
-use plimsoll_report::format::{change, date, duration, rate, share};
+use plimsoll_report::format::{duration, format_utc_date, rate, share, signed_percent};
 use plimsoll_report::history::{lane_page, run_rate_text};
 use plimsoll_report::page::render_body;
 use plimsoll_report::{Report, ReportBlock, Tone};
@@ -28,8 +30,8 @@ const RUNS_SHOWN: usize = 200;
 /// The maximum number of completed loads that the page of a running study lists.
 const LOADS_SHOWN: usize = 12;
 
-/// Returns the path of a run file in the store. Any other file name is an error, so that no request
-/// can read files outside the store.
+/// Returns the path of a run file in the store. A file name that is not the name of a run file is
+/// an error, so that no request can read other files.
 pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
     let path = shared.folder.join(file);
@@ -41,15 +43,15 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
 
 /// Returns the lanes (series of comparable runs) of the runs that match a query, and the order of
 /// the runs in each lane.
-pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
+pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<ComparableRunSeries>, SeriesOrder), Problem> {
     let order = match query.get("by") {
-        None | Some("time") => LaneOrder::Time,
-        Some("commit") => LaneOrder::Commit,
+        None | Some("time") => SeriesOrder::Time,
+        Some("commit") => SeriesOrder::Commit,
         Some(_) => return Err(Problem::bad_request("the query parameter 'by' must be commit or time")),
     };
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
-    Ok((lanes(&shared.matching_runs(&filter)?, order), order))
+    Ok((group_comparable_runs(&shared.matching_runs(&filter)?, order), order))
 }
 
 fn run_address(file: &str) -> String {
@@ -57,11 +59,11 @@ fn run_address(file: &str) -> String {
 }
 
 fn run_link(file: &str, shown: &str) -> String {
-    format!("<a href=\"{}\">{}</a>", run_address(file), text(shown))
+    format!("<a href=\"{}\">{}</a>", run_address(file), escape_html(shown))
 }
 
 fn start_time_text(run: &HistoryRun) -> String {
-    date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
+    format_utc_date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
 }
 
 /// Renders an HTML table. The cells of `rows` are HTML already, and the headings are plain text. On
@@ -71,12 +73,12 @@ fn render_table(headings: &[&str], rows: &[Vec<String>]) -> String {
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table class=\"list\">\n\
          <thead><tr>",
     );
-    headings.iter().for_each(|heading| _ = write!(out, "<th scope=\"col\">{}</th>", text(heading)));
+    headings.iter().for_each(|heading| _ = write!(out, "<th scope=\"col\">{}</th>", escape_html(heading)));
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         out.push_str("<tr>");
         for (heading, cell) in headings.iter().zip(row) {
-            let _ = write!(out, "<td data-label=\"{}\">{cell}</td>", text(heading));
+            let _ = write!(out, "<td data-label=\"{}\">{cell}</td>", escape_html(heading));
         }
         out.push_str("</tr>\n");
     }
@@ -85,7 +87,7 @@ fn render_table(headings: &[&str], rows: &[Vec<String>]) -> String {
 
 /// Draws the values of a lane (a series of comparable runs) as a sparkline in SVG. The result is
 /// empty if the lane has fewer than two points.
-fn draw_sparkline(lane: &HistoryLane) -> String {
+fn draw_sparkline(lane: &ComparableRunSeries) -> String {
     let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
     if values.len() < 2 {
         return String::new();
@@ -110,13 +112,13 @@ fn draw_sparkline(lane: &HistoryLane) -> String {
 /// do not see the colour.
 fn change_cell(ratio: f64) -> String {
     let (class, word) = if ratio < 1.0 { ("worse", "worse") } else { ("better", "better") };
-    format!("<span class=\"{class}\">{} {word}</span>", change(ratio - 1.0))
+    format!("<span class=\"{class}\">{} {word}</span>", signed_percent(ratio - 1.0))
 }
 
-/// Renders the page of services. Each service has its load line, its bottleneck and the trend of
-/// its runs.
+/// Renders the page of services. For each service, the page shows the load line, the bottleneck and
+/// the trend of the runs.
 pub fn services_page(shared: &WebState) -> Result<String, Problem> {
-    let all = lanes(&shared.matching_runs(&RunFilter::default())?, LaneOrder::Time);
+    let all = group_comparable_runs(&shared.matching_runs(&RunFilter::default())?, SeriesOrder::Time);
     let mut body = String::from("<h1>Services</h1>\n");
     let rows: Vec<Vec<String>> = all
         .iter()
@@ -140,17 +142,18 @@ pub fn services_page(shared: &WebState) -> Result<String, Problem> {
                 format!(
                     "<a class=\"name\" href=\"/history?service={}\">{}</a>",
                     percent_encode(&lane.service),
-                    text(&lane.service)
+                    escape_html(&lane.service)
                 ),
-                latest.map_or_else(|| text(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
-                format!("<span class=\"wrap\">{}</span>", text(&cause.unwrap_or_else(|| "-".to_owned()))),
+                latest
+                    .map_or_else(|| escape_html(&line), |run| run_link(&run.file, &format!("{} {line}", lane.measure))),
+                format!("<span class=\"wrap\">{}</span>", escape_html(&cause.unwrap_or_else(|| "-".to_owned()))),
                 draw_sparkline(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
                 // The date is cut after the minutes, so that the table fits a screen.
                 latest.map_or_else(
                     || "-".to_owned(),
-                    |run| text(&start_time_text(run).chars().take(16).collect::<String>()),
+                    |run| escape_html(&start_time_text(run).chars().take(16).collect::<String>()),
                 ),
             ]
         })
@@ -179,7 +182,9 @@ fn render_running_studies(shared: &WebState) -> String {
         .list_studies()
         .into_iter()
         .filter(StartedStudy::is_running)
-        .map(|job| format!("<li><a href=\"/studies/{}\">{}</a></li>", percent_encode(&job.name), text(&job.command)))
+        .map(|job| {
+            format!("<li><a href=\"/studies/{}\">{}</a></li>", percent_encode(&job.name), escape_html(&job.command))
+        })
         .collect();
     match links.is_empty() {
         true => String::new(),
@@ -193,13 +198,13 @@ pub fn history_page(shared: &WebState, query: &Query) -> Result<String, Problem>
     let (all, order) = lanes_for_query(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
     let mut body = String::new();
-    let orders = [("time", "by time", LaneOrder::Time), ("commit", "by commit", LaneOrder::Commit)];
+    let orders = [("time", "by time", SeriesOrder::Time), ("commit", "by commit", SeriesOrder::Commit)];
     let links = orders.map(|(word, shown, own)| match own == order {
         true => format!("<strong>{shown}</strong>"),
-        false => format!("<a href=\"/history?{}\">{shown}</a>", text(&query.query_string_with("by", word))),
+        false => format!("<a href=\"/history?{}\">{shown}</a>", escape_html(&query.query_string_with("by", word))),
     });
     if all.is_empty() {
-        let _ = writeln!(body, "<h1>{}</h1>\n<p>No run states a load line or a goodput.</p>", text(service));
+        let _ = writeln!(body, "<h1>{}</h1>\n<p>No run states a load line or a goodput.</p>", escape_html(service));
     }
     for (number, lane) in all.iter().enumerate() {
         if number > 0 {
@@ -220,7 +225,7 @@ pub fn history_page(shared: &WebState, query: &Query) -> Result<String, Problem>
 }
 
 /// Renders a table of runs as a form, in which the user selects the runs to compare.
-fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
+fn compare_form(runs: &[&HistoryRun], lane: Option<&ComparableRunSeries>) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
         .map(|run| {
@@ -235,7 +240,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
             let tags: Vec<String> = pinned.into_iter().chain(tags).collect();
             let verdict = summary.and_then(|it| it.verdict.clone());
-            let has_rate = run.line().is_some() || run.series_value_rps().is_some();
+            let has_rate = run.valid_load_line().is_some() || run.series_value_rps().is_some();
             let found = match verdict {
                 _ if has_rate => run_rate_text(run),
                 Some(verdict) => format!("B is {verdict}"),
@@ -244,21 +249,21 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             };
             let note = match note.is_empty() {
                 true => note,
-                false => format!(" <span class=\"aside wrap\">{}</span>", text(&note)),
+                false => format!(" <span class=\"aside wrap\">{}</span>", escape_html(&note)),
             };
             vec![
                 format!(
                     "<input type=\"checkbox\" name=\"run\" value=\"{0}\" aria-label=\"compare {0}\">",
-                    text(&run.file)
+                    escape_html(&run.file)
                 ),
                 run_link(&run.file, &start_time_text(run)),
-                text(&found) + &note,
-                text(&run.study),
-                text(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
-                text(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
-                text(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
-                text(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
-                text(&tags.join(" ")),
+                escape_html(&found) + &note,
+                escape_html(&run.study),
+                escape_html(&run.commit_short().unwrap_or_else(|| "-".to_owned())),
+                escape_html(summary.and_then(|it| it.cause.as_deref()).unwrap_or("-")),
+                escape_html(&summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration)),
+                escape_html(&summary.and_then(|it| it.cpu_us).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
+                escape_html(&tags.join(" ")),
             ]
         })
         .collect();
@@ -288,7 +293,7 @@ pub fn runs_page(shared: &WebState) -> Result<String, Problem> {
         body.push_str(&compare_form(&shown, None));
     }
     for (file, why) in shared.unreadable_files()? {
-        let _ = writeln!(body, "<p class=\"warning\">{} {}</p>", text(&file), text(&why));
+        let _ = writeln!(body, "<p class=\"warning\">{} {}</p>", escape_html(&file), escape_html(&why));
     }
     body.push_str(&render_running_studies(shared));
     Ok(page("Runs", "/runs", &body, None))
@@ -297,7 +302,7 @@ pub fn runs_page(shared: &WebState) -> Result<String, Problem> {
 /// Renders the page of one run: its report, links to its files, and forms that change its tags and
 /// its pin. `may_act` says whether the browser has the access token; without the token the forms
 /// are hidden.
-pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
+pub fn run_page(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.matching_runs(&RunFilter::default())?;
     let listed = all.iter().find(|run| run.file == file);
@@ -311,7 +316,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         facts.extend((!tags.is_empty()).then(|| ("tags", tags.join(", "))));
         let facts: String =
-            facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", text(value))).collect();
+            facts.iter().map(|(label, value)| format!("{label}: <strong>{}</strong> ", escape_html(value))).collect();
         let history = format!("<a href=\"/history?service={}\">history</a>", percent_encode(&run.service));
         let again = format!("<a href=\"/start?again={}\">again</a>", percent_encode(file));
         let _ = writeln!(body, "<p class=\"actions\">{facts} {history} {again}</p>");
@@ -350,12 +355,13 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
         format!(
             "<form action=\"{address}/marks\" method=\"post\">\
              <button name=\"{name}\" value=\"{}\">{}</button></form> ",
-            text(value),
-            text(shown)
+            escape_html(value),
+            escape_html(shown)
         )
     };
-    // Only tags from the marks file can be removed. Tags in the run file itself are permanent,
-    // because a run file is never changed.
+    // Only tags from the marks file (a file next to the run file, with the tags that users added)
+    // can be removed. Tags in the run file itself are permanent, because a run file is never
+    // changed.
     let untag = marks.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
     let untag: String = untag.collect();
     let pin = match run.is_pinned {
@@ -394,7 +400,7 @@ pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Probl
     runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
     if runs.len() > 2 {
-        body.push_str(&compared_lines(&runs));
+        body.push_str(&render_runs_comparison(&runs));
     }
     let first = &runs[0];
     for (letter, run) in ('B'..).zip(&runs[1..]) {
@@ -404,20 +410,22 @@ pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Probl
             run_link(&first.file, &run_name(first)),
             run_link(&run.file, &run_name(run))
         );
-        let reasons = incomparability(first, run);
+        let reasons = incomparability_reasons(first, run);
         let html = match reasons.is_empty() {
             true => {
                 let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
-                // If more than two runs are compared, a pair gets no letters A and B, which would
-                // contradict the letters in the list of runs.
+                // If more than two runs are compared, the comparison of two runs does not call them
+                // A and B. These letters would contradict the letters in the list of runs.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
                 render_body(&(shared.renderers.compare)(&a, &b, names)?)
             }
             false => {
                 let mut report = Report::default();
                 let why = "these runs are not comparable: a difference could have another cause than the server";
-                report.text(Tone::Warning, why);
-                reasons.into_iter().for_each(|reason| _ = report.text(Tone::Plain, capitalise_first_letter(&reason)));
+                report.add_sentence(Tone::Warning, why);
+                reasons
+                    .into_iter()
+                    .for_each(|reason| _ = report.add_sentence(Tone::Plain, capitalise_first_letter(&reason)));
                 render_body(&report)
             }
         };
@@ -433,10 +441,10 @@ fn run_name(run: &HistoryRun) -> String {
 
 /// Renders the comparison of more than two runs: a chart for each lane (series of comparable runs),
 /// and a table. The table has the differences from the oldest run.
-fn compared_lines(runs: &[HistoryRun]) -> String {
+fn render_runs_comparison(runs: &[HistoryRun]) -> String {
     let mut out = String::new();
-    for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
-        let mut report = lane_page(lane, LaneOrder::Time);
+    for lane in group_comparable_runs(runs, SeriesOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
+        let mut report = lane_page(lane, SeriesOrder::Time);
         report.blocks.retain(|block| matches!(block, ReportBlock::Chart(_)));
         out.push_str(&render_body(&report));
     }
@@ -445,7 +453,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         Some(ratio) if (ratio - 1.0).abs() < 0.0005 => "0 %".to_owned(),
         Some(ratio) => {
             let class = if (ratio < 1.0) == lower_is_better { "better" } else { "worse" };
-            format!("<span class=\"{class}\">{}</span>", change(ratio - 1.0))
+            format!("<span class=\"{class}\">{}</span>", signed_percent(ratio - 1.0))
         }
         None => "-".to_owned(),
     };
@@ -455,22 +463,22 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
     let rows = ('A'..).zip(runs).map(|(letter, run)| {
         let found = run_rate_text(run);
         let is_first = letter == 'A';
-        let may = !is_first && incomparability(first, run).is_empty();
+        let may = !is_first && incomparability_reasons(first, run).is_empty();
         let p99 = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.p99_ns);
         let cpu = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.cpu_us);
         vec![
             letter.to_string(),
             run_link(&run.file, &run_name(run)),
-            text(&found),
+            escape_html(&found),
             if may { cell(ratio(&HistoryRun::series_value_rps, run), false) } else { String::new() },
-            text(match (is_first, may) {
+            escape_html(match (is_first, may) {
                 (true, _) => "",
                 (false, true) => interval_overlap_text(first, run),
                 (false, false) => "not comparable with run A",
             }),
-            text(&p99(run).map_or_else(|| "-".to_owned(), duration)),
+            escape_html(&p99(run).map_or_else(|| "-".to_owned(), duration)),
             if may { cell(ratio(&p99, run), true) } else { String::new() },
-            text(&cpu(run).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
+            escape_html(&cpu(run).map_or_else(|| "-".to_owned(), |us| duration(us * 1e3))),
             if may { cell(ratio(&cpu, run), true) } else { String::new() },
         ]
     });
@@ -482,7 +490,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
 /// Returns in words how the load-line interval of run B relates to that of run A: lower, higher, or
 /// overlapping.
 fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
-    let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
+    let (Some(a), Some(b)) = (a.valid_load_line(), b.valid_load_line()) else { return "no intervals" };
     if b.upper.is_some_and(|upper| upper < a.lower) {
         "lower than A"
     } else if a.upper.is_some_and(|upper| upper < b.lower) {
@@ -511,7 +519,7 @@ fn command_line(line: &str) -> String {
     format!(
         "<pre><code id=\"line\">{}</code></pre>\n\
          <p><button type=\"button\" data-copy=\"line\" hidden>Copy</button></p>\n",
-        text(line)
+        escape_html(line)
     )
 }
 
@@ -526,17 +534,20 @@ fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
              <span class=\"aside\">The same seed: the same requests in the same order.</span></p>\n</form>\n\
              <h2>Or with changes</h2>\n",
             command_line(&form.command_line()),
-            text(&run.file)
+            escape_html(&run.file)
         ),
         Err(problem) => {
-            format!("<p class=\"warning\" role=\"note\">{}.</p>\n", text(&capitalise_first_letter(&problem.text)))
+            format!(
+                "<p class=\"warning\" role=\"note\">{}.</p>\n",
+                escape_html(&capitalise_first_letter(&problem.text))
+            )
         }
     }
 }
 
 /// Renders the page with the form that starts a study. `may_act` says whether the browser has the
 /// access token.
-pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
+pub fn start_page(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
         let all = shared.matching_runs(&RunFilter::default())?;
         let found = all.into_iter().find(|run| run.file == file);
@@ -575,7 +586,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
          <input id=\"url\" name=\"url\" placeholder=\"http://localhost:8080/\" \
          value=\"{}\">\n<label for=\"url2\" data-of=\"prove\">Address of B</label>\
          <input id=\"url2\" name=\"url2\" data-of=\"prove\" placeholder=\"http://localhost:8081/\">",
-        text(url)
+        escape_html(url)
     );
     let commands = COMMAND_FIELDS.iter().filter(|_| shared.allows_commands);
     for field in COMMON_FIELDS.iter().chain(commands) {
@@ -589,11 +600,11 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
             field.name,
             field.studies,
             field.label,
-            text(field.example),
-            text(&value)
+            escape_html(field.example),
+            escape_html(&value)
         );
     }
-    body.push_str(&address_alternatives(query));
+    body.push_str(&render_curl_and_traffic_fields(query));
     body.push_str(
         "<p class=\"whole actions\"><button class=\"first\">Start</button> \
          <button name=\"show\" value=\"line\">Show the command line</button></p>\n\
@@ -613,7 +624,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
                 }
             }
             Err(problem) => {
-                let why = text(&capitalise_first_letter(&problem.text));
+                let why = escape_html(&capitalise_first_letter(&problem.text));
                 let _ = writeln!(body, "<p class=\"warning\" role=\"alert\">{why}.</p>");
             }
         }
@@ -634,14 +645,14 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
 
 /// Renders the form fields that a user can fill in instead of a URL: a curl command, or a traffic
 /// file.
-fn address_alternatives(query: &Query) -> String {
+fn render_curl_and_traffic_fields(query: &Query) -> String {
     let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
         let value = query.get(name).unwrap_or_default();
         format!(
             "<label for=\"{name}\" data-of=\"{of}\">{label}</label>\
              <textarea id=\"{name}\" name=\"{name}\" data-of=\"{of}\" rows=\"{rows}\" spellcheck=\"false\" \
              placeholder=\"{}\">\n{}</textarea>\n",
-            text(example),
+            escape_html(example),
             text_lines(value)
         )
     };
@@ -708,7 +719,7 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
             run_link(&file, if job.is_running() { "The recording so far" } else { "The finding" })
         );
     }
-    body.push_str(&under_way(&progress));
+    body.push_str(&render_running_load(&progress));
     body.push_str(&render_ended_loads(&progress));
     let said = shared.jobs.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
@@ -719,14 +730,14 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
 
 /// Escapes each line of a text separately, so that the line breaks remain.
 fn text_lines(said: &str) -> String {
-    said.lines().map(text).collect::<Vec<_>>().join("\n")
+    said.lines().map(escape_html).collect::<Vec<_>>().join("\n")
 }
 
 /// Renders the running load of a study with the figures of its latest measured interval (tick). The
 /// result is empty between two loads.
-fn under_way(progress: &StudyProgress) -> String {
+fn render_running_load(progress: &StudyProgress) -> String {
     let Some(load) = &progress.load else { return String::new() };
-    let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", text(load["text"].as_str().unwrap_or("a load")));
+    let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", escape_html(load["text"].as_str().unwrap_or("a load")));
     let Some(tick) = &progress.tick else { return out };
     let length_s = load["duration_s"].as_f64().unwrap_or(0.0) + load["warmup_s"].as_f64().unwrap_or(0.0);
     if length_s > 0.0 {
@@ -755,7 +766,7 @@ fn under_way(progress: &StudyProgress) -> String {
         ),
     ];
     let headings: Vec<&str> = cells.iter().map(|(name, _)| *name).collect();
-    out.push_str(&render_table(&headings, &[cells.iter().map(|(_, value)| text(value)).collect()]));
+    out.push_str(&render_table(&headings, &[cells.iter().map(|(_, value)| escape_html(value)).collect()]));
     out
 }
 
@@ -770,14 +781,12 @@ fn render_ended_loads(progress: &StudyProgress) -> String {
     if let Some(line) = line {
         let end = |name: &str| line.get(name).and_then(serde_json::Value::as_f64);
         if let Some(lower) = end("lower") {
-            let upper = end("upper")
-                .map_or_else(|| "an upper end that is not known yet".to_owned(), |upper| format!("{}/s", rate(upper)));
-            let _ = writeln!(
-                out,
-                "<p class=\"answer\">The load line lies between {}/s and {}.</p>",
-                rate(lower),
-                text(&upper)
-            );
+            let lower = rate(lower);
+            let answer = match end("upper").map(rate) {
+                Some(upper) => format!("The load line lies between {lower}/s and {upper}/s."),
+                None => format!("The load line is at least {lower}/s; its upper end is not known yet."),
+            };
+            let _ = writeln!(out, "<p class=\"answer\">{answer}</p>", answer = escape_html(&answer));
         }
     }
     let rows: Vec<Vec<String>> = progress
@@ -794,12 +803,12 @@ fn render_ended_loads(progress: &StudyProgress) -> String {
                 _ => "aside",
             };
             vec![
-                text(load["purpose"].as_str().unwrap_or_default()),
+                escape_html(load["purpose"].as_str().unwrap_or_default()),
                 trial["offered_rps"].as_f64().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
                 load["throughput_rps"].as_f64().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
                 load["success_rate"].as_f64().map_or_else(|| "-".to_owned(), share),
                 load["response_time_ns"]["p99"].as_f64().map_or_else(|| "-".to_owned(), duration),
-                format!("<span class=\"{class}\">{}</span>", text(verdict)),
+                format!("<span class=\"{class}\">{}</span>", escape_html(verdict)),
             ]
         })
         .collect();

@@ -7,7 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 
-use plimsoll_wire::h1::{Expect, RequestParts, ResponseParser, encode};
+use plimsoll_wire::h1::{RequestParts, ResponseExpectation, ResponseParser, encode};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ const NGINX: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.24.0 (Ubuntu)\r\nDate:
     Content-Type: application/json\r\nContent-Length: 15\r\nConnection: keep-alive\r\nX-Request-Id: 4f1c2d3e\r\n\r\n\
     {\"status\":\"ok\"}";
 
-/// A chunked reply, as a Go server writes it when it does not know the length of the body.
+/// A chunked reply, as written by a Go server that does not know the length of the body.
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Date: Tue, 02 Jan 2024 15:04:05 GMT\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nhello, \r\n6\r\nworld!\r\n0\r\n\r\n";
 
@@ -46,7 +46,7 @@ fn main() {
 fn print_parse_time(name: &str, reply: &[u8], piece: usize, replies: u32) {
     let mut parser = ResponseParser::new();
     print_ns(name, replies, || {
-        parser.begin(black_box(Expect::default()));
+        parser.begin(black_box(ResponseExpectation::default()));
         let mut last = None;
         for bytes in black_box(reply).chunks(piece) {
             last = parser.feed(bytes).expect("the reply is valid").reply;

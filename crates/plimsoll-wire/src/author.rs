@@ -7,7 +7,7 @@
 //! counting of responses.
 
 use crate::tls::TlsParameters;
-use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
+use plimsoll_model::{EarlyStopReason, Failure, LoadShape, RequestFailure};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -16,18 +16,18 @@ use std::sync::{Arc, OnceLock};
 pub trait Author: Send + std::fmt::Debug {
     /// Returns whether [`write`](Self::write) is called for each batch. If [`write`](Self::write)
     /// is not called for each batch, the first batch is sent repeatedly.
-    fn writes_each(&self) -> bool;
+    fn writes_every_batch(&self) -> bool;
 
     /// Returns whether [`delay_ns`](Self::delay_ns) is called before each batch (closed loops
     /// only).
-    fn delays(&self) -> bool;
+    fn has_delays(&self) -> bool;
 
     /// Returns whether the author wants the responses, with head and content.
-    fn hears(&self) -> bool;
+    fn wants_responses(&self) -> bool;
 
     /// Returns the usual number of messages (requests) in a batch. The rate of a load counts
     /// messages, so the rate is exact only if every batch has the usual number.
-    fn messages(&self) -> u32;
+    fn messages_per_batch(&self) -> u32;
 
     /// Writes the next batch of requests into `batch`, which is empty.
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason>;
@@ -37,27 +37,27 @@ pub trait Author: Send + std::fmt::Debug {
 
     /// Receives a response to an earlier batch. If the method returns an error, the author writes
     /// no more requests.
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason>;
+    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason>;
 
     /// Lets the author follow a redirect, which is the response to a batch of one message. To
-    /// follow the redirect, the author writes the next request into the empty `batch`, with a mark.
-    /// If the author follows the redirect, the exchange continues, and `hear` does not report the
-    /// redirect. Returns whether the author follows the redirect. This method is only called for
-    /// authors that want responses.
-    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
+    /// follow the redirect, the author writes the next request and its mark (a number that
+    /// identifies the batch) into the empty `batch`. If the author follows the redirect, the
+    /// exchange continues, and `hear` does not report the redirect. Returns whether the author
+    /// follows the redirect. This method is only called for authors that want responses.
+    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
     }
 
     /// Receives the report that a response never arrived or is incomplete. This method is only
     /// called for authors that want responses.
-    fn miss(&mut self, lost: &LostResponse) {
+    fn receive_lost_response(&mut self, lost: &LostResponse) {
         let _ = lost;
     }
 
     /// Receives the report that a TLS connection is open. `agreed` returns the negotiated TLS
     /// parameters of the connection. This method is only called for authors that want responses.
-    fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
+    fn receive_tls_open(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }
 }
@@ -79,13 +79,14 @@ pub struct WorkerAuthor {
 pub trait AuthorFactory {
     /// Returns the author and the target address of each worker, for a load with the given shape
     /// (closed loop or open loop).
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
+    fn create_authors(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Returns `Break` if an author has failed, which ends the load.
-    fn may_continue(&self) -> ControlFlow<Stop>;
+    fn may_continue(&self) -> ControlFlow<EarlyStopReason>;
 
-    /// Cleans up after the load has ended.
-    fn unload(&self);
+    /// Records that the load has ended. Functions of a script that run after the load have a longer
+    /// time limit.
+    fn mark_load_ended(&self);
 }
 
 /// The reason why an author writes no more requests.
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_head_contains_its_fields() {
+    fn a_response_head_is_split_into_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
         let times = AnswerTimes::default();
         let answer = AuthorAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };

@@ -5,20 +5,20 @@
 //! [`exchanges_available`](Conn::exchanges_available) at a time. The caller sends the bytes that
 //! [`bytes_to_send`](Conn::bytes_to_send) returns, and reports the sent bytes with
 //! [`sent`](Conn::sent). The caller passes received bytes to [`receive`](Conn::receive), and takes
-//! the facts in the received bytes one by one with [`next`](Conn::next). Because the caller takes
-//! one fact at a time, facts need no storage. The caller does not see TLS or the protocol, which is
-//! an enum whose variants are all matched. For plain HTTP/1.1, each method costs one branch to
-//! select the protocol.
+//! the events (facts) in the received bytes one by one with [`next`](Conn::next). Because the
+//! caller takes one event at a time, events need no storage. The caller does not see TLS or the
+//! protocol, because each method selects the protocol by itself. For plain HTTP/1.1, each method
+//! costs one branch to select the protocol.
 //!
 //! Some bytes must be sent without a request: when a TLS connection begins, and when
 //! [`next`](Conn::next) returns [`Fact::HasBytesToSend`]. Cancelling an exchange ends the
-//! connection only if the protocol cannot continue: see [`is_over`](Conn::is_over). If several
-//! exchanges can be in flight, requests that are started while facts are taken are sent together
-//! after the last fact: see [`start`](Conn::start).
+//! connection only if the protocol cannot continue: see [`is_over`](Conn::is_over). Over HTTP/2,
+//! requests that are started while the caller takes events are sent together after the last event:
+//! see [`start`](Conn::start).
 //!
 //! Not here: sockets, deadlines, retries, the meaning of a status.
 
-use crate::fact::{ExchangeNumber, Fact};
+use crate::fact::{ConnectionEvent, ExchangeNumber};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::request::EncodedRequest;
@@ -29,7 +29,7 @@ use plimsoll_model::{CallFault, TlsFailure};
 #[derive(Debug)]
 pub struct Conn {
     /// The TLS layer below the protocol; `None` without TLS.
-    tls: Option<Box<Tls>>,
+    tls: Option<Box<TlsLayer>>,
     protocol: Protocol,
 }
 
@@ -42,7 +42,7 @@ enum Protocol {
 }
 
 #[derive(Debug)]
-struct Tls {
+struct TlsLayer {
     session: Session,
     /// Encrypted bytes that the network did not accept at the first attempt.
     unsent: Vec<u8>,
@@ -56,35 +56,36 @@ struct Tls {
     only_h2: bool,
 }
 
-/// Received bytes from which the caller has not yet taken all facts, such as a complete response.
+/// Received bytes from which the caller has not yet taken all events (facts), such as a complete
+/// response.
 #[derive(Debug)]
 pub struct ReceivedBytes<'a> {
-    /// The decrypted bytes from which the caller has not yet taken the facts.
+    /// The decrypted bytes from which the caller has not yet taken the events (facts).
     text: &'a [u8],
     /// The events of the TLS layer in the received bytes; `None` without TLS, without events, or
     /// after the events were reported.
-    news: Option<TlsNews>,
-    /// Whether further facts may follow after all received bytes are parsed, which is always true
-    /// over HTTP/2.
+    news: Option<TlsLayerEvents>,
+    /// Whether further events (facts) may follow after all received bytes are parsed, which is
+    /// always true over HTTP/2.
     more: bool,
 }
 
 #[derive(Debug)]
-struct TlsNews {
-    /// Whether the TLS handshake has ended. The fact that reports the end of the handshake comes
-    /// before the facts in the received bytes.
+struct TlsLayerEvents {
+    /// Whether the TLS handshake has ended. [`Fact::Stands`], which reports the end of the
+    /// handshake, comes before the events (facts) in the received bytes.
     stands: bool,
-    /// Whether the TLS layer has bytes to send. The fact that reports the bytes to send comes after
-    /// the facts in the received bytes. Facts about the end or a failure of the TLS stream also
-    /// come after the facts in the received bytes.
+    /// Whether the TLS layer has bytes to send. [`Fact::HasBytesToSend`], which reports the bytes
+    /// to send, comes after the events (facts) in the received bytes. Events about the end or a
+    /// failure of the TLS stream also come after the events in the received bytes.
     owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Returns whether the caller has taken all facts. Over HTTP/2 the result is always false,
-    /// because facts may follow after all received bytes are parsed.
+    /// Returns whether the caller has taken all events (facts). Over HTTP/2 the result is always
+    /// false, because events may follow after all received bytes are parsed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -113,7 +114,7 @@ impl Conn {
     /// reports the end of the handshake. `streams` is the maximum number of concurrent exchanges if
     /// HTTP/2 is negotiated.
     pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
-        let tls = Tls {
+        let tls = TlsLayer {
             session: client.session()?,
             unsent: Vec::new(),
             unsent_from: 0,
@@ -138,9 +139,9 @@ impl Conn {
     }
 
     /// Returns the header fields of the last response head as lines, if the request wants the
-    /// content of the response. Directly after the first fact of a response, the fields belong to
-    /// that response. The method is only for HTTP/2; over HTTP/1.1, the received pieces of a
-    /// response contain the header fields.
+    /// content of the response. Directly after [`next`](Self::next) has returned the first event
+    /// (fact) of a response, the fields belong to this response. The method is only for HTTP/2;
+    /// over HTTP/1.1, the received pieces of a response contain the header fields.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -169,31 +170,31 @@ impl Conn {
     }
 
     /// Returns the `grpc-message` field of the last gRPC call, percent-encoded and possibly cut.
-    pub fn call_message(&self) -> &[u8] {
+    pub fn grpc_error_message(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
-            Protocol::H2(h2) => h2.call_message(),
+            Protocol::H2(h2) => h2.grpc_error_message(),
         }
     }
 
     /// Returns the fault in the messages of the last gRPC call, if the server sent the gRPC status
-    /// `OK` in spite of the fault. A response with such a fault is reported with the gRPC status
-    /// that clients derive from the fault.
+    /// `OK` in spite of the fault. A gRPC response with faulty messages is reported with the gRPC
+    /// status that clients derive from the fault.
     #[inline]
-    pub fn call_fault(&self) -> Option<CallFault> {
+    pub fn grpc_message_fault(&self) -> Option<CallFault> {
         match &self.protocol {
             Protocol::H1(_) => None,
-            Protocol::H2(h2) => h2.call_fault(),
+            Protocol::H2(h2) => h2.grpc_message_fault(),
         }
     }
 
     /// Returns whether the last complete gRPC response has a message that is longer than gRPC
     /// clients accept by default.
     #[inline]
-    pub fn call_is_large(&self) -> bool {
+    pub fn has_large_grpc_message(&self) -> bool {
         match &self.protocol {
             Protocol::H1(_) => false,
-            Protocol::H2(h2) => h2.call_is_large(),
+            Protocol::H2(h2) => h2.has_large_grpc_message(),
         }
     }
 
@@ -207,10 +208,10 @@ impl Conn {
     }
 
     /// Returns whether an exchange for which `is_wanted` returns true is in flight.
-    pub fn carries(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
+    pub fn has_exchange_in_flight(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.exchange().is_some_and(is_wanted),
-            Protocol::H2(h2) => h2.carries(is_wanted),
+            Protocol::H2(h2) => h2.has_exchange_in_flight(is_wanted),
         }
     }
 
@@ -235,23 +236,23 @@ impl Conn {
 
     /// Returns whether the server has sent GOAWAY. After GOAWAY, the server accepts no new
     /// exchanges, and exchanges in flight continue.
-    pub fn has_goaway_with_exchanges(&self) -> bool {
+    pub fn has_received_goaway(&self) -> bool {
         match &self.protocol {
             Protocol::H1(_) => false,
-            Protocol::H2(h2) => h2.has_goaway_with_exchanges(),
+            Protocol::H2(h2) => h2.has_received_goaway(),
         }
     }
 
     /// Starts an exchange; [`exchanges_available`](Self::exchanges_available) must not be 0.
     /// Returns whether the caller must send the request now. If the result is false, the request is
-    /// part of the next bytes to send, which a fact reports.
+    /// part of the next bytes to send, which [`Fact::HasBytesToSend`] reports.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
             Protocol::H1(h1) => {
                 h1.start(exchange, request.h1().len(), request.response_expectation(), request.keep_alive());
                 if !request.heads_only().is_empty() {
-                    h1.pipeline(request.heads_only());
+                    h1.expect_several_responses(request.heads_only());
                 }
                 true
             }
@@ -291,7 +292,7 @@ impl Conn {
             // The unsent rest of the TLS handshake is sent together with the request (`text`).
             let taken = tls.session.send(text);
             if let Protocol::H1(h1) = &mut self.protocol {
-                h1.sent(taken);
+                h1.record_sent(taken);
             }
         }
         scratch.clear();
@@ -332,14 +333,15 @@ impl Conn {
     }
 
     /// Records that `count` bytes of the last [`bytes_to_send`](Self::bytes_to_send) were sent.
-    /// `scratch` must be unchanged since that call. Returns whether all bytes are sent.
+    /// `scratch` must be unchanged since the call of [`bytes_to_send`](Self::bytes_to_send).
+    /// Returns whether all bytes are sent.
     #[inline(always)]
-    pub fn sent(&mut self, count: usize, scratch: &[u8]) -> bool {
+    pub fn record_sent(&mut self, count: usize, scratch: &[u8]) -> bool {
         if self.tls.is_some() {
             return self.sent_cipher(count, scratch);
         }
         match &mut self.protocol {
-            Protocol::H1(h1) => h1.sent(count),
+            Protocol::H1(h1) => h1.record_sent(count),
             Protocol::H2(h2) => {
                 if h2.unsent().is_empty() {
                     h2.keep_unsent(&scratch[count..]);
@@ -365,8 +367,8 @@ impl Conn {
         tls.unsent.is_empty() && !self.wants_to_send()
     }
 
-    /// Accepts received bytes, whose facts [`next`](Self::next) returns. `scratch` is a buffer for
-    /// decrypted bytes.
+    /// Accepts received bytes. [`next`](Self::next) returns the events (facts) in these bytes.
+    /// `scratch` is a buffer for decrypted bytes.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {
@@ -375,7 +377,7 @@ impl Conn {
         let more = match &mut self.protocol {
             Protocol::H1(_) => false,
             Protocol::H2(h2) => {
-                h2.received();
+                h2.begin_reading();
                 true
             }
         };
@@ -387,14 +389,14 @@ impl Conn {
         scratch.clear();
         let Some(tls) = &mut self.tls else { return ReceivedBytes { text: &[], news: None, more: false } };
         let mut news = match tls.session.receive(cipher, scratch) {
-            Ok(progress) => TlsNews {
+            Ok(progress) => TlsLayerEvents {
                 stands: progress.established,
                 owes: tls.session.wants_to_send(),
                 ended: progress.ended,
                 failed: None,
             },
             // If the TLS stream ends and fails at the same time, only the failure is reported.
-            Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
+            Err(reason) => TlsLayerEvents { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.stands {
             if tls.session.alpn_protocol() == Some(b"h2") {
@@ -402,7 +404,12 @@ impl Conn {
             } else if tls.only_h2 {
                 // The client offered only HTTP/2, but the server ignored the offer and uses another
                 // protocol.
-                news = TlsNews { stands: false, owes: false, ended: false, failed: Some(TlsFailure::NothingInCommon) };
+                news = TlsLayerEvents {
+                    stands: false,
+                    owes: false,
+                    ended: false,
+                    failed: Some(TlsFailure::NothingInCommon),
+                };
             }
         }
         if news.ended {
@@ -419,7 +426,7 @@ impl Conn {
                 if news.ended {
                     h2.end_after_open_exchanges();
                 }
-                h2.received();
+                h2.begin_reading();
                 true
             }
         };
@@ -427,9 +434,9 @@ impl Conn {
         ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
     }
 
-    /// Returns the next fact in the received bytes; `None`: all facts were taken.
+    /// Returns the next event (fact) in the received bytes; `None`: all events were taken.
     #[inline(always)]
-    pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
+    pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         if self.tls.is_some() {
             return self.next_bytes_over_tls(received);
         }
@@ -440,17 +447,17 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn next_bytes_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
+    fn next_bytes_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         let tls = self.tls.as_ref()?;
         if let Some(news) = &mut received.news
             && std::mem::take(&mut news.stands)
         {
-            return Some(Fact::Stands { resumed: tls.session.is_resumed() });
+            return Some(ConnectionEvent::Stands { resumed: tls.session.is_resumed() });
         }
         let fact = match &mut self.protocol {
             Protocol::H1(h1) => {
                 let fact = h1.next(&mut received.text);
-                if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
+                if matches!(fact, Some(ConnectionEvent::Answered { .. })) && !tls.unsent.is_empty() {
                     // The response was complete before the request was sent completely, so the
                     // connection ends.
                     h1.end_after_open_exchanges();
@@ -461,22 +468,22 @@ impl Conn {
         };
         fact.or_else(|| {
             if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
-                return Some(Fact::HasBytesToSend);
+                return Some(ConnectionEvent::HasBytesToSend);
             }
             let news = received.news.take()?;
-            news.failed.map(Fact::TlsFailed).or(news.ended.then_some(Fact::Ended))
+            news.failed.map(ConnectionEvent::TlsFailed).or(news.ended.then_some(ConnectionEvent::Ended))
         })
     }
 
-    /// Handles that the peer ended the connection. Each call returns the fact (a response or a
-    /// failure) that follows for one exchange in flight. After the method has returned `None`, the
-    /// connection is over.
-    pub fn end(&mut self) -> Option<Fact<'static>> {
+    /// Handles that the peer ended the connection. Each call returns the event (a response or a
+    /// failure) that the end causes for one exchange in flight. After the method has returned
+    /// `None`, the connection is over.
+    pub fn end_by_peer(&mut self) -> Option<ConnectionEvent<'static>> {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
-            Protocol::H1(h1) => h1.end(vouched),
+            Protocol::H1(h1) => h1.end_by_peer(vouched),
             // Over HTTP/2 the end of the connection never completes a response.
-            Protocol::H2(h2) => h2.end(),
+            Protocol::H2(h2) => h2.end_by_peer(),
         }
     }
 
@@ -484,7 +491,7 @@ impl Conn {
     pub fn cancel(&mut self, exchange: ExchangeNumber) {
         match &mut self.protocol {
             Protocol::H1(h1) => {
-                let cancelled = h1.give_up();
+                let cancelled = h1.abandon_next_exchange();
                 debug_assert_eq!(cancelled, Some(exchange));
             }
             Protocol::H2(h2) => h2.cancel(exchange),
@@ -493,10 +500,10 @@ impl Conn {
 
     /// Handles that the connection is broken. Each call returns one exchange that was in flight.
     /// After the method has returned `None`, the connection is over.
-    pub fn give_up(&mut self) -> Option<ExchangeNumber> {
+    pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {
-            Protocol::H1(h1) => h1.give_up(),
-            Protocol::H2(h2) => h2.give_up(),
+            Protocol::H1(h1) => h1.abandon_next_exchange(),
+            Protocol::H2(h2) => h2.abandon_next_exchange(),
         }
     }
 }

@@ -5,8 +5,9 @@
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// The error that received bytes are not valid HTTP, or are not a response to the request. The
-/// cause is always the server or an intermediary, and the connection usually ends after the error.
+/// The error that received bytes are not valid HTTP, or are not a response to the request. For a
+/// client, the cause is always the server or an intermediary. The connection usually ends after the
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// The first line is no `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
@@ -22,8 +23,8 @@ pub enum ProtocolError {
     /// [`HEAD_LINES_MAX`](crate::h1::HEAD_LINES_MAX).
     #[error("the header or the trailers of the response are larger than 64 KiB or 256 lines")]
     HeadTooLarge,
-    /// A `Content-Length` is no number, is too large or contradicts another one ([RFC 9112,
-    /// 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
+    /// A `Content-Length` is no number, is too large or contradicts another `Content-Length` ([RFC
+    /// 9112, 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
     #[error("the Content-Length of the response is not a number or contradicts itself")]
     BadContentLength,
     /// The chunk framing is broken, or the line with the size of a chunk exceeds
@@ -95,7 +96,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the HTTP/2 error code that the client sends to the server for this error.
+    /// Returns the HTTP/2 error code that is sent to the peer, which made this error.
     pub(crate) fn h2_error(self) -> H2Error {
         match self {
             ProtocolError::FrameSize => H2Error::FrameSizeError,
@@ -111,7 +112,7 @@ impl ProtocolError {
 
 /// The error that the connection was closed before a response was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum EndError {
+pub enum EarlyCloseError {
     /// The connection was closed before the first byte of a response, for example because the
     /// server closed an idle connection.
     #[error("the server closed the connection without a response")]
@@ -129,7 +130,7 @@ pub enum ExchangeError {
     Protocol(#[from] ProtocolError),
     /// The server closed the connection before the response was complete.
     #[error(transparent)]
-    End(#[from] EndError),
+    End(#[from] EarlyCloseError),
     /// The connection was reset or broke otherwise.
     #[error("the connection was reset")]
     Reset,

@@ -1,4 +1,4 @@
-//! The facts that a connection derives from received bytes, such as a complete response or a
+//! The events (facts) that a connection finds in received bytes, such as a complete response or a
 //! failure.
 
 use crate::error::{ExchangeError, ProtocolError};
@@ -9,7 +9,7 @@ pub type ExchangeNumber = u32;
 
 /// A piece of a response as received, after decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Piece<'a> {
+pub struct ResponsePiece<'a> {
     /// The bytes of the piece. Over HTTP/1.1, the bytes include framing and header fields, and in
     /// the last piece also surplus bytes after the response. Over HTTP/2, the bytes are only
     /// content.
@@ -22,7 +22,7 @@ pub struct Piece<'a> {
     pub messages: u32,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> ResponsePiece<'a> {
     /// Returns the content in the piece, if the request wants the content of the response.
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
@@ -34,11 +34,11 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// A fact that a connection derives from received bytes, such as a complete response.
+/// An event (fact) that a connection finds in received bytes, such as a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact<'a> {
+pub enum ConnectionEvent<'a> {
     /// The TLS handshake has ended, so requests can start. A plain connection, which is open at
-    /// once, does not report this fact.
+    /// once, does not report this event.
     Stands {
         /// Whether an earlier TLS session was resumed.
         resumed: bool,
@@ -50,7 +50,7 @@ pub enum Fact<'a> {
         /// The status of the response, once its head is parsed.
         status: Option<u16>,
         /// The bytes that arrived.
-        piece: Piece<'a>,
+        piece: ResponsePiece<'a>,
     },
     /// A response is complete, and further responses follow, because the exchange has several
     /// messages.
@@ -60,7 +60,7 @@ pub enum Fact<'a> {
         /// The HTTP status of the response, 200 to 999.
         status: u16,
         /// The last piece of the response.
-        piece: Piece<'a>,
+        piece: ResponsePiece<'a>,
     },
     /// A response is complete, and it is the last or only one of its exchange.
     Answered {
@@ -74,7 +74,7 @@ pub enum Fact<'a> {
         /// The length of the whole content in bytes, without framing.
         body_bytes: u64,
         /// The last piece of the response.
-        piece: Piece<'a>,
+        piece: ResponsePiece<'a>,
         /// The number of bytes at the end of the piece that do not belong to the response.
         surplus: usize,
     },
@@ -85,7 +85,7 @@ pub enum Fact<'a> {
         /// The reason why the exchange failed.
         error: ExchangeError,
         /// The last received piece of the response.
-        piece: Piece<'a>,
+        piece: ResponsePiece<'a>,
     },
     /// The server has not processed an exchange's request, so the request can be sent again on
     /// another connection.
@@ -110,7 +110,7 @@ pub enum Fact<'a> {
     /// There are bytes to send that no request caused, such as an acknowledgement.
     HasBytesToSend,
     /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns the
-    /// effect on the exchanges in flight.
+    /// effect of the end on the exchanges in flight.
     Ended,
     /// The TLS layer has failed, so the connection is over. The next bytes to send are a TLS alert,
     /// which tells the peer the reason.

@@ -25,6 +25,6 @@ pub use author::{
     AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
 };
 pub use conn::{Conn, ReceivedBytes};
-pub use error::{EndError, ExchangeError, ProtocolError};
-pub use fact::{ExchangeNumber, Fact, Piece};
+pub use error::{EarlyCloseError, ExchangeError, ProtocolError};
+pub use fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 pub use request::EncodedRequest;

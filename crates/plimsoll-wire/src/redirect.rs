@@ -48,14 +48,14 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
             if !location[..at].eq_ignore_ascii_case(&origin.scheme) {
                 return Err(RedirectRefusal::Elsewhere);
             }
-            split(location[at + 1..].strip_prefix("//").ok_or(RedirectRefusal::Elsewhere)?)
+            split_authority_and_path(location[at + 1..].strip_prefix("//").ok_or(RedirectRefusal::Elsewhere)?)
         }
         None => match location.strip_prefix("//") {
-            Some(rest) => split(rest),
+            Some(rest) => split_authority_and_path(rest),
             None => (None, location),
         },
     };
-    if authority.is_some_and(|authority| !is_of(authority, origin)) {
+    if authority.is_some_and(|authority| !is_authority_of_origin(authority, origin)) {
         return Err(RedirectRefusal::Elsewhere);
     }
     let base = target.split('?').next().unwrap_or_default();
@@ -75,13 +75,13 @@ pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<
 }
 
 /// Splits the part of a URL after the scheme into host and port, and path and query.
-fn split(rest: &str) -> (Option<&str>, &str) {
+fn split_authority_and_path(rest: &str) -> (Option<&str>, &str) {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     (Some(&rest[..end]), &rest[end..])
 }
 
 /// Returns whether the host and port in `authority` equal those of the origin.
-fn is_of(authority: &str, origin: &Origin) -> bool {
+fn is_authority_of_origin(authority: &str, origin: &Origin) -> bool {
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, rest)| rest);
     let (host, port) = match host_and_port.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
@@ -178,7 +178,9 @@ mod tests {
             ["/", "..", ".", "?", "#", ":", "//", "http:", "shop.test", "8080", "a", " ", "\u{e9}", "@", "[", "\n"];
         let mut rng = Rng::new(7);
         let mut text = |count: u64| -> String {
-            (0..rng.below(count)).map(|_| LOCATION_PIECES[rng.below(LOCATION_PIECES.len() as u64) as usize]).collect()
+            (0..rng.uniform_below(count))
+                .map(|_| LOCATION_PIECES[rng.uniform_below(LOCATION_PIECES.len() as u64) as usize])
+                .collect()
         };
         for _ in 0..20_000 {
             let (location, target) = (text(9), format!("/{}", text(4)));

@@ -1,8 +1,8 @@
 //! A request that is encoded for each protocol that a connection may use. The encoded request also
-//! contains what is expected of its response.
+//! contains the expected properties of its response.
 
 use crate::author::Batch;
-use crate::h1::{self, CallState, Expect};
+use crate::h1::{self, GrpcCallFlags, ResponseExpectation};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct EncodedRequest {
     after_body: usize,
     /// The HTTP/2 form of the request; `None` if no connection uses HTTP/2.
     h2: Option<H2Head>,
-    expect: Expect,
+    expect: ResponseExpectation,
     keep_alive: bool,
     /// For each request message of a pipelined exchange, whether it is a HEAD request. The list is
     /// empty for a single message.
@@ -35,12 +35,12 @@ impl EncodedRequest {
     /// Encodes a request for HTTP/1.1. The reported events (facts) about the response will not
     /// contain its content.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
-        let expect = Expect {
+        let expect = ResponseExpectation {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
             content: false,
             call: grpc_call_state(parts.headers),
         };
-        let (h1, body_bytes, after_body) = (h1::encode(parts)?.into(), parts.body.len(), h1::after_body(parts));
+        let (h1, body_bytes, after_body) = (h1::encode(parts)?.into(), parts.body.len(), h1::bytes_after_body(parts));
         let keep_alive = parts.keep_alive;
         Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, heads_only: Vec::new() })
     }
@@ -63,25 +63,26 @@ impl EncodedRequest {
 
     /// Declares that each further gRPC message of the request is sent only after another message of
     /// the response has arrived. Without `in_turn`, all messages of the request are sent at once.
-    pub fn in_turn(mut self) -> EncodedRequest {
-        self.expect.call = self.expect.call.and(CallState::IN_TURN);
+    pub fn with_messages_in_turn(mut self) -> EncodedRequest {
+        self.expect.call = self.expect.call.union(GrpcCallFlags::MESSAGES_IN_TURN);
         self
     }
 
     /// Declares that the gRPC response must have exactly one message. A gRPC response with no
     /// message or with several messages fails, whatever its status.
     pub fn with_one_message(mut self) -> EncodedRequest {
-        self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
+        self.expect.call = self.expect.call.union(GrpcCallFlags::ONE_MESSAGE);
         self
     }
 
-    /// Encodes the request again from `parts`, which must be valid. What is expected of the
-    /// response is copied from `like`. The memory of the earlier encoding is reused.
+    /// Encodes the request again from `parts`, which must be valid. The expected properties of the
+    /// response, and whether the connection is used again, are copied from `like`. The memory of
+    /// the earlier encoding is reused.
     pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
         h1::write(parts, bytes);
-        (self.body_bytes, self.after_body) = (parts.body.len(), h1::after_body(parts));
+        (self.body_bytes, self.after_body) = (parts.body.len(), h1::bytes_after_body(parts));
         if let (Some(h2), Some(like)) = (&mut self.h2, &like.h2) {
             let head = Arc::make_mut(&mut h2.head);
             head.clear();
@@ -104,7 +105,7 @@ impl EncodedRequest {
         // The server decides whether the connection is kept. The flag `head_request` describes a
         // single request message; for several messages, `heads_only` contains a flag for each
         // message.
-        self.expect = Expect { head_request, content, call: CallState::NOT_GRPC };
+        self.expect = ResponseExpectation { head_request, content, call: GrpcCallFlags::NOT_GRPC };
     }
 
     /// Returns the number of messages in the request. Each message of the request has a response.
@@ -148,9 +149,9 @@ impl EncodedRequest {
         H2Request { head, body, expect: self.expect }
     }
 
-    /// Returns what is expected of the response.
+    /// Returns the expected properties of the response.
     #[inline]
-    pub(crate) fn response_expectation(&self) -> Expect {
+    pub(crate) fn response_expectation(&self) -> ResponseExpectation {
         self.expect
     }
 
@@ -162,19 +163,19 @@ impl EncodedRequest {
 }
 
 /// Returns the gRPC flags of a request with these header fields.
-fn grpc_call_state(headers: &[(String, String)]) -> CallState {
+fn grpc_call_state(headers: &[(String, String)]) -> GrpcCallFlags {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
     };
     if !h2::is_call(headers) {
-        return CallState::NOT_GRPC;
+        return GrpcCallFlags::NOT_GRPC;
     }
     // A gRPC request that accepts compressions other than gzip shows that its client can decode
     // them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {
-        true => CallState::ANY_ENCODING,
-        false => CallState::GRPC_CALL,
+        true => GrpcCallFlags::ANY_ENCODING,
+        false => GrpcCallFlags::GRPC_CALL,
     }
 }

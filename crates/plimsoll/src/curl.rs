@@ -28,7 +28,7 @@ pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs
     connection.key = connection.key.take().or(curl.key.clone().map(Into::into));
     if curl.follows {
         let most = curl.follow_max.and_then(|most| u8::try_from(most).ok()).unwrap_or(u8::MAX);
-        asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_MAX)));
+        asked.follow = asked.follow.or(Some(most.min(Route::FOLLOW_REDIRECTS_MAX)));
     }
     if !curl.left_out.is_empty() {
         print_to_stderr(&format!("--curl: ignored: {}", curl.left_out.join(", ")));

@@ -25,7 +25,7 @@ pub fn attach_if_requested<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, ou
 
 impl EventStream {
     fn begin(asked: &ExperimentSpec) -> EventStream {
-        print_unescaped(&event_lines::begin(asked));
+        print_unescaped(&event_lines::study_begin_line(asked));
         EventStream { load: 0 }
     }
 }
@@ -33,7 +33,7 @@ impl EventStream {
 impl Output for EventStream {
     fn load_begins(&mut self, _: &Study, trial: &TrialPlan, state: &StudyState) {
         self.load = state.history.trials.len();
-        print_unescaped(&event_lines::load_begins(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
+        print_unescaped(&event_lines::load_begin_line(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
     }
 
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
@@ -48,6 +48,6 @@ impl Output for EventStream {
     }
 
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState) {
-        print_unescaped(&event_lines::load_ends(self.load, trial, study, state.history.elapsed_ns));
+        print_unescaped(&event_lines::load_end_line(self.load, trial, study, state.history.elapsed_ns));
     }
 }

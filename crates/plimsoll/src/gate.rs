@@ -30,7 +30,7 @@ impl Gate {
         };
         let (mut gate, mut notes) = (Gate::Passed, Vec::new());
         for crossing in crossed {
-            let decides = crossing.decides(void.is_some());
+            let decides = crossing.makes_gate_fail(void.is_some());
             gate = gate.max(if decides { Gate::Crossed } else { Gate::Undecided });
             let more = void.filter(|_| !decides).map_or_else(String::new, |reason| format!("; not decided: {reason}"));
             notes.push(format!("--fail-if {crossing}{more}"));
@@ -42,7 +42,7 @@ impl Gate {
     pub fn exit_code(self, terms: &Terms<String>) -> u8 {
         match self {
             Gate::Passed => exit::SUCCESS,
-            Gate::Undecided => OnInconclusive::code(terms.on_inconclusive),
+            Gate::Undecided => OnInconclusive::exit_code(terms.on_inconclusive),
             Gate::Crossed => exit::NEGATIVE_RESULT,
         }
     }

@@ -1,20 +1,20 @@
 //! Shows progress on standard error: on a terminal, a few lines that are rewritten; otherwise, one
 //! plain line every few seconds. Standard output contains only the result.
 
-use plimsoll_model::control_characters::lines;
+use plimsoll_model::control_characters::escape_keeping_lines;
 use plimsoll_report::text::wrap_text;
-use plimsoll_report::{Progress, progress_block, progress_line};
+use plimsoll_report::{Progress, progress_display_lines, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// The interval of plain progress lines, which are written if standard error is no terminal.
-const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// The smallest height of a terminal, in rows, for a progress of several lines. A terminal with
-/// fewer rows shows a progress of one line.
-const ROWS_MIN: usize = 10;
+const PLAIN_LINE_INTERVAL: Duration = Duration::from_secs(5);
+/// The smallest height of a terminal, in rows, for a progress display of several lines. A terminal
+/// with fewer rows shows only the first progress line.
+const MULTI_LINE_ROWS_MIN: usize = 10;
 
 /// The progress display on standard error.
-pub struct Live {
+pub struct ProgressDisplay {
     /// Whether standard error is a terminal on which lines can be rewritten.
     terminal: bool,
     unicode: bool,
@@ -26,10 +26,10 @@ pub struct Live {
     heading: String,
 }
 
-impl Live {
-    pub fn new(quiet: bool) -> Live {
+impl ProgressDisplay {
+    pub fn new(quiet: bool) -> ProgressDisplay {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Live {
+        ProgressDisplay {
             terminal: std::io::stderr().is_terminal() && !dumb,
             unicode: is_utf8_locale(),
             quiet,
@@ -45,15 +45,15 @@ impl Live {
             return;
         }
         if !self.terminal {
-            if self.plain_last.elapsed() >= PLAIN_EVERY && progress.now.is_some() {
+            if self.plain_last.elapsed() >= PLAIN_LINE_INTERVAL && progress.now.is_some() {
                 self.plain_last = Instant::now();
                 let _ = writeln!(std::io::stderr(), "{}", progress_line(progress));
             }
             return;
         }
         let (columns, rows) = plimsoll_sys::process::terminal_size().unwrap_or((80, 24));
-        let mut lines = progress_block(progress, columns, self.unicode);
-        if rows < ROWS_MIN {
+        let mut lines = progress_display_lines(progress, columns, self.unicode);
+        if rows < MULTI_LINE_ROWS_MIN {
             lines.truncate(1);
         }
         // All progress lines are written in one call, so that no partial update is visible. Line
@@ -67,7 +67,7 @@ impl Live {
     /// Shows one line in place of the previous progress, on a terminal only.
     pub fn show_line(&mut self, line: &str) {
         if self.terminal && !self.quiet {
-            let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), lines(line));
+            let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), escape_keeping_lines(line));
             let _ = std::io::stderr().write_all(text.as_bytes());
             self.shown = 1;
         }
@@ -104,7 +104,8 @@ impl Live {
     /// Writes a line that stays on the screen even with `--quiet`, such as the path of a file or a
     /// warning.
     pub fn print_note(&mut self, line: &str) {
-        let text = format!("{}{}\n", self.clear_sequence(), wrap_text(&lines(line), self.terminal_width(), 2));
+        let text =
+            format!("{}{}\n", self.clear_sequence(), wrap_text(&escape_keeping_lines(line), self.terminal_width(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }
@@ -128,7 +129,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         self.clear();
     }

@@ -22,7 +22,7 @@ mod study_screen;
 mod usage_error;
 mod version;
 
-use args::{Cli, Command, help, parser_of};
+use args::{Cli, Command, help, parser_for_command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
@@ -33,7 +33,7 @@ use plimsoll_script::Dialect;
 use plimsoll_study::message::{SecretReplacements, terminal_message};
 use plimsoll_study::{build_keeper, output, part, pauser};
 use run_verb_adapter::RunVerbAdapter;
-use secrets::secrets_of;
+use secrets::command_line_secrets;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     pauser::run_pauser_if_requested();
     plimsoll_sys::process::raise_open_files_limit();
     plimsoll_sys::signal::survive_file_size_limit();
-    plimsoll_sys::signal::end_at_once();
+    plimsoll_sys::signal::end_at_once_on_stop_signals();
     if let Some(result) = run_other_tool(std::env::args_os().collect()) {
         return ExitCode::from(match exit_code(result) {
             exit::SUCCESS if plimsoll_sys::signal::is_terminated() => exit::TERMINATED,
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Err(error) => return ExitCode::from(print_help_or_error(&error)),
         Ok((cli, hidden)) => {
             hidden.store_for_process();
-            plimsoll_sys::process::release_code();
+            plimsoll_sys::process::drop_unmodified_file_pages();
             carry_out(&cli)
         }
     };
@@ -73,18 +73,18 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
     });
-    let crowded_out = plimsoll_engine::crowded_out();
+    let crowded_out = plimsoll_engine::unchecked_response_count();
     if crowded_out > 0 {
         output::print_to_stderr(&format!(
-            "warning: {crowded_out} long responses count as failed: responses in flight reached the memory limit \
-             (128 MiB). Use fewer connections"
+            "warning: {crowded_out} long responses count as failed: the responses in flight reached plimsoll's memory \
+             limit (128 MiB). Use fewer connections"
         ));
     }
-    match (report_unwritten(), code) {
+    match (print_unwritten_outputs(), code) {
         (true, _) => exit::USAGE,
-        // A server that ran until a signal asked the server to end has succeeded, and `plimsoll ab`
-        // ends with 1 after a signal. After SIGHUP (the terminal closed), the exit codes of
-        // success, negative result and interrupt become `TERMINAL_CLOSED`.
+        // After a signal, a command that serves until a signal (such as `plimsoll baseline`)
+        // returns success, and `plimsoll ab` returns 1. After SIGHUP (the terminal closed), the
+        // exit codes of success, negative result and interrupt all become `TERMINAL_CLOSED`.
         (false, exit::INTERRUPTED | exit::SUCCESS | exit::NEGATIVE_RESULT)
             if plimsoll_sys::signal::is_terminal_closed() =>
         {
@@ -94,8 +94,8 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
     }
 }
 
-/// Runs another tool's command line: `plimsoll wrk ...`, or this executable under that tool's name.
-/// Returns `None` for any other command line.
+/// Runs another tool's command line: `plimsoll wrk ...`, or this executable under the tool's name
+/// (such as a link with the name `wrk`). Returns `None` for any other command line.
 fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     let called = Path::new(words.first()?).file_name()?.to_str().unwrap_or_default();
     let (name, words) = match words.get(1).and_then(|word| word.to_str()) {
@@ -110,11 +110,11 @@ fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         plimsoll_sys::signal::catch_interrupts();
     }
     Some(match name {
-        "wrk" => wrk::carry_out(&words, Dialect::Wrk, &RunVerbAdapter),
-        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2, &RunVerbAdapter),
-        "ab" => ab::carry_out(&words, &RunVerbAdapter),
-        "hey" => hey::carry_out(&words, &RunVerbAdapter),
-        _ => vegeta::carry_out(&words, &RunVerbAdapter),
+        "wrk" => wrk::run_wrk_command(&words, Dialect::Wrk, &RunVerbAdapter),
+        "wrk2" => wrk::run_wrk_command(&words, Dialect::Wrk2, &RunVerbAdapter),
+        "ab" => ab::run_ab_command(&words, &RunVerbAdapter),
+        "hey" => hey::run_hey_command(&words, &RunVerbAdapter),
+        _ => vegeta::run_vegeta_command(&words, &RunVerbAdapter),
     })
 }
 
@@ -160,11 +160,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Man(args) => commands::man::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
-        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunVerbAdapter),
-        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2, &RunVerbAdapter),
-        Command::Vegeta(args) => vegeta::carry_out(&args.words, &RunVerbAdapter),
-        Command::Ab(args) => ab::carry_out(&args.words, &RunVerbAdapter),
-        Command::Hey(args) => hey::carry_out(&args.words, &RunVerbAdapter),
+        Command::Wrk(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk, &RunVerbAdapter),
+        Command::Wrk2(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk2, &RunVerbAdapter),
+        Command::Vegeta(args) => vegeta::run_vegeta_command(&args.words, &RunVerbAdapter),
+        Command::Ab(args) => ab::run_ab_command(&args.words, &RunVerbAdapter),
+        Command::Hey(args) => hey::run_hey_command(&args.words, &RunVerbAdapter),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long. While logs are read, ^C simply ends the
             // program.
@@ -196,16 +196,16 @@ fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
     let hidden = matches.subcommand().and_then(|(name, matches)| {
-        let mut parser = parser_of::<Cli>(name);
+        let mut parser = parser_for_command::<Cli>(name);
         parser.build();
-        Some(secrets_of(parser.find_subcommand(name)?, matches))
+        Some(command_line_secrets(parser.find_subcommand(name)?, matches))
     });
     Ok((cli, hidden.unwrap_or_default()))
 }
 
 /// The flags whose value may be left out. Each row has a flag, and the same flag with the value
 /// that applies if the user gives no value.
-const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
+const OPTIONAL_VALUE_FLAGS: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
 /// Parses the arguments. In `run --pprof URL`, the only URL is the target and not the value of
 /// `--pprof`.
@@ -215,7 +215,7 @@ fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,
     };
-    for (flag, alone) in VALUE_OPTIONAL {
+    for (flag, alone) in OPTIONAL_VALUE_FLAGS {
         let mut again = arguments.clone();
         if let Some(word) = again.iter_mut().find(|word| *word == flag) {
             *word = alone.into();
@@ -231,14 +231,14 @@ fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
 /// find URL`.
 fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    let commands = parser_of::<Cli>("");
+    let commands = parser_for_command::<Cli>("");
     let known = |word: &str| {
         word == "help"
             || ["-h", "--help", "-V", "--version", "--verbose"].contains(&word)
             || commands.get_subcommands().any(|command| command.get_name() == word)
     };
     if arguments.get(1).is_some_and(|word| word == "curl") {
-        return of_curl(&arguments);
+        return curl_to_find_arguments(&arguments);
     }
     if let Some(first) = arguments.get(1).and_then(|word| word.to_str())
         && !known(first)
@@ -250,8 +250,8 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
 }
 
 /// Converts `plimsoll curl ...` to `plimsoll find --curl 'curl ...'`.
-fn of_curl(arguments: &[OsString]) -> Vec<OsString> {
-    let quoted = |word: &OsString| shell::quoted(&word.to_string_lossy());
+fn curl_to_find_arguments(arguments: &[OsString]) -> Vec<OsString> {
+    let quoted = |word: &OsString| shell::quote(&word.to_string_lossy());
     let line: Vec<String> = arguments[1..].iter().map(quoted).collect();
     [&arguments[..1], &["find".into(), format!("--curl={}", line.join(" ")).into()]].concat()
 }
@@ -268,7 +268,7 @@ fn print_help_or_error(error: &clap::Error) -> u8 {
     match error.kind() {
         ErrorKind::DisplayVersion if std::env::args_os().any(|word| word == "--verbose") => {
             output::print(&version::verbose_version());
-            if report_unwritten() { exit::USAGE } else { exit::SUCCESS }
+            if print_unwritten_outputs() { exit::USAGE } else { exit::SUCCESS }
         }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -276,7 +276,7 @@ fn print_help_or_error(error: &clap::Error) -> u8 {
                 true => output::print_unescaped(&text.ansi().to_string()),
                 false => output::print(&text.to_string()),
             }
-            if report_unwritten() { exit::USAGE } else { exit::SUCCESS }
+            if print_unwritten_outputs() { exit::USAGE } else { exit::SUCCESS }
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
@@ -288,9 +288,9 @@ fn print_help_or_error(error: &clap::Error) -> u8 {
 
 /// Prints an error for each output that could not be written. Returns whether any output could not
 /// be written.
-fn report_unwritten() -> bool {
-    let failures = output::failures();
-    failures.iter().for_each(|sentence| _ = print_failure(&Failure::start(sentence.as_str())));
+fn print_unwritten_outputs() -> bool {
+    let failures = output::write_failures();
+    failures.iter().for_each(|sentence| _ = print_failure(&Failure::cannot_start(sentence.as_str())));
     !failures.is_empty()
 }
 

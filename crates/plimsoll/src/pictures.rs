@@ -9,8 +9,9 @@ use std::path::Path;
 
 /// Writes a file, creating its folder if needed.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let cannot =
-        |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&e)));
+    let cannot = |e: std::io::Error| {
+        Failure::cannot_start(format!("'{}' cannot be written: {}", path.display(), system_text(&e)))
+    };
     output_file::write(path, bytes).map_err(cannot)
 }
 
@@ -23,7 +24,7 @@ pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failu
 
 /// Writes a chart as PNG, or as SVG in a build without PNG.
 pub fn write_chart(path: &Path, svg: &str) -> Result<(), Failure> {
-    let drawn =
-        render_picture(svg).map_err(|error| Failure::start(format!("'{}' was not drawn: {error}", path.display())))?;
+    let drawn = render_picture(svg)
+        .map_err(|error| Failure::cannot_start(format!("'{}' was not drawn: {error}", path.display())))?;
     write(path, &drawn)
 }

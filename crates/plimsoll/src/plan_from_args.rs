@@ -11,20 +11,20 @@ use crate::args::{
     RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
-use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
-use plimsoll_fleet::watched_host;
+use crate::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
+use plimsoll_fleet::parse_watch_host;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
-use plimsoll_model::terms::{InjectorTerms, MixTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms};
+use plimsoll_model::terms::{InjectorTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms, TrafficFileTerms};
 use plimsoll_model::{
-    AddressRange, AgentLossPolicy, Arrivals, ConnectionPlan, Curve, EndpointChoice, FleetTerms, GrpcStatusSet,
-    HttpChoice, Load, LoadShape, OnInconclusive, Origin, Plan, Request, ResolveSpec, Route, ScriptTerms, StatusSet,
-    Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
+    AddressRange, AgentLossPolicy, ArrivalSpacing, ConnectionPlan, EndpointChoice, FleetTerms, GrpcStatusSet,
+    HttpChoice, Load, LoadCurve, LoadShape, OnInconclusive, Origin, Plan, RemoteWatchTerms, Request, ResolveSpec,
+    Route, ScriptTerms, StatusSet, Terms, TlsSpec, Traffic, completion, redact,
 };
-use plimsoll_study::fields::{body, header, parse_tag, path_text};
-use plimsoll_study::file_traffic::{http_choice, make_call, push_authorization, traffic_from_parsed};
+use plimsoll_study::fields::{parse_body_flag, parse_header_flag, parse_tag, path_text};
+use plimsoll_study::file_traffic::{convert_to_grpc_call, http_choice, push_authorization, traffic_from_parsed};
 use plimsoll_study::script_run;
-use plimsoll_study::target::host_and_port;
+use plimsoll_study::target::parse_connect_to;
 use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::FileLoad;
 use plimsoll_traffic::target_url::Url;
@@ -32,8 +32,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 /// Returns one plan with one user for each of several URLs, the common terms of the plans, and the
-/// load that a traffic file contains. The first URL is in `request` or in its traffic file. Probes,
-/// profiles, builds, conditions and output paths are not set yet.
+/// load that a traffic file contains. The first URL is in `request` or in its traffic file. The
+/// caller adds the settings of probes, profiles, builds, conditions and output paths to the terms.
 pub fn plans_for_urls(
     request: &RequestArgs,
     more: &[String],
@@ -45,7 +45,7 @@ pub fn plans_for_urls(
         Some(line) => curl::apply_curl_line(request, line).map(|(request, body)| (Some(request), body))?,
     };
     let request = of_curl.as_ref().unwrap_or(request);
-    let timeout_ns = positive_time("--timeout", &request.timeout)?;
+    let timeout_ns = parse_positive_time("--timeout", &request.timeout)?;
     let ok_status = with_flag_name("--ok-status", StatusSet::parse(&request.ok_status))?;
     let ok_grpc = request.ok_grpc.as_deref().map(GrpcStatusSet::parse).transpose();
     let ok_grpc = with_flag_name("--ok-grpc", ok_grpc)?;
@@ -63,8 +63,8 @@ pub fn plans_for_urls(
         }
         workers => workers.map(|workers| workers as u32),
     };
-    let headers = request.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-    let (body_from, body) = match request.body.as_deref().map(body).transpose()?.or(curl_body) {
+    let headers = request.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
+    let (body_from, body) = match request.body.as_deref().map(parse_body_flag).transpose()?.or(curl_body) {
         Some((from, body)) => (Some(from), body),
         None => (None, Vec::new()),
     };
@@ -75,12 +75,12 @@ pub fn plans_for_urls(
     };
     let flags = &request.connection;
     refuse_contradictions(flags)?;
-    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let connect_to = flags.connect_to.as_deref().map(parse_connect_to).transpose()?;
     let sources = flags.source_ip.as_deref().map(AddressRange::parse_list).transpose();
     let sources = with_flag_name("--source-ip", sources)?.unwrap_or_default();
     let urls: Vec<&String> = request.target.iter().chain(&request.url).chain(more).collect();
     let mix = match &request.file {
-        Some(file) => Some(MixTerms {
+        Some(file) => Some(TrafficFileTerms {
             file: path_text("-f", file)?,
             bases: urls.iter().map(|url| (*url).clone()).collect(),
             headers: headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
@@ -109,7 +109,7 @@ pub fn plans_for_urls(
                 let follow = request.follow.unwrap_or(0);
                 let mut route = Route { ok_status: ok_status.clone(), timeout_ns, follow, ..Route::new(asked) };
                 if let Some(name) = script.as_ref().and_then(|script| Path::new(&script.file).file_name()) {
-                    route.label = redact::path(&name.to_string_lossy());
+                    route.label = redact::redact_path(&name.to_string_lossy());
                 }
                 if origin.is_grpc() {
                     if script.is_some() {
@@ -127,7 +127,7 @@ pub fn plans_for_urls(
                         return Err(Failure::usage("--follow: gRPC has no redirects; leave --follow out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
-                    make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
+                    convert_to_grpc_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
                 }
                 Ok((
                     Traffic {
@@ -155,10 +155,10 @@ pub fn plans_for_urls(
             ));
         }
         if script.is_some() {
-            speak_http1(&mut carriage)?;
+            set_http1(&mut carriage)?;
         }
         carriage.connections_max = connections_max.unwrap_or(carriage.connections_max);
-        let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+        let mut load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
         load.seed = seed;
         load.grace_ns = traffic.timeout_ns_max().min(load.grace_ns);
         plans.push(Plan { traffic, load, carriage });
@@ -167,7 +167,7 @@ pub fn plans_for_urls(
     let path =
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
     let terms = Terms {
-        targets: completion::targets(&plans, &user_info),
+        targets: completion::number_equal_targets(&plans, &user_info),
         redact: redaction_level(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
         // A load with a script has no preflight request, because the response to the URL says
@@ -205,7 +205,7 @@ fn refuse_grpc_flags(request: &RequestArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the files that describe gRPC messages; `None` if no such flag is given.
+/// Returns the files that describe gRPC messages; `None` if no flag names such a file.
 pub fn schema_terms(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
     let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
         paths.iter().map(|path| path_text(flag, path)).collect()
@@ -218,23 +218,23 @@ pub fn schema_terms(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, F
     Ok(Some(SchemaTerms { protos, proto_paths, descriptor_set }))
 }
 
-/// Returns a plan and terms for reading a gRPC server's message types: only the target and its
-/// connection.
-pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
+/// Returns the plan and the settings for reading a gRPC server's message types: only the target and
+/// its connection.
+pub fn grpc_server_plan(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
     // Without a scheme, the server is contacted without TLS.
     let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
     let Url { origin, path: target, authorization } = Url::read(&url)?;
     if !origin.is_grpc() {
         return Err(Failure::usage("the URL of a gRPC server begins with grpc:// or grpcs://"));
     }
-    let mut headers = args.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut headers = args.headers.iter().map(|text| parse_header_flag(text)).collect::<Result<Vec<_>, _>>()?;
     push_authorization(&mut headers, authorization);
     let flags = &args.connection;
     refuse_contradictions(flags)?;
-    let connect_to = flags.connect_to.as_deref().map(host_and_port).transpose()?;
+    let connect_to = flags.connect_to.as_deref().map(parse_connect_to).transpose()?;
     let carriage = connection_plan(flags, connect_to.as_ref(), &origin, args.allow_public)?;
     let route = Route::new(Request { method: "POST".into(), target, headers, body: Vec::new() });
-    let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let path =
         |name: &str, path: &Option<std::path::PathBuf>| path.as_deref().map(|it| path_text(name, it)).transpose();
     let terms = Terms {
@@ -249,7 +249,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
     Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, carriage }, terms))
 }
 
-/// Returns the plan and terms of a single URL.
+/// Returns the plan of a single URL, and its terms (all settings that are not in the plan).
 pub fn plan_for_url(
     request: &RequestArgs,
     generator: &GeneratorArgs,
@@ -258,7 +258,8 @@ pub fn plan_for_url(
     plan_and_load(request, generator, script).map(|(plan, terms, _)| (plan, terms))
 }
 
-/// Returns the plan and terms of a single URL, and the load that its traffic file contains.
+/// Returns the plan of a single URL, its terms (all settings that are not in the plan), and the
+/// load that its traffic file contains.
 pub fn plan_and_load(
     request: &RequestArgs,
     generator: &GeneratorArgs,
@@ -269,14 +270,14 @@ pub fn plan_and_load(
     Ok((plan, terms, load))
 }
 
-/// Returns the terms of a script: its file, digest and arguments.
+/// Returns the settings of a script that run files record: its file, digest and arguments.
 fn script_terms(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
-    let digest = redact::digest(&script_run::text_of(file)?);
+    let digest = redact::short_digest(&script_run::read_script_file(file)?);
     Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
 }
 
 /// Sets the protocol to HTTP/1.1, because scripts write requests in HTTP/1.1.
-fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
+fn set_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     if carriage.http == HttpChoice::H2 {
         return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
     }
@@ -287,16 +288,16 @@ fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the spacing of arrivals in an open loop; flags override the file.
-pub fn arrival_spacing(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
+/// Returns the spacing of arrivals in an open loop; flags override the traffic file.
+pub fn arrival_spacing(generator: &GeneratorArgs, file: &FileLoad) -> Result<ArrivalSpacing, Failure> {
     match generator.arrivals.as_deref() {
         None => Ok(file.arrivals.unwrap_or_default()),
-        Some(word) => Arrivals::named(word)
+        Some(word) => ArrivalSpacing::from_name(word)
             .ok_or_else(|| Failure::usage(format!("--arrivals: '{word}' is not constant or poisson"))),
     }
 }
 
-/// Converts the flags about probes to terms.
+/// Converts the flags about probes to the settings that run files record.
 pub fn probe_terms(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     if args.pid.is_some() && args.process.is_some() {
         return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
@@ -311,47 +312,48 @@ pub fn probe_terms(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     })
 }
 
-/// Returns the terms for measuring a server on another machine; `None` without --watch.
-pub fn watch_terms(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
+/// Returns the settings for measuring a server on another machine; `None` without --watch.
+pub fn watch_terms(args: &WatchArgs) -> Result<Option<RemoteWatchTerms>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
-    with_flag_name("--watch", watched_host(place))?;
-    Ok(Some(WatchTerms { place: place.clone(), copied: args.watch_copy }))
+    with_flag_name("--watch", parse_watch_host(place))?;
+    Ok(Some(RemoteWatchTerms { place: place.clone(), copied: args.watch_copy }))
 }
 
-/// Returns the terms for profiles of one target; `None` without --pprof.
+/// Returns the settings for profiles of one target; `None` without --pprof.
 pub fn profile_terms(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
     let place = args.pprof.as_deref()?;
     Some(ProfilesTerms { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
-/// Returns the terms of the fleet that generates the load in place of this machine; `None` without
-/// --fleet.
+/// Returns the settings of the fleet that generates the load in place of this machine; `None`
+/// without --fleet.
 pub fn fleet_terms(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
     plimsoll_fleet::refuse_local_only_options(plan, terms)?;
     let on_loss = if args.on_loss == "stop" { AgentLossPolicy::Stop } else { AgentLossPolicy::Go };
-    let skew_ns_max = positive_time("--max-skew", &args.max_skew)?;
-    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let skew_ns_max = parse_positive_time("--max-skew", &args.max_skew)?;
+    let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
     let (place, copied, agents) = (place.clone(), args.fleet_copy, args.agents.clone());
     let weights = args.weights.clone();
     let fleet = FleetTerms { place, copied, on_loss, skew_ns_max, agents, wait_ns, weights };
-    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(Some(fleet))
 }
 
-/// Returns the verdict that the user set for a gate that cannot decide; `None` if it is not set.
-pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
+/// Returns the verdict that the user set (`--on-inconclusive`) for a gate that cannot decide.
+/// Returns `None` if the user set no verdict.
+pub fn verdict_when_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
     args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
 
-/// Converts the flags about output to terms; `file` is the path of the run file.
+/// Converts the flags about output to settings; `file` is the path of the run file.
 pub fn output_terms(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
     let file = file.map(|file| path_text("--output", file)).transpose()?;
     let OutputArgs { json, json_lines, verbose, quiet } = *args;
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None, store: None, tags: Vec::new() })
 }
 
-/// Converts the flags about output to terms, including the store and the tags of the run.
+/// Converts the flags about output to settings, including the store and the tags of the run.
 pub fn stored_output_terms(
     args: &OutputArgs,
     file: Option<&Path>,
@@ -418,7 +420,8 @@ fn connection_plan(
             "--streams {streams_max}: HTTP/1.1 allows one request at a time on a connection; add --http 2"
         )));
     }
-    let every_ns = flags.resolve_every.as_deref().map(|text| positive_time("--resolve-every", text)).transpose()?;
+    let every_ns =
+        flags.resolve_every.as_deref().map(|text| parse_positive_time("--resolve-every", text)).transpose()?;
     let resolve = every_ns.map(|every_ns| {
         let (host, port) = connect_to.cloned().unwrap_or_else(|| (origin.host.clone(), origin.port));
         ResolveSpec { host, port, every_ns, public }
@@ -455,6 +458,6 @@ pub fn fresh_seed() -> u64 {
     static PROCESS_SEED: OnceLock<u64> = OnceLock::new();
     *PROCESS_SEED.get_or_init(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        plimsoll_model::rng::mix(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
+        plimsoll_model::rng::mix_bits(now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32) >> 16
     })
 }

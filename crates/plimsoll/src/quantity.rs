@@ -17,7 +17,7 @@ pub fn parse_positive_count(flag: &str, text: &str) -> Result<u64, Failure> {
 }
 
 /// Parses a time that must be above zero; returns ns.
-pub fn positive_time(flag: &str, text: &str) -> Result<u64, Failure> {
+pub fn parse_positive_time(flag: &str, text: &str) -> Result<u64, Failure> {
     match with_flag_name(flag, parse_duration_ns(text))? {
         0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
         ns => Ok(ns),

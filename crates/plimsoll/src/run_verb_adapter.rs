@@ -3,36 +3,36 @@
 //!
 //! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 
-use crate::args::{Cli, Command, parser_of};
+use crate::args::{Cli, Command, parser_for_command};
 use crate::commands::run::{self, MeasuredRun};
 use crate::results::Results;
-use crate::secrets::secrets_of;
+use crate::secrets::command_line_secrets;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
-use plimsoll_compat::{FinishedLoad, PrintResults, RunVerb, WrkScript};
+use plimsoll_compat::{FinishedLoad, PrintResults, RunCommand, WrkScript};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, Run, RunSpec, Terms};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::script_run::ScriptRun;
-use plimsoll_traffic::vegeta::VegetaCourse;
+use plimsoll_traffic::vegeta::VegetaTimeSeries;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The command `run` of this program, as `plimsoll_compat` uses it.
+/// The implementation of `RunVerb`, through which `plimsoll_compat` uses the command `run`.
 pub struct RunVerbAdapter;
 
-impl RunVerb for RunVerbAdapter {
+impl RunCommand for RunVerbAdapter {
     /// Parses arguments of `run`. After parsing, messages hide the secrets in the parsed arguments.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::error_sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
-        let mut parser = parser_of::<Cli>("run");
+        let mut parser = parser_for_command::<Cli>("run");
         let matches = parser.try_get_matches_from_mut(line).map_err(refused)?;
         let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
         if let (Some(command), Some((_, matches))) = (parser.find_subcommand("run"), matches.subcommand()) {
-            secrets_of(command, matches).store_for_process();
+            command_line_secrets(command, matches).store_for_process();
         }
         let Command::Run(args) = &cli.command else {
             return Err(Failure::usage(
@@ -43,11 +43,11 @@ impl RunVerb for RunVerbAdapter {
     }
 
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
-        let scripted = ScriptRun::of_url(Some(url), plan, terms)?;
+        let scripted = ScriptRun::from_terms_with_url(Some(url), plan, terms)?;
         Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(ScriptAdapter(scripted)) }))
     }
 
-    fn carry_out(
+    fn execute_load(
         &self,
         asked: RunSpec<Plan>,
         terms: &Terms<String>,
@@ -56,7 +56,7 @@ impl RunVerb for RunVerbAdapter {
         Ok(Box::new(run::measure_load(asked, terms, authoring)?))
     }
 
-    fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String {
+    fn vegeta_page(&self, course: &VegetaTimeSeries, title: &str, points_max: usize) -> String {
         page::render(&attacks_page(course, title, points_max), if title.is_empty() { "vegeta" } else { title })
     }
 }
@@ -75,16 +75,16 @@ impl FinishedLoad for MeasuredRun {
         Ok(Box::new(move |as_json, in_full| results.print(as_json, in_full)))
     }
 
-    fn end(mut self: Box<Self>, notes: &[String]) {
+    fn write_notes(mut self: Box<Self>, notes: &[String]) {
         self.note.iter().chain(notes).for_each(|note| self.live.print_note(note));
     }
 }
 
-/// A wrk script of `plimsoll_study`, as `plimsoll_compat` uses it.
+/// A wrk script that `plimsoll_study` runs. `plimsoll_compat` uses the script through `WrkScript`.
 struct ScriptAdapter(ScriptRun);
 
 impl WrkScript for ScriptAdapter {
-    fn announce(&self, text: String) {
+    fn set_announcement(&self, text: String) {
         self.0.set_announcement(text);
     }
 
@@ -92,11 +92,11 @@ impl WrkScript for ScriptAdapter {
         self.0.flush();
     }
 
-    fn done(&self, figures: &RunFigures) -> Option<ScriptError> {
+    fn call_done(&self, figures: &RunFigures) -> Option<ScriptError> {
         self.0.call_done_function(figures)
     }
 
-    fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync> {
+    fn author_factory(&self) -> Arc<dyn AuthorFactory + Send + Sync> {
         Arc::new(self.0.clone())
     }
 }

@@ -71,7 +71,7 @@ fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
 
 /// Returns the secrets of a parsed command line, each with the text that replaces the secret in
 /// messages.
-pub fn secrets_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
+pub fn command_line_secrets(command: &Command, matches: &ArgMatches) -> SecretReplacements {
     SecretReplacements::new(secret_replacements(command, matches))
 }
 

@@ -3,18 +3,18 @@
 //! Not here: writing to the terminal (`live`), figures of the current load
 //! (`plimsoll_analysis::live_meter`), and texts (`plimsoll_report`).
 
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use plimsoll_analysis::live_meter::LiveMeter;
 use plimsoll_analysis::study::{Study, StudyFailure, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
-use plimsoll_model::{Intervention, Purpose, Trial};
-use plimsoll_report::study_status::{StudyStatus, outcome_row, profile_line, study_status};
+use plimsoll_model::{Intervention, LoadPurpose, Trial};
+use plimsoll_report::study_status::{StudyStatus, outcome_row, profile_announcement, study_status};
 use plimsoll_report::{Progress, abort_reason_text};
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 
 /// The display of a study on a terminal.
 pub struct StudyScreen {
-    pub live: Live,
+    pub live: ProgressDisplay,
     meter: LiveMeter,
     /// The intermediate result of a comparison, as text; empty without a comparison.
     standing: String,
@@ -39,7 +39,7 @@ fn phase_text(phase: Phase, load: &str) -> String {
 
 impl StudyScreen {
     /// Creates a display that shows nothing yet.
-    pub fn new(live: Live) -> StudyScreen {
+    pub fn new(live: ProgressDisplay) -> StudyScreen {
         let (meter, standing, status) = (LiveMeter::default(), String::new(), StudyStatus::default());
         StudyScreen { live, meter, standing, status, began_s: 0.0, alone: false }
     }
@@ -47,14 +47,18 @@ impl StudyScreen {
 
 impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
-        let is_profile = trial.tag.purpose == Purpose::Profile;
+        let is_profile = trial.tag.purpose == LoadPurpose::Profile;
         self.status = study_status(study, trial, state.asked, &state.history, &self.standing);
         // The prediction of an experiment is printed before the experiment's load, also if the
         // output is no terminal.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
-            self.live.print_line_unless_quiet(&format!("experiment: {}; {}", intervention.text(), self.status.why));
+            self.live.print_line_unless_quiet(&format!(
+                "experiment: {}; {}",
+                intervention.description(),
+                self.status.why
+            ));
         }
         self.alone = matches!(study, Study::Run(..)) && !is_profile;
         self.began_s = if self.alone || is_profile { 0.0 } else { state.history.elapsed_ns as f64 / 1e9 };
@@ -71,8 +75,8 @@ impl Output for StudyScreen {
             why,
             elapsed_s: self.began_s + tick.end_ns as f64 / 1e9,
             total_s,
-            rates_rps: self.meter.rates_rps().to_vec(),
-            now: self.meter.now(),
+            rates_rps: self.meter.throughput_intervals_rps().to_vec(),
+            now: self.meter.last_second_figures(),
             bad: self.meter.failed_or_unsent(),
             server_cores,
         });
@@ -85,12 +89,12 @@ impl Output for StudyScreen {
 
 impl StudyDisplay for StudyScreen {
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
-        if let Some(line) = profile_line(study, trial, state.asked, &state.history) {
+        if let Some(line) = profile_announcement(study, trial, state.asked, &state.history) {
             self.live.print_line_unless_quiet(&line);
         }
     }
 
-    fn outcome(&mut self, study: &Study, state: &StudyState) {
+    fn show_outcome(&mut self, study: &Study, state: &StudyState) {
         let outcome = outcome_row(study, &state.history, self.live.terminal_width());
         if let Some((heading, row)) = outcome.row {
             self.live.print_table_row(&heading, &row);
@@ -100,15 +104,15 @@ impl StudyDisplay for StudyScreen {
         }
     }
 
-    fn broken(&self, broken: &StudyFailure) -> String {
+    fn study_failure_text(&self, broken: &StudyFailure) -> String {
         abort_reason_text(broken)
     }
 
-    fn line(&mut self, line: &str) {
+    fn print_unless_quiet(&mut self, line: &str) {
         self.live.print_line_unless_quiet(line);
     }
 
-    fn note(&mut self, line: &str) {
+    fn print_always(&mut self, line: &str) {
         self.live.print_note(line);
     }
 

@@ -27,7 +27,7 @@ fn context_texts(error: &Error, kind: ContextKind) -> Vec<String> {
 fn unknown_flag_name(given: &str) -> String {
     let name = given.split('=').next().unwrap_or_default();
     match name.starts_with("--") {
-        true => format!("--{}", redact::word(&name[2..])),
+        true => format!("--{}", redact::redact_word(&name[2..])),
         // For an unknown short flag such as `-psecret`, only the letter is shown, without the value
         // that follows the letter.
         false => name.chars().take(2).collect(),
@@ -36,7 +36,7 @@ fn unknown_flag_name(given: &str) -> String {
 
 /// Whether messages may repeat the value of a flag. `written` is the flag in clap's form, such as
 /// `--pid <PID>`.
-fn is_plain(cli: &Command, written: &str) -> bool {
+fn may_repeat_value(cli: &Command, written: &str) -> bool {
     let name = written.split([' ', '=', '[']).next().unwrap_or_default();
     let mut plain = false;
     for command in cli.get_subcommands() {
@@ -82,7 +82,7 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
         // so only the argument's length is shown.
         ErrorKind::UnknownArgument => {
             let argument = match arg.contains("://") {
-                true => format!("'{}'", redact::url(&arg, redact::Redact::All)),
+                true => format!("'{}'", redact::redact_url(&arg, redact::RedactionLevel::All)),
                 false => match arg.chars().count() {
                     1 => "with 1 character".to_owned(),
                     count => format!("with {count} characters"),
@@ -95,9 +95,9 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
         }
         ErrorKind::InvalidSubcommand => {
             let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let word = redact::word(&given);
+            let word = redact::redact_word(&given);
             match first(ContextKind::SuggestedSubcommand) {
-                Some(suggested) => format!("'{word}' is no command: there is {suggested}"),
+                Some(suggested) => format!("'{word}' is no command: did you mean {suggested}?"),
                 None => format!("'{word}' is no command: {see_help}, and write a target as http://HOST:PORT/"),
             }
         }
@@ -106,8 +106,11 @@ pub fn error_sentence(cli: &Command, error: &Error) -> String {
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = first(ContextKind::InvalidValue).unwrap_or_default();
-            let value =
-                if is_plain(cli, &arg) { format!("'{}'", redact::word(&value)) } else { "the given value".to_owned() };
+            let value = if may_repeat_value(cli, &arg) {
+                format!("'{}'", redact::redact_word(&value))
+            } else {
+                "the given value".to_owned()
+            };
             let known = context_texts(error, ContextKind::ValidValue);
             match (known.is_empty(), error.source()) {
                 (false, _) => format!("{arg}: {value} is not one of {values}", values = known.join(", ")),

@@ -16,18 +16,21 @@
 #[path = "../../tests/corpus/mod.rs"]
 mod corpus;
 
-use corpus::{CorpusAnswer, CorpusCase, cases, expected_text, fit, folder, leave_one_set_out, shares, verdict_table};
+use corpus::{
+    CorpusCase, CorpusDiagnosis, corpus_folder, expected_text, fit_likelihoods, leave_one_set_out, read_corpus_cases,
+    verdict_counts, verdict_table,
+};
 use plimsoll_analysis::explain::{Answers, Cause, Posterior};
-use plimsoll_analysis::finding::contrast_of_recording;
+use plimsoll_analysis::finding::recorded_contrast_and_experiments;
 use plimsoll_model::codec;
 
 /// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
-const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
+const NAMING_THRESHOLDS: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
 /// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
 /// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
-const RIGHT_MIN: f64 = 0.9;
+const RIGHT_CAUSES_SHARE_MIN: f64 = 0.9;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -35,7 +38,7 @@ fn main() {
     let done = match words.as_slice() {
         ["record", run, name, set, truth, rest @ ..] => record(run, name, set, truth, *rest == ["disturbed"]),
         ["fit"] => fit_all(),
-        ["expect"] => expect(),
+        ["expect"] => write_expected_causes(),
         ["score"] => {
             print_cross_validation_score();
             Ok(())
@@ -52,13 +55,13 @@ fn main() {
 fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Result<(), String> {
     let bytes = std::fs::read(run).map_err(|error| format!("{run}: {error}"))?;
     let decoded = codec::decode(&bytes).map_err(|error| format!("{run}: {error}"))?;
-    let found = contrast_of_recording(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
+    let found = recorded_contrast_and_experiments(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
     let (case, changes) = found.ok_or_else(|| format!("{run}: no explanation was recorded"))?;
     let truth = truth.split(',').map(str::to_owned).collect();
     let case = CorpusCase { name: name.to_owned(), set: set.to_owned(), truth, disturbed, case, changes };
     let mut value = serde_json::to_value(&case).map_err(|error| error.to_string())?;
     round(&mut value);
-    let path = folder().join(format!("{name}.json"));
+    let path = corpus_folder().join(format!("{name}.json"));
     std::fs::write(&path, format!("{value}\n")).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -80,9 +83,9 @@ fn round(value: &mut serde_json::Value) {
 }
 
 fn fit_all() -> Result<(), String> {
-    let cases = cases();
+    let cases = read_corpus_cases();
     let loss = |temperature: f64| {
-        let said = leave_one_set_out(&cases, temperature, NAMED_FROM[0]);
+        let said = leave_one_set_out(&cases, temperature, NAMING_THRESHOLDS[0]);
         said.iter().map(|said| -(said.right_causes_probability.max(1e-4)).ln()).sum::<f64>() / cases.len() as f64
     };
     let losses: Vec<(f64, f64)> = TEMPERATURES.into_iter().map(|it| (loss(it), it)).collect();
@@ -90,32 +93,33 @@ fn fit_all() -> Result<(), String> {
     println!("loss by temperature: {losses:.3?}");
     let of = |named_from: f64| {
         let said = answered_causes(&leave_one_set_out(&cases, temperature, named_from));
-        (named_from, shares(&cases, &said))
+        (named_from, verdict_counts(&cases, &said))
     };
-    let by: Vec<(f64, [usize; 3])> = NAMED_FROM.into_iter().map(of).collect();
+    let by: Vec<(f64, [usize; 3])> = NAMING_THRESHOLDS.into_iter().map(of).collect();
     println!("right, not known, wrong by threshold: {by:?}");
-    let enough = by.iter().filter(|(_, [right, ..])| *right as f64 >= RIGHT_MIN * cases.len() as f64);
+    let enough = by.iter().filter(|(_, [right, ..])| *right as f64 >= RIGHT_CAUSES_SHARE_MIN * cases.len() as f64);
     let named_from =
-        enough.min_by_key(|(_, [_, _, wrong])| *wrong).map_or(NAMED_FROM[0], |(named_from, _)| *named_from);
-    let fitted = fit(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
-    let path = folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
-    std::fs::write(&path, fitted.text()).map_err(|error| format!("{}: {error}", path.display()))
+        enough.min_by_key(|(_, [_, _, wrong])| *wrong).map_or(NAMING_THRESHOLDS[0], |(named_from, _)| *named_from);
+    let fitted = fit_likelihoods(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
+    let path = corpus_folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
+    std::fs::write(&path, fitted.to_tsv()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn answered_causes(said: &[CorpusAnswer]) -> Vec<Cause> {
+fn answered_causes(said: &[CorpusDiagnosis]) -> Vec<Cause> {
     said.iter().map(|said| said.cause).collect()
 }
 
-fn expect() -> Result<(), String> {
-    let cases = cases();
+fn write_expected_causes() -> Result<(), String> {
+    let cases = read_corpus_cases();
     let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
     println!("{}", verdict_table(&cases, &said));
-    std::fs::write(folder().join("expected.tsv"), expected_text(&cases, &said)).map_err(|error| error.to_string())
+    std::fs::write(corpus_folder().join("expected.tsv"), expected_text(&cases, &said))
+        .map_err(|error| error.to_string())
 }
 
 fn print_cross_validation_score() {
-    let cases = cases();
-    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
+    let cases = read_corpus_cases();
+    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
     let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
     println!("{}", verdict_table(&cases, &answered_causes(&said)));
     for (case, said) in cases.iter().zip(&said).filter(|(case, said)| case.verdict(said.most_probable) as usize != 0) {
@@ -126,11 +130,11 @@ fn print_cross_validation_score() {
         let some: Vec<CorpusCase> = cases.iter().filter(|it| it.disturbed == of).cloned().collect();
         let told: Vec<Cause> =
             cases.iter().zip(&said).filter(|(it, _)| it.disturbed == of).map(|(_, said)| said.cause).collect();
-        println!("{what}: right, not known, wrong: {:?} of {}", shares(&some, &told), some.len());
+        println!("{what}: right, not known, wrong: {:?} of {}", verdict_counts(&some, &told), some.len());
     }
     println!("| probability | answers | right | mean probability |\n|---|---|---|---|");
     for (from, to) in [(0.0, 0.5), (0.5, 0.7), (0.7, 0.85), (0.85, 0.95), (0.95, 1.01)] {
-        let within: Vec<(&CorpusCase, &CorpusAnswer)> =
+        let within: Vec<(&CorpusCase, &CorpusDiagnosis)> =
             cases.iter().zip(&said).filter(|(_, said)| said.probability >= from && said.probability < to).collect();
         let right = within.iter().filter(|(case, said)| case.verdict(said.most_probable) as usize == 0).count();
         let mean = within.iter().map(|(_, said)| said.probability).sum::<f64>() / within.len().max(1) as f64;
@@ -139,14 +143,14 @@ fn print_cross_validation_score() {
 }
 
 fn print_case_diagnosis(name: &str) -> Result<(), String> {
-    let cases = cases();
+    let cases = read_corpus_cases();
     let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
-    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
-    let likelihoods = fit(&others, fitted.temperature, fitted.named_from);
+    let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
+    let likelihoods = fit_likelihoods(&others, fitted.temperature, fitted.named_from);
     let posterior = Posterior::compute(&likelihoods, &Answers::from_contrast(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.named_cause());
-    for (feature, value) in Answers::from_contrast(&case.case).observed().filter(|(_, value)| *value > 0) {
+    for (feature, value) in Answers::from_contrast(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);
     }
     println!("effects {:?}, served {:?}", case.changes.effects(), case.case.requests_in_service());

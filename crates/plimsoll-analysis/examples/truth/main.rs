@@ -16,13 +16,13 @@
 mod truths;
 
 use plimsoll_model::units::SECOND;
-use plimsoll_simulator::{self as simulator, CapacityDrift, Model, Noise, ServerKind, Service};
+use plimsoll_simulator::{self as simulator, CapacityDrift, Noise, ServerKind, ServerModel, ServiceTimeDistribution};
 
 const MODELS: [(&str, ServerKind); 4] = [
-    ("M/D/1", ServerKind::Queue(Service::Constant, 1)),
-    ("M/M/1", ServerKind::Queue(Service::Exponential, 1)),
-    ("H2/1", ServerKind::Queue(Service::Hyperexponential(4.0), 1)),
-    ("M/M/8", ServerKind::Queue(Service::Exponential, 8)),
+    ("M/D/1", ServerKind::Queue(ServiceTimeDistribution::Constant, 1)),
+    ("M/M/1", ServerKind::Queue(ServiceTimeDistribution::Exponential, 1)),
+    ("H2/1", ServerKind::Queue(ServiceTimeDistribution::Hyperexponential(4.0), 1)),
+    ("M/M/8", ServerKind::Queue(ServiceTimeDistribution::Exponential, 8)),
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
@@ -44,14 +44,14 @@ const CHANGING_SERVERS: [(&str, ServerKind, f64, f64); 12] = [
 ];
 
 #[allow(clippy::print_stdout)]
-fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
+fn print_changing_server_searches(seed: u64, budget_s: u64, name: Option<&str>) {
     for (model_name, kind, capacity, sustained) in CHANGING_SERVERS {
         if name.is_some_and(|name| !model_name.starts_with(name)) {
             continue;
         }
         let noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
-        let model = Model { name: model_name, kind, capacity, noise, client_rps: f64::INFINITY };
-        let findings = simulator::search(model, seed, budget_s * SECOND, None);
+        let model = ServerModel { name: model_name, kind, capacity, noise, client_rps: f64::INFINITY };
+        let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
         println!("{model_name}: capacity for half an hour {sustained}/s");
         if name.is_some() {
             println!("{}", simulator::format_search(&findings, capacity));
@@ -78,7 +78,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(2).collect();
     if std::env::args().nth(1).as_deref() == Some("time") {
         let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
-        return over_time(number(0, 1), number(1, 60), args.get(2).map(String::as_str));
+        return print_changing_server_searches(number(0, 1), number(1, 60), args.get(2).map(String::as_str));
     }
     let number = |at: usize, default: u64| args.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
     let is = |at: usize, name: &str| args.get(at).is_none_or(|arg| arg == name || arg == "all");
@@ -94,15 +94,15 @@ fn main() {
                     continue;
                 }
                 let noise = Noise { disturbed, jitter: 0.0, stalls_per_s: 0.0 };
-                let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
+                let model = ServerModel { name, kind, capacity, noise, client_rps: f64::INFINITY };
                 if let Some(seed) = args.get(5).and_then(|a| a.parse().ok()) {
                     let model = model.seeded(seed);
-                    let findings = simulator::search(model, seed, budget_s * SECOND, None);
-                    let truth = truths::line_rps(kind, model.capacity);
+                    let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
+                    let truth = truths::queueing_load_line_rps(kind, model.capacity);
                     println!("truth {truth}\n{}", simulator::format_search(&findings, truth.max(1e-9)));
                     continue;
                 }
-                let coverage = truths::Coverage::of(model, 0..seeds, budget_s);
+                let coverage = truths::SearchCoverage::from_searches(model, 0..seeds, budget_s);
                 println!("{name:6} {capacity:>8} {noise_name:9} {coverage}");
             }
         }

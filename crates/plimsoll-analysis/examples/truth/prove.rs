@@ -17,11 +17,11 @@
 
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, Proof, ProveVerdict, Reading, Rules, conclude, order,
-    stop,
+    ArmLoadFigures, BlockRatio, ComparisonBlock, ComparisonEnd, ComparisonResult, Criterion, LoadResponseTimes,
+    ProveVerdict, Rules, compute_comparison_result, shuffled_arm_order, stop_reason,
 };
-use plimsoll_model::Tally;
-use plimsoll_model::histogram::index_of;
+use plimsoll_model::CountsByKey;
+use plimsoll_model::histogram::bucket_index;
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -33,9 +33,9 @@ pub const RATE: f64 = 200.0;
 /// Length of a load, s.
 const LOAD_S: f64 = 0.7;
 /// Time from the start of one load to the start of the next load, s.
-const STEP_S: f64 = 0.75;
+const LOAD_START_INTERVAL_S: f64 = 0.75;
 /// Mean service time of a request, s.
-const MEAN_S: f64 = 0.02;
+const MEAN_SERVICE_TIME_S: f64 = 0.02;
 /// Number of blocks (one load on each build) in a comparison: as many as fit into one minute.
 pub const BLOCKS: usize = 40;
 
@@ -65,13 +65,13 @@ pub struct Machine {
 
 pub const QUIET: Machine =
     Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
-pub const HERE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
+pub const BENCHMARK_MACHINE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
 /// A machine on which somebody runs other programs, such as a laptop.
-pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..HERE };
+pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..BENCHMARK_MACHINE };
 
 /// The hidden defect of build B. Build A has no defect, except in `FailsFast`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Hidden {
+pub enum HiddenDefect {
     Nothing,
     /// The server refuses this share of the requests immediately.
     Sheds(f64),
@@ -102,11 +102,11 @@ pub enum Hidden {
 
 /// A simulated comparison: a machine, and two builds A and B on it.
 #[derive(Debug, Clone, Copy)]
-pub struct World {
+pub struct SimulatedComparison {
     pub machine: Machine,
     /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
-    pub hidden: Hidden,
+    pub hidden: HiddenDefect,
     /// Standard deviation of the speed between starts of a build, as a natural logarithm. If builds
     /// are not restarted for each load, each of the two builds starts once.
     pub offset: f64,
@@ -114,8 +114,14 @@ pub struct World {
     pub primary: Criterion,
 }
 
-pub const COPIES: World =
-    World { machine: HERE, ratio: 1.0, hidden: Hidden::Nothing, offset: 0.0, fresh: true, primary: Criterion::Goodput };
+pub const EQUAL_BUILDS: SimulatedComparison = SimulatedComparison {
+    machine: BENCHMARK_MACHINE,
+    ratio: 1.0,
+    hidden: HiddenDefect::Nothing,
+    offset: 0.0,
+    fresh: true,
+    primary: Criterion::Goodput,
+};
 
 fn standard_normal_sample(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
@@ -128,50 +134,50 @@ struct Counts {
     succeeded: u64,
     in_window: u64,
     bytes: f64,
-    statuses: Tally,
+    statuses: CountsByKey,
     times: BTreeMap<usize, u64>,
 }
 
 impl Counts {
-    fn add(&mut self, ended: Ended, in_window: bool) {
+    fn add(&mut self, ended: SimulatedRequest, in_window: bool) {
         self.scheduled += 1;
         self.statuses.add(ended.status, u64::from(ended.status != 0));
         self.bytes += if ended.status == 0 { 0.0 } else { ended.bytes };
         if ended.succeeded {
             self.succeeded += 1;
             self.in_window += u64::from(in_window);
-            *self.times.entry(index_of((ended.took_s * 1e9) as u64)).or_default() += 1;
+            *self.times.entry(bucket_index((ended.took_s * 1e9) as u64)).or_default() += 1;
         }
     }
 }
 
-struct Ended {
+struct SimulatedRequest {
     took_s: f64,
     succeeded: bool,
     status: u16,
     bytes: f64,
 }
 
-impl World {
-    fn simulate_request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
+impl SimulatedComparison {
+    fn simulate_request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> SimulatedRequest {
         // The random factor of the service time has a lognormal distribution with mean 1 and
         // coefficient of variation 0.3.
-        let mut took_s = MEAN_S * scale * (0.2936 * standard_normal_sample(rng) - 0.0431).exp();
-        let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
-        let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
+        let mut took_s = MEAN_SERVICE_TIME_S * scale * (0.2936 * standard_normal_sample(rng) - 0.0431).exp();
+        let mut ended = SimulatedRequest { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
+        let refused = SimulatedRequest { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
         let chance = rng.next_f64();
         match self.hidden {
-            Hidden::Nothing => {}
-            Hidden::FailsFast(share) if chance < share => match b {
+            HiddenDefect::Nothing => {}
+            HiddenDefect::FailsFast(share) if chance < share => match b {
                 true => return refused,
                 false => took_s *= 10.0,
             },
             _ if !b => {}
-            Hidden::Sheds(share) if chance < share => return refused,
-            Hidden::ClosesEarly(share) if chance < share => {
-                return Ended { took_s: took_s / 2.0, succeeded: false, status: 0, bytes: 0.0 };
+            HiddenDefect::Sheds(share) if chance < share => return refused,
+            HiddenDefect::ClosesEarly(share) if chance < share => {
+                return SimulatedRequest { took_s: took_s / 2.0, succeeded: false, status: 0, bytes: 0.0 };
             }
-            Hidden::Stalls(length_s, every_s) => {
+            HiddenDefect::Stalls(length_s, every_s) => {
                 let from_s = (start_s / every_s).floor() * every_s;
                 for from_s in [from_s, from_s + every_s] {
                     let to_s = from_s + length_s;
@@ -180,20 +186,27 @@ impl World {
                     }
                 }
             }
-            Hidden::Tail(share, times) if chance < share => took_s *= times,
-            Hidden::WrongBody(share) if chance < share => (took_s, ended.bytes) = (took_s / 2.0, 120.0),
-            Hidden::Leaks(share) => took_s *= 1.0 + share * start_s / 60.0,
-            Hidden::SlowStart(length_s, times) if into_s < length_s => took_s *= times,
+            HiddenDefect::Tail(share, times) if chance < share => took_s *= times,
+            HiddenDefect::WrongBody(share) if chance < share => (took_s, ended.bytes) = (took_s / 2.0, 120.0),
+            HiddenDefect::Leaks(share) => took_s *= 1.0 + share * start_s / 60.0,
+            HiddenDefect::SlowStart(length_s, times) if into_s < length_s => took_s *= times,
             _ => {}
         }
         ended.took_s = took_s;
         ended
     }
 
-    fn simulate_reading(&self, arm: u8, start_s: f64, scale: f64, others: Interference, rng: &mut Rng) -> Reading {
+    fn simulate_reading(
+        &self,
+        arm: u8,
+        start_s: f64,
+        scale: f64,
+        others: Interference,
+        rng: &mut Rng,
+    ) -> ArmLoadFigures {
         let b = arm == 1;
         let mut counts = Counts::default();
-        if self.primary.at_fixed_rate() {
+        if self.primary.needs_fixed_rate() {
             let mut into_s = rng.exponential() / RATE;
             while into_s < LOAD_S {
                 let ended = self.simulate_request(b, start_s + into_s, into_s, scale, rng);
@@ -205,7 +218,7 @@ impl World {
             for _ in 0..USERS {
                 // At the start of the window, each user has a request in flight that began at a
                 // random earlier time.
-                let mut into_s = -MEAN_S * scale * rng.next_f64();
+                let mut into_s = -MEAN_SERVICE_TIME_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
                     let ended = self.simulate_request(b, start_s + into_s, into_s.max(0.0), scale, rng);
                     let (begins_s, took_s) = (into_s, ended.took_s);
@@ -219,11 +232,11 @@ impl World {
                 }
             }
         }
-        Reading {
-            goodput: BlockAmount { of: counts.in_window as f64, per: LOAD_S },
-            ledger: LedgerTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
+        ArmLoadFigures {
+            goodput: BlockRatio { of: counts.in_window as f64, per: LOAD_S },
+            ledger: LoadResponseTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
             cpu_ns: None,
-            answer_bytes: BlockAmount { of: counts.bytes, per: counts.statuses.total() as f64 },
+            answer_bytes: BlockRatio { of: counts.bytes, per: counts.statuses.total() as f64 },
             statuses: counts.statuses,
             routes: Vec::new(),
             client_wait_share: 0.0,
@@ -233,9 +246,9 @@ impl World {
     }
 
     /// Simulates `count` blocks in order of time.
-    pub fn blocks(&self, seed: u64, count: usize) -> Vec<Block> {
+    pub fn blocks(&self, seed: u64, count: usize) -> Vec<ComparisonBlock> {
         let Machine { white, drift: deep, memory, disturbed, others, heavy, falling } = self.machine;
-        let mut rng = Rng::stream(seed, 0x51D);
+        let mut rng = Rng::for_stream(seed, 0x51D);
         let mut drift = standard_normal_sample(&mut rng) * deep;
         let step = deep * (1.0 - memory * memory).sqrt();
         // If builds are not restarted for each load, each of the two processes keeps its speed.
@@ -268,21 +281,22 @@ impl World {
             };
             if arm == 1 {
                 ln += self.ratio.ln();
-                if let Hidden::Bimodal(share, times) = self.hidden
+                if let HiddenDefect::Bimodal(share, times) = self.hidden
                     && rng.next_f64() < share
                 {
                     ln -= times.ln();
                 }
             }
             let reading = self.simulate_reading(arm, start_s, (-ln).exp(), seen, rng);
-            start_s += STEP_S;
+            start_s += LOAD_START_INTERVAL_S;
             reading
         };
         let mut block = |number: usize| {
-            let order = order(seed, number, 2);
-            let mut readings: Vec<(u8, Reading)> = order.into_iter().map(|arm| (arm, one(arm, &mut rng))).collect();
+            let order = shuffled_arm_order(seed, number, 2);
+            let mut readings: Vec<(u8, ArmLoadFigures)> =
+                order.into_iter().map(|arm| (arm, one(arm, &mut rng))).collect();
             readings.sort_by_key(|(arm, _)| *arm);
-            Block { readings: readings.into_iter().map(|(_, reading)| reading).collect() }
+            ComparisonBlock { readings: readings.into_iter().map(|(_, reading)| reading).collect() }
         };
         (0..count).map(&mut block).collect()
     }
@@ -299,15 +313,15 @@ impl World {
 
     /// Simulates a comparison of at most `blocks_max` blocks. As in a real comparison, the stopping
     /// rule may end the comparison earlier.
-    pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
+    pub fn prove(&self, seed: u64, blocks_max: usize) -> ComparisonResult {
         let rules = self.rules(blocks_max);
         let blocks = self.blocks(seed, blocks_max);
         for count in 1..=blocks.len() {
-            if let Some(stopped_by) = stop(&rules, &blocks[..count]) {
-                return conclude(&rules, &blocks[..count], stopped_by);
+            if let Some(stopped_by) = stop_reason(&rules, &blocks[..count]) {
+                return compute_comparison_result(&rules, &blocks[..count], stopped_by);
             }
         }
-        conclude(&rules, &blocks, ComparisonEnd::Blocks)
+        compute_comparison_result(&rules, &blocks, ComparisonEnd::Blocks)
     }
 
     /// Runs one comparison per seed, and returns the outcomes.
@@ -339,7 +353,7 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    fn add(&mut self, proof: &Proof, truth: f64) {
+    fn add(&mut self, proof: &ComparisonResult, truth: f64) {
         self.count += 1;
         self.better += usize::from(proof.verdict == ProveVerdict::Better);
         self.worse += usize::from(proof.verdict == ProveVerdict::Worse);
@@ -356,7 +370,7 @@ impl Outcomes {
 
     /// Returns the number of verdicts "better" or "worse", which are false alarms if both builds
     /// are equal.
-    pub fn alarms(&self) -> usize {
+    pub fn better_or_worse_count(&self) -> usize {
         self.better + self.worse
     }
 }
@@ -366,17 +380,17 @@ pub fn machines() -> Vec<(&'static str, Machine)> {
     vec![
         ("quiet", QUIET),
         ("independent", Machine { white: 0.05, ..QUIET }),
-        ("this machine", HERE),
-        ("wild drift", Machine { drift: 0.2, memory: 0.8, ..HERE }),
-        ("falling by 20 %", Machine { falling: 0.2, ..HERE }),
+        ("this machine", BENCHMARK_MACHINE),
+        ("wild drift", Machine { drift: 0.2, memory: 0.8, ..BENCHMARK_MACHINE }),
+        ("falling by 20 %", Machine { falling: 0.2, ..BENCHMARK_MACHINE }),
         ("heavy tails", Machine { heavy: 0.05, ..QUIET }),
         ("half used by others", BUSY),
     ]
 }
 
 /// Returns the names of hidden defects, each with builds that have this defect.
-pub fn worse_builds() -> Vec<(&'static str, Vec<Hidden>)> {
-    use Hidden::*;
+pub fn worse_builds() -> Vec<(&'static str, Vec<HiddenDefect>)> {
+    use HiddenDefect::*;
     vec![
         ("sheds", [0.005, 0.01, 0.02, 0.05, 0.1].map(Sheds).into()),
         ("closes early", [0.005, 0.01, 0.02, 0.05, 0.1].map(ClosesEarly).into()),
@@ -399,38 +413,38 @@ fn format_percent(count: usize, of: usize) -> String {
 
 /// Writes all tables, each row as soon as its figures are computed. Each row summarizes `count`
 /// comparisons.
-pub fn tables(count: u64, text: &mut impl Write) {
+pub fn write_truth_tables(count: u64, text: &mut impl Write) {
     let _ =
         writeln!(text, "Two copies, {count} comparisons each: alarms (better or worse), the same; {BLOCKS} blocks\n");
     for (name, machine) in machines() {
-        let world = World { machine, ..COPIES };
-        let of = |world: &World| world.outcomes(0..count, BLOCKS);
+        let world = SimulatedComparison { machine, ..EQUAL_BUILDS };
+        let of = |world: &SimulatedComparison| world.outcomes(0..count, BLOCKS);
         let mut row = |what: &str, outcomes: &Outcomes| {
             let _ = writeln!(
                 text,
                 "{name:22} {what:22} alarms {:>6}  same {:>6}  small {:>6}",
-                format_percent(outcomes.alarms(), outcomes.count),
+                format_percent(outcomes.better_or_worse_count(), outcomes.count),
                 format_percent(outcomes.same, outcomes.count),
                 format_percent(outcomes.small, outcomes.count)
             );
         };
         row("", &of(&world));
-        row("starts differ by 1 %", &of(&World { offset: 0.01, ..world }));
-        row("starts differ by 2 %", &of(&World { offset: 0.02, ..world }));
-        row("by p99", &of(&World { primary: Criterion::P99, ..world }));
-        row("two processes, 1 %", &of(&World { offset: 0.01, fresh: false, ..world }));
+        row("starts differ by 1 %", &of(&SimulatedComparison { offset: 0.01, ..world }));
+        row("starts differ by 2 %", &of(&SimulatedComparison { offset: 0.02, ..world }));
+        row("by p99", &of(&SimulatedComparison { primary: Criterion::P99, ..world }));
+        row("two processes, 1 %", &of(&SimulatedComparison { offset: 0.01, fresh: false, ..world }));
     }
     let _ = writeln!(text, "\nPlanted ratios: intervals of 95 % that hold them, mean error, half width\n");
     for (name, machine) in machines() {
         for (ratio, primary) in
             [(2.0, Criterion::Goodput), (1.05, Criterion::Goodput), (0.95, Criterion::Goodput), (1.0, Criterion::P50)]
         {
-            let outcomes = World { machine, ratio, primary, ..COPIES }.outcomes(0..count, BLOCKS);
+            let outcomes = SimulatedComparison { machine, ratio, primary, ..EQUAL_BUILDS }.outcomes(0..count, BLOCKS);
             let known = outcomes.intervals.max(1) as f64;
             let _ = writeln!(
                 text,
                 "{name:22} {:8} {ratio:4} covered {:>6}  error {:+.2} %  half width {:.2} %  better {:>6}  worse {:>6}",
-                primary.word(),
+                primary.flag_word(),
                 format_percent(outcomes.covered, outcomes.intervals),
                 100.0 * outcomes.error / known,
                 100.0 * outcomes.width / known,
@@ -444,14 +458,14 @@ pub fn tables(count: u64, text: &mut impl Write) {
     for (name, builds) in worse_builds() {
         for hidden in builds {
             for primary in [Criterion::Goodput, Criterion::P99] {
-                let fresh = !matches!(hidden, Hidden::Leaks(_));
-                let world = World { hidden, fresh, primary, ..COPIES };
+                let fresh = !matches!(hidden, HiddenDefect::Leaks(_));
+                let world = SimulatedComparison { hidden, fresh, primary, ..EQUAL_BUILDS };
                 let outcomes = world.outcomes(0..count, BLOCKS);
                 let _ = writeln!(
                     text,
                     "{name:13} {:26} {:8} better {:>6}  same {:>6}  small {:>6}  worse {:>6}",
                     format!("{hidden:?}"),
-                    primary.word(),
+                    primary.flag_word(),
                     format_percent(outcomes.better, outcomes.count),
                     format_percent(outcomes.same, outcomes.count),
                     format_percent(outcomes.small, outcomes.count),

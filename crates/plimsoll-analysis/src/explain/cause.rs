@@ -81,7 +81,7 @@ impl Cause {
     ];
 
     /// Returns the identifier of this cause, as used in JSON and in the documentation.
-    pub fn word(self) -> &'static str {
+    pub fn identifier(self) -> &'static str {
         match self {
             Cause::Client => "client",
             Cause::OneThread => "one_thread",
@@ -109,7 +109,7 @@ impl Cause {
     }
 
     /// Returns the cause in a few words for people.
-    pub fn text(self) -> &'static str {
+    pub fn display_text(self) -> &'static str {
         match self {
             Cause::Client => "plimsoll itself",
             Cause::OneThread => "one thread of the server",
@@ -139,6 +139,6 @@ impl Cause {
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.identifier())
     }
 }

@@ -40,7 +40,7 @@ impl UsedResource {
     ];
 
     /// Returns the identifier of the resource, as used in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn identifier(self) -> &'static str {
         match self {
             UsedResource::Thread => "thread",
             UsedResource::Cores => "cores",
@@ -53,7 +53,7 @@ impl UsedResource {
     }
 
     /// Returns the resource in words for people.
-    pub fn text(self) -> &'static str {
+    pub fn display_text(self) -> &'static str {
         match self {
             UsedResource::Thread => "the server's busiest thread",
             UsedResource::Cores => "the machine's cores",

@@ -7,21 +7,23 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
-    collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, files_used_up,
-    fixed_connections, has_polling_threads, has_shared_interpreter, holds_more, in_turns,
-    is_limited_by_own_connections, is_proxy, leaves_unsent, more_threads_wait_for_locks, on_the_way, plimsoll_limited,
-    ports_used_up, queues_before, reads_late, signal_has_risen, slow_at_low_load, taken_by_others, thread_each,
-    waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
+    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_are_few, calls_pile_up, collects_on_idle_cores,
+    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full,
+    each_worker_has_own_connection, files_used_up, has_fixed_peer_connections, has_polling_threads,
+    has_shared_interpreter, has_thread_per_connection, is_limited_by_own_connections, is_proxy,
+    more_threads_wait_for_locks, open_calls_equal_served_requests, other_receivers_read_late, others_take_needed_cores,
+    plimsoll_was_the_limit, ports_used_up, server_reads_dependency_late, signal_has_risen, slow_at_low_load,
+    statements_wait_for_locks, sustained_rate_gain, threads_run_one_at_a_time, threads_wait_for_pipe_reader,
+    wait_reason_is_unobserved, waits_for_data, was_slower_at_search_start, window_full, workers_equal_served_requests,
 };
-use super::server_facts::Contrast;
+use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, IO_PRESSURE, MANY_FAILURES_SHARE,
-    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR,
-    RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE,
-    SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES,
+    RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, SMALL_SHARE_MAX,
+    STORAGE_WAIT_SHARE_MIN, THROTTLED_PERIODS_SHARE_MIN,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -51,7 +53,7 @@ pub struct FeatureCard {
     pub is_mark: bool,
     /// Computes the answer from the facts about a server, as an index into `values`. A result of
     /// `None` means that the answer was not observed.
-    pub read: fn(&Contrast) -> Option<usize>,
+    pub read: fn(&ServerFacts) -> Option<usize>,
 }
 
 /// Declares the features. Each feature has a name, the flag [`FeatureCard::is_mark`], answers,
@@ -92,7 +94,7 @@ fn yes_no_index(answer: Option<bool>) -> Option<usize> {
 
 /// Converts a yes-no answer about dependencies into an index into the answers. If the server was
 /// watched and no dependency was observed, the answer is no.
-fn dependency_yes_no_index(case: &Contrast, answer: Option<bool>) -> Option<usize> {
+fn dependency_yes_no_index(case: &ServerFacts, answer: Option<bool>) -> Option<usize> {
     yes_no_index(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
 }
 
@@ -111,11 +113,11 @@ features! {
         ["no": "plimsoll did not limit the throughput",
          "yes": "plimsoll could not generate the load, or read responses later than the server sent them"],
         [Generator, ClientCores, InFlight, WindowLimited],
-        |case| yes_no_index(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
+        |case| yes_no_index(Some(plimsoll_was_the_limit(case) || is_limited_by_own_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
     HighestRateMet: "highest_rate_met", true,
-        ["no": "the search did not end at the highest rate allowed",
-         "yes": "the highest rate allowed still meets the SLO"],
+        ["no": "the search did not end at the highest rate that it may try",
+         "yes": "the server meets the SLO even at the highest rate that the search may try"],
         [Goodput],
         |case| yes_no_index(Some(case.stopped_by == StopReason::MaxRate && case.upper_rps.is_none()));
     /// Whether other processes used cores that the server's threads waited for.
@@ -123,7 +125,7 @@ features! {
         ["no": "the server's threads did not wait for cores that other processes used",
          "yes": "the server's threads waited for cores that other processes used"],
         [Others, RunQueue, Steal, Idle],
-        |case| yes_no_index(taken_by_others(case));
+        |case| yes_no_index(others_take_needed_cores(case));
     /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
         ["no": "plimsoll and the server found free local ports",
@@ -210,7 +212,7 @@ features! {
          "several": "several threads of the server are saturated"],
         [FullestThread, FullThreads, ServerCores],
         |case| {
-            let full = case.thread_full()?;
+            let full = case.is_thread_saturated()?;
             let several = case.signal_max(Signal::FullThreads).is_some_and(|count| count > 1.0);
             Some(if !full { 0 } else { 1 + usize::from(several) })
         };
@@ -222,7 +224,7 @@ features! {
          "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
-            let full = first_true_position([case.cores_full(), allowed_full(case)])?;
+            let full = first_true_position([case.are_cores_saturated(), allowed_cores_are_saturated(case)])?;
             let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
             let others = case.signal_min(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
@@ -245,7 +247,7 @@ features! {
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
             // If the cores are saturated, a thread is the limit only if the thread is saturated,
             // too.
-            let is_thread = cores != Some(true) || case.thread_full() == Some(true);
+            let is_thread = cores != Some(true) || case.is_thread_saturated() == Some(true);
             let thread = met(UsedResource::Thread).map(|met| met && is_thread);
             let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
             first_true_position(found)
@@ -258,12 +260,12 @@ features! {
         |case| yes_no_index(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
-        ["no": "the server's threads do not share one core",
+        ["no": "the server's threads do not run one at a time",
          "interpreter": "the server's interpreter runs one thread at a time, and this thread is saturated",
          "lock": "all threads of the server together use about one core"],
         [ServerCores, FullestThread, InLock],
         |case| {
-            let turns = in_turns(case)?;
+            let turns = threads_run_one_at_a_time(case)?;
             let one = case.worker_processes()? <= 1.0;
             Some(if !turns || !one { 0 } else if has_shared_interpreter(case) { 1 } else { 2 })
         };
@@ -301,16 +303,16 @@ features! {
             if case.is_search_disturbed {
                 return yes_no_index(Some(false));
             }
-            let more = holds_more(case).unwrap_or(0.0);
+            let more = sustained_rate_gain(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
-            let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.plateau() != Some(true);
-            yes_no_index(Some(warmer && was_slower(case)?))
+            let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.has_throughput_plateau() != Some(true);
+            yes_no_index(Some(warmer && was_slower_at_search_start(case)?))
         };
     /// Whether a load above the load line gives no more throughput than a load at the load line.
     Plateau: "plateau", false,
         ["no": "a higher load raised the goodput", "yes": "a higher load does not raise the goodput"],
         [Goodput, Offered],
-        |case| yes_no_index(case.plateau());
+        |case| yes_no_index(case.has_throughput_plateau());
     /// How many requests are in service at once, by Little's law: throughput x service time.
     ServedAtATime: "served_at_a_time", false,
         ["several": "the server handles several requests at once",
@@ -331,8 +333,8 @@ features! {
          "to_spare": "the number of connections to a dependency is fixed, and exceeds the number of requests in service"],
         [PeerConnections, InFlight, Service],
         |case| {
-            let (_, count) = case.peer().unwrap_or_default();
-            match fixed_connections(case) {
+            let (_, count) = case.main_peer().unwrap_or_default();
+            match has_fixed_peer_connections(case) {
                 Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - NOTICEABLE_SHARE_MIN) * count)),
                 answer => dependency_yes_no_index(case, answer),
             }
@@ -342,13 +344,13 @@ features! {
         ["no": "not every worker of the server has its own connection to a dependency",
          "yes": "each worker of the server has its own connection to a dependency"],
         [Processes, Threads, PeerConnections],
-        |case| dependency_yes_no_index(case, each_has_one(case));
+        |case| dependency_yes_no_index(case, each_worker_has_own_connection(case));
     /// Whether the number of busy workers equals the number of requests in service.
     WorkersAsServed: "workers_as_served", true,
         ["no": "the number of workers differs from the number of requests in service",
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
-        |case| yes_no_index(workers_as_served(case));
+        |case| yes_no_index(workers_equal_served_requests(case));
     /// Whether connections wait to be accepted while all workers serve other requests.
     AcceptsLate: "accepts_late", true,
         ["no": "the server accepts connections without delay",
@@ -364,7 +366,7 @@ features! {
         ["no": "the server does not have one thread for each connection",
          "yes": "the server has one thread for each connection"],
         [Threads, Accepted],
-        |case| yes_no_index(thread_each(case));
+        |case| yes_no_index(has_thread_per_connection(case));
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
         ["no": "the server's threads do not wait for each other",
@@ -390,9 +392,10 @@ features! {
         |case| yes_no_index(has_polling_threads(case));
     /// Whether no observation shows what the waiting requests wait for.
     WaitsUnseen: "waits_unseen", false,
-        ["no": "probes show why requests wait", "yes": "no probe shows why requests wait"],
+        ["no": "measurements of the server show why requests wait",
+         "yes": "no measurement of the server shows why requests wait"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
-        |case| yes_no_index(waits_unseen(case));
+        |case| yes_no_index(wait_reason_is_unobserved(case));
     /// Whether as many threads wait for data from a connection as requests are in flight.
     WaitsForData: "waits_for_data", false,
         ["no": "the server's threads do not wait for data",
@@ -404,14 +407,14 @@ features! {
         ["no": "no database statement waits for another statement",
          "yes": "database statements wait for each other"],
         [DownstreamInLock, DownstreamThreadsWaiting, PeerWaiting, DownstreamCores],
-        |case| yes_no_index(Some(database_locks(case).unwrap_or(false)));
+        |case| yes_no_index(Some(statements_wait_for_locks(case).unwrap_or(false)));
     /// Whether threads of the server wait for storage.
     StorageWaits: "storage_waits", true,
         ["no": "no thread of the server waits for storage", "yes": "threads of the server wait for storage"],
         [Blocked, InDisk, IoPressure],
         |case| {
-            let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, CONSIDERABLE_SHARE_MIN + SMALL_SHARE_MAX));
-            let machine = case.waits_more(Signal::IoPressure, IO_PRESSURE);
+            let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.more_threads_wait(signal, CONSIDERABLE_SHARE_MIN + SMALL_SHARE_MAX));
+            let machine = case.more_threads_wait(Signal::IoPressure, STORAGE_WAIT_SHARE_MIN);
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
             yes_no_index(Some(seen && case.has_idle_cores() != Some(false)))
         };
@@ -430,13 +433,13 @@ features! {
         ["no": "a dependency accepts connections without delay",
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
-        |case| yes_no_index(Some(queues_before(case).unwrap_or(false)));
+        |case| yes_no_index(Some(connections_queue_at_dependency(case).unwrap_or(false)));
     /// Whether the number of open calls to a dependency equals the number of requests in service.
     CallsAsServed: "calls_as_served", true,
         ["no": "the number of calls in flight to a dependency differs from the number of requests in service",
          "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
-        |case| dependency_yes_no_index(case, calls_as_served(case));
+        |case| dependency_yes_no_index(case, open_calls_equal_served_requests(case));
     /// Whether hardly any of the requests in flight waits for a dependency.
     CallsAreFew: "calls_are_few", false,
         ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
@@ -451,8 +454,8 @@ features! {
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
         |case| {
             let by_others = case.line.read_by_others || case.past.read_by_others;
-            let unread = [reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b);
-            first_true_position([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
+            let unread = [server_reads_dependency_late(case), other_receivers_read_late(case)].into_iter().flatten().reduce(|a, b| a || b);
+            first_true_position([window_full(case).map(|full| full && by_others), unread, threads_wait_for_pipe_reader(case)])
         };
     /// Whether data waits in the network, or many segments are retransmitted.
     OnTheWay: "on_the_way", true,
@@ -466,11 +469,11 @@ features! {
                 let much = case.signal_max(Signal::SendQueue) >= case.signal_max(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
                 queued && much && case.signal_reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
             });
-            let behind = [on_the_way(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
+            let behind = [dependency_bytes_are_in_transit(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
             let overflows = signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
             // Segments that a full receive window delays may be retransmitted although the network
             // loses no segment.
-            let reads_slowly = reads_late(case) == Some(true) || window_full(case) == Some(true);
+            let reads_slowly = server_reads_dependency_late(case) == Some(true) || window_full(case) == Some(true);
             let lossy =
                 signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
             first_true_position([send, behind, lossy])

@@ -22,7 +22,7 @@ fn listed_functions() -> &'static [[&'static str; 3]] {
     PARSED_LINES.get_or_init(|| FUNCTION_KINDS_TSV.lines().filter_map(cells).collect())
 }
 
-fn is_of(kind: &str, stack: &[&str]) -> bool {
+fn stack_matches_kind(kind: &str, stack: &[&str]) -> bool {
     listed_functions().iter().filter(|[of, ..]| *of == kind).any(|[_, how, known]| {
         stack.iter().any(|name| match *how {
             "is" => name == known,
@@ -34,14 +34,14 @@ fn is_of(kind: &str, stack: &[&str]) -> bool {
 
 /// Returns whether a sampled stack collects garbage. `stack`: function names, from the running
 /// function to its callers.
-pub fn is_collecting(stack: &[&str]) -> bool {
-    is_of("collects", stack)
+pub fn stack_collects_garbage(stack: &[&str]) -> bool {
+    stack_matches_kind("collects", stack)
 }
 
 /// Returns whether a sampled stack waits for a lock. `stack`: function names, from the running
 /// function to its callers.
-pub fn is_spinning(stack: &[&str]) -> bool {
-    is_of("waits", stack)
+pub fn stack_waits_for_lock(stack: &[&str]) -> bool {
+    stack_matches_kind("waits", stack)
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
             ("malloc;main", false),
             ("", false),
         ] {
-            assert_eq!(is_collecting(&stack.split(';').collect::<Vec<_>>()), expect, "{stack}");
+            assert_eq!(stack_collects_garbage(&stack.split(';').collect::<Vec<_>>()), expect, "{stack}");
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
             ("[kernel];write", false),
             ("", false),
         ] {
-            assert_eq!(is_spinning(&stack.split(';').collect::<Vec<_>>()), expect, "{stack}");
+            assert_eq!(stack_waits_for_lock(&stack.split(';').collect::<Vec<_>>()), expect, "{stack}");
         }
     }
 }

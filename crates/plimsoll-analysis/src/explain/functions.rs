@@ -4,9 +4,9 @@
 //! Not here: profiles that the server makes itself, and the presentation.
 
 use super::demands::responses_per_second;
-use super::server_facts::{Contrast, Loads};
+use super::server_facts::{Loads, ServerFacts};
 use super::signals::{LoadSignals, Signal};
-use crate::profile::{CostDivisor, ProfileDiff, SampledProfile, Sort, View, diff};
+use crate::profile::{CostDivisor, FunctionCostOrder, ProfileDiff, ProfileView, SampledProfile, diff};
 use plimsoll_model::Run;
 
 /// The CPU time of the server's functions for each request, compared between two loads.
@@ -41,16 +41,16 @@ pub enum FunctionObservation {
 impl FunctionObservation {
     /// Compares the functions of a low and a high load; `None` if functions were not sampled, or if
     /// no sample was taken while the server ran.
-    pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
+    pub fn from_loads(case: &ServerFacts, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
         let seen = |levels: [(&'static str, Option<&Run>, &LoadSignals); 2]| {
-            levels.into_iter().find_map(|(name, run, sight)| Some((name, SideSamples::from_run(run?, sight)?)))
+            levels.into_iter().find_map(|(name, run, sight)| Some((name, ComparedLoadSamples::from_run(run?, sight)?)))
         };
         let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
             let basis = CostDivisor::Requests { before: low.requests, after: high.requests };
-            let [a, b] = [&low, &high].map(|side| View::all(side.of.profile.sample_type_default));
-            let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, Sort::Cum).ok()?;
+            let [a, b] = [&low, &high].map(|side| ProfileView::all_samples(side.of.profile.sample_type_default));
+            let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, FunctionCostOrder::Cum).ok()?;
             Some(FunctionObservation::Costs(Box::new(FunctionCosts {
                 comparison,
                 level_names: [low_name, high_name],
@@ -87,14 +87,14 @@ impl FunctionObservation {
 }
 
 /// The samples of one of the two compared loads.
-struct SideSamples {
+struct ComparedLoadSamples {
     of: SampledProfile,
     /// Number of requests in the sampled time.
     requests: f64,
 }
 
-impl SideSamples {
-    fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
+impl ComparedLoadSamples {
+    fn from_run(run: &Run, sight: &LoadSignals) -> Option<ComparedLoadSamples> {
         let of = SampledProfile::from_run(run)?;
         // The kernel counts CPU time more exactly than samples do. Samples therefore only show how
         // functions share the CPU time that the kernel counts. Samples that leave out time in the
@@ -104,6 +104,6 @@ impl SideSamples {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,
             None => responses_per_second(sight)? * of.covered_ns as f64 / 1e9,
         };
-        (requests > 0.0).then_some(SideSamples { of, requests })
+        (requests > 0.0).then_some(ComparedLoadSamples { of, requests })
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Not here: the conclusions (`features`), and the chart.
 
-use super::server_facts::Contrast;
+use super::server_facts::ServerFacts;
 use super::signals::{LoadSignals, Signal};
 
 /// What a request in flight waits for or uses.
@@ -52,7 +52,7 @@ impl RequestPlace {
     ];
 
     /// Returns the identifier of the place, as used in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn identifier(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not_accepted",
             RequestPlace::OnCore => "on_core",
@@ -69,7 +69,7 @@ impl RequestPlace {
     }
 
     /// Returns the place in words for people.
-    pub fn text(self) -> &'static str {
+    pub fn display_text(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not accepted",
             RequestPlace::OnCore => "on a core",
@@ -79,7 +79,7 @@ impl RequestPlace {
             RequestPlace::BeforeDependency => "waiting to be accepted by a dependency",
             RequestPlace::AtDependency => "at a dependency",
             RequestPlace::AtStorage => "at storage",
-            RequestPlace::BeforeReader => "waiting for the reader or the network",
+            RequestPlace::BeforeReader => "output waiting for reader or network",
             RequestPlace::Asleep => "asleep",
             RequestPlace::Unobserved => "not observed",
         }
@@ -88,7 +88,7 @@ impl RequestPlace {
 
 /// The number of requests in flight at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlaceShare {
+pub struct RequestsAtPlace {
     /// The place: what the requests wait for or use.
     pub place: RequestPlace,
     /// Mean number of requests at the place.
@@ -102,7 +102,7 @@ pub struct InFlightBreakdown {
     pub in_flight: f64,
     /// The number of requests at each place, in the order of [`RequestPlace::ALL`]. Places without
     /// a request are left out. The numbers add up to `in_flight`.
-    pub parts: Vec<PlaceShare>,
+    pub parts: Vec<RequestsAtPlace>,
 }
 
 impl InFlightBreakdown {
@@ -135,27 +135,27 @@ impl InFlightBreakdown {
         // A request may appear in several observations, but counts once. The most certain
         // observations come first, so that a request counts at its most certain place.
         let mut left = in_flight;
-        let mut parts: Vec<PlaceShare> = Vec::new();
+        let mut parts: Vec<RequestsAtPlace> = Vec::new();
         for (place, requests) in found {
             let requests = requests.min(left);
             left -= requests;
-            parts.push(PlaceShare { place, requests });
+            parts.push(RequestsAtPlace { place, requests });
         }
-        parts.push(PlaceShare { place: RequestPlace::Unobserved, requests: left });
+        parts.push(RequestsAtPlace { place: RequestPlace::Unobserved, requests: left });
         parts.retain(|part| part.requests > 0.0);
         parts.sort_by_key(|part| part.place);
         Some(InFlightBreakdown { in_flight, parts })
     }
 
     /// Returns the share of the requests in flight that are at a place, 0..=1.
-    pub fn share(&self, place: RequestPlace) -> f64 {
+    pub fn share_at_place(&self, place: RequestPlace) -> f64 {
         self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
     }
 }
 
 /// Returns the breakdowns at the low load, at the load line and above; `None` for a load without
 /// requests in flight.
-pub fn values_at_each_load(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
+pub fn breakdown_at_each_load(case: &ServerFacts) -> [Option<InFlightBreakdown>; 3] {
     [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }
 
@@ -183,7 +183,9 @@ mod tests {
             let found = InFlightBreakdown::from_signals(&sight(values), &idle).expect("requests are in flight");
             let sum: f64 = found.parts.iter().map(|part| part.requests).sum();
             assert!((sum - found.in_flight).abs() < 1e-9, "{found:?}");
-            let most = RequestPlace::ALL.into_iter().max_by(|a, b| found.share(*a).total_cmp(&found.share(*b)));
+            let most = RequestPlace::ALL
+                .into_iter()
+                .max_by(|a, b| found.share_at_place(*a).total_cmp(&found.share_at_place(*b)));
             assert_eq!(most, Some(expect), "{found:?}");
         }
         assert_eq!(InFlightBreakdown::from_signals(&sight(&[]), &idle), None);

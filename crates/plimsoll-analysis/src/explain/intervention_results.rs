@@ -13,8 +13,8 @@ use super::posterior::{CauseProbability, Posterior};
 use super::predictions::Effect;
 use super::signals::{LoadSignals, Signal};
 use crate::format;
-use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
-use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
+use plimsoll_model::intervention::{DEPENDENCY_PAUSE_NS, DEPENDENCY_PAUSE_PERIOD_NS};
+use plimsoll_model::{EarlyStopReason, Intervention, LoadEnd, LoadStage, Run};
 use serde::{Deserialize, Serialize};
 
 /// One experiment (intervention) and its effect on the goodput.
@@ -80,7 +80,7 @@ const EFFECT_LN_MIN: f64 = 0.288;
 const NO_EFFECT_LN_MAX: f64 = 0.14;
 /// An effect must exceed this multiple of the difference between the two controls (loads without a
 /// change).
-const NOISE_TIMES: f64 = 2.0;
+const NOISE_FACTOR: f64 = 2.0;
 /// The first control is dropped if its goodput is below this share of the last control's goodput.
 /// If the goodput of the first control is so low, the server was still busy with an earlier
 /// backlog.
@@ -108,12 +108,12 @@ impl InterventionOutcomes {
         let full_rps = controls.iter().filter_map(full).fold(0.0, f64::max);
         let control_rps = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         let noise = match rates.as_slice() {
-            [first, .., last] => (last / first).ln().abs() * NOISE_TIMES,
+            [first, .., last] => (last / first).ln().abs() * NOISE_FACTOR,
             _ => 0.0,
         };
         let held_back = controls.iter().find_map(invalid_load_reason);
         let of = |(intervention, run): &(Intervention, &Run)| {
-            if let Some(LoadEnd::Stopped(Stop::Died(why))) = &run.ending {
+            if let Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) = &run.ending {
                 return InterventionOutcome::void_outcome(*intervention, control_rps, why.clone());
             }
             let sight = LoadSignals::from_run(run);
@@ -123,22 +123,22 @@ impl InterventionOutcomes {
             if matches!(intervention, Intervention::Together | Intervention::Abreast) {
                 let (low, line) = (loads.low.map(LoadSignals::from_run), loads.line.map(LoadSignals::from_run));
                 let others = (low.as_ref(), line.as_ref());
-                let sight = at_once(run, low.as_ref());
+                let sight = simultaneous_load_signals(run, low.as_ref());
                 return result_of_simultaneous_requests(*intervention, &sight, others, burst_requests(run), full_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
-                (None, Some("no request succeeded in the loads without the change".to_owned()))
+                (None, Some("no request succeeded in the loads without the experiment's change".to_owned()))
             } else if changed_rps <= 0.0 {
                 // A load without any success, for example because the server rejects the changed
                 // path or client, has no information about limits of the server.
-                (None, Some("no request succeeded in the load with the change".to_owned()))
+                (None, Some("no request succeeded in the load with the experiment's change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
                     Intervention::Stopped => effect_of_pauses(change, noise, users, control_rps),
                     _ => effect_of_change(change, noise)
-                        .ok_or("the difference between the loads with and without the change is within the noise"),
+                        .ok_or("the effect of the experiment's change on the goodput is within the noise"),
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbance_reason);
                 match (effect, held_back.clone().or_else(|| invalid_load_reason(&sight))) {
@@ -169,20 +169,20 @@ impl InterventionOutcomes {
 
 /// Computes the signals of a load with simultaneous requests. Requests count as simultaneous if
 /// plimsoll sends them late by at most half of the service time of one request, which `low` shows.
-fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
+fn simultaneous_load_signals(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
-    LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
+    LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (LAG_BOUND_SERVICE_TIMES * ns) as u64))
 }
 
 /// Returns whether plimsoll or other processes limited a load with this change. A limited load is
 /// worth repeating, because the repeated load may have a result.
-pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
+pub fn is_load_worth_repeating(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
         // The second process tests whether plimsoll is the limit, so only other processes can make
         // this experiment void.
         Intervention::SecondGenerator => disturbance_reason(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
-            invalid_load_reason(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
+            invalid_load_reason(&simultaneous_load_signals(run, low.map(LoadSignals::from_run).as_ref())).is_some()
         }
         _ => invalid_load_reason(&LoadSignals::from_run(run)).is_some(),
     }
@@ -203,20 +203,22 @@ fn disturbance_reason(sight: &LoadSignals) -> Option<String> {
 /// another resource is the limit, waiting requests keep this resource busy during the pauses. The
 /// `Err` value is the reason why the effect is unknown.
 fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
-    let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
+    let lost = DEPENDENCY_PAUSE_NS as f64 / DEPENDENCY_PAUSE_PERIOD_NS as f64;
     // `lost` is the share of the time in which the dependency is paused. The goodput counts as
     // fallen if its relative loss is at least half of `lost`. The goodput counts as unchanged if
     // its relative loss is at most a quarter of `lost`.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
-    let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
+    let bridged = users >= control_rps * DEPENDENCY_PAUSE_NS as f64 / 1e9;
     match change {
         _ if noise > -stays_above.ln() => {
-            Err("the difference between the loads with and without the change is within the noise")
+            Err("the effect of the experiment's change on the goodput is within the noise")
         }
         change if change <= falls_below && bridged => Ok(Effect::Falls),
-        change if change <= falls_below => Err("with so few users, all users wait while the dependency is paused"),
+        change if change <= falls_below => {
+            Err("the load has so few users that all of them wait while the experiment pauses the dependency")
+        }
         change if change >= stays_above => Ok(Effect::Stays),
-        _ => Err("the effect is neither clearly present nor clearly absent"),
+        _ => Err("the effect of the experiment is neither clearly present nor clearly absent"),
     }
 }
 
@@ -243,14 +245,16 @@ fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Interven
         (true, more) if more <= 0.002 => Some(Effect::Stays),
         _ => None,
     };
-    let unclear = effect.is_none().then(|| "the effect is neither clearly present nor clearly absent".to_owned());
+    let unclear = effect
+        .is_none()
+        .then(|| "the effect of the experiment is neither clearly present nor clearly absent".to_owned());
     let figures = ChangeFigures::Answered { control_rps, changed_rps };
     InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
 
 /// Returns how many requests start at once in a load with bursts; 0 without bursts.
 fn burst_requests(run: &Run) -> u64 {
-    let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
+    let of = |stage: &LoadStage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
@@ -272,7 +276,7 @@ const SERIAL_WAIT_MIN: f64 = 0.88;
 const LOCK_QUEUE_WAIT_MIN: f64 = 0.27;
 /// The latency bound for plimsoll's own lag, as a multiple of the service time of a single request.
 /// The lag of simultaneous requests may be a tenth of this latency bound: half of a service time.
-const AT_ONCE: f64 = 5.0;
+const LAG_BOUND_SERVICE_TIMES: f64 = 5.0;
 /// The minimum number of responses for a useful mean of the response times.
 const SIMULTANEOUS_RESPONSES_MIN: f64 = 30.0;
 
@@ -321,10 +325,10 @@ fn result_of_simultaneous_requests(
                 share if is_abreast && share >= LOCK_QUEUE_WAIT_MIN => Ok(Effect::Falls),
                 share if !is_abreast && share <= HALF_SERVED_WAIT_MAX => Ok(Effect::Stays),
                 share if !is_abreast && share >= SERIAL_WAIT_MIN => Ok(Effect::Falls),
-                _ => Err("the effect is neither clearly present nor clearly absent".to_owned()),
+                _ => Err("the effect of the experiment is neither clearly present nor clearly absent".to_owned()),
             }
         }
-        _ => Err("a load with which the experiment must be compared was not measured".to_owned()),
+        _ => Err("the study lacks a load to compare the experiment with".to_owned()),
     };
     let (effect, void) = match effect {
         Ok(effect) => (Some(effect), None),
@@ -351,9 +355,10 @@ impl InterventionOutcome {
                 )
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
-                let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
+                let (alone_time, each_time) = (format::duration(alone_ns), format::duration(together_ns));
                 format!(
-                    "on average, a request alone takes {alone}, and each of {count} simultaneous requests {together}"
+                    "on average, a request alone takes {alone_time}, and each of {count} simultaneous requests takes \
+                     {each_time}"
                 )
             }
         };
@@ -375,7 +380,7 @@ impl InterventionOutcome {
 
     /// Returns the remaining causes that become more probable by this result, compared with the
     /// other remaining causes. `posterior`: the probabilities before the experiment.
-    pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
+    pub fn more_probable_causes(&self, posterior: &Posterior) -> Vec<Cause> {
         self.causes_by_likelihood_ratio(posterior, |ratio| ratio >= EVIDENCE_RATIO_MIN)
     }
 
@@ -436,13 +441,13 @@ mod tests {
     /// The experiment has a result even if plimsoll was the limit.
     #[test]
     fn an_incomplete_intervention_has_no_result() {
-        let mut run = Run::new(plimsoll_model::Plan::get(
+        let mut run = Run::new(plimsoll_model::Plan::for_get_request(
             "h",
             80,
             vec![],
-            plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(8.0) },
+            plimsoll_model::LoadShape::Closed { users: plimsoll_model::LoadCurve::constant(8.0) },
         ));
-        run.ending = Some(LoadEnd::Stopped(Stop::Died("the second process is gone".into())));
+        run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died("the second process is gone".into())));
         let loads =
             ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
         let made = InterventionOutcomes::from_loads(&loads);
@@ -452,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_simultaneous_requests_precede_each_request() {
+    fn simultaneous_requests_show_the_kind_of_queue() {
         let sight = |mean_ms: f64, rps: f64| LoadSignals {
             values: [(Signal::Goodput, rps), (Signal::Failed, 0.0)].into(),
             service_mean_ns: Some(mean_ms * 1e6),

@@ -12,7 +12,7 @@
 use super::cause::Cause;
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::{ANY_EFFECT, Prediction};
-use super::server_facts::{Contrast, Loads};
+use super::server_facts::{Loads, ServerFacts};
 use super::thresholds::EQUALLY_SHORT_FACTOR;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
@@ -22,7 +22,7 @@ const UNDECIDED_PROBABILITY_MIN: f64 = 0.01;
 /// The maximum number of causes that experiments try to separate.
 const CAUSES_MAX: usize = 4;
 /// The maximum number of experiments in an explanation.
-const CHANGES_MAX: usize = 4;
+const EXPERIMENTS_MAX: usize = 4;
 /// The minimum score of an experiment that is worth its time: the distance of the causes'
 /// predictions, weighted by the causes' probabilities.
 const EXPERIMENT_SCORE_MIN: f64 = 0.02;
@@ -80,7 +80,7 @@ pub fn informative_interventions(
         made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= EXPERIMENT_SCORE_MIN || is_flagged(it));
     let mut worth: Vec<(f64, Intervention)> = scored.collect();
     worth.sort_by(|a, b| is_flagged(&b.1).cmp(&is_flagged(&a.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
-    let count = worth.iter().filter(|(_, it)| is_flagged(it)).count().max(CHANGES_MAX);
+    let count = worth.iter().filter(|(_, it)| is_flagged(it)).count().max(EXPERIMENTS_MAX);
     worth.into_iter().take(count).map(|(_, intervention)| intervention).collect()
 }
 
@@ -88,7 +88,9 @@ pub fn informative_interventions(
 /// an effect.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction_of_cause(&it, intervention)));
-    told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
+    told.filter(|(_, it)| !it.is_undecided())
+        .map(|(cause, it)| (cause, it.predicted_effects_text(intervention)))
+        .collect()
 }
 
 /// The number of requests that a server serves at once, for experiments that send simultaneous
@@ -112,7 +114,7 @@ const SIMULTANEOUS_ALONE_RANGE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 impl ServerConcurrency {
     /// Computes the concurrency of the server from these loads; `None` if no experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
-        let case = Contrast::from_loads(findings, loads);
+        let case = ServerFacts::from_loads(findings, loads);
         let (served, alone_ns) = (case.requests_in_service()?, case.alone_ns?);
         let can_be = SIMULTANEOUS_SERVED_RANGE.contains(&served)
             && SIMULTANEOUS_ALONE_RANGE_NS.contains(&alone_ns)
@@ -122,7 +124,7 @@ impl ServerConcurrency {
 
     /// Returns the number of simultaneous requests or users of an experiment; `None` for an
     /// experiment without such a number.
-    pub fn count(&self, intervention: Intervention) -> Option<u64> {
+    pub fn simultaneous_requests(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
             Intervention::Together => Some(2 * self.served),
             Intervention::Abreast => Some(self.served),

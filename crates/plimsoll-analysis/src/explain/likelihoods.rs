@@ -27,7 +27,7 @@ const MOSTLY_PROBABILITY: f64 = 0.75;
 const EXCLUDED_PROBABILITY: f64 = 0.03;
 /// Prior probability that a mark (a feature typical of other causes) appears under a cause that
 /// does not list the mark.
-const FOREIGN_MARK: f64 = 0.004;
+const UNLISTED_MARK_PROBABILITY: f64 = 0.004;
 /// The weight of a cause's prior expectation, as a number of counted cases.
 const PRIOR_CASES: f64 = 8.0;
 /// The number of cases that is added to the counted cases of each answer, so that no answer has
@@ -53,7 +53,7 @@ impl Likelihoods {
     ///
     /// # Panics
     /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
-    pub fn fitted() -> &'static Likelihoods {
+    pub fn corpus_likelihoods() -> &'static Likelihoods {
         static PARSED_LIKELIHOODS: OnceLock<Likelihoods> = OnceLock::new();
         PARSED_LIKELIHOODS
             .get_or_init(|| Likelihoods::parse(FITTED_LIKELIHOODS).expect("likelihoods.tsv is written by `fit`"))
@@ -87,7 +87,7 @@ impl Likelihoods {
     }
 
     /// Formats the counts and parameters as the content of `likelihoods.tsv`.
-    pub fn text(&self) -> String {
+    pub fn to_tsv(&self) -> String {
         let cells = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join("\t");
         let background =
             self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
@@ -98,7 +98,7 @@ impl Likelihoods {
     }
 
     /// Returns the probability of each answer to a feature for any server, whatever the cause.
-    pub fn background(&self, feature: Feature) -> Vec<f64> {
+    pub fn background_probabilities(&self, feature: Feature) -> Vec<f64> {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
@@ -140,7 +140,7 @@ fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) ->
         Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY_PROBABILITY),
         Some(ExpectedAnswer::Not(word)) => one(at(word), EXCLUDED_PROBABILITY),
         Some(ExpectedAnswer::Any) => background.to_vec(),
-        None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
+        None if feature.card().is_mark => one(0, 1.0 - UNLISTED_MARK_PROBABILITY),
         None => background.to_vec(),
     }
 }
@@ -151,19 +151,19 @@ mod tests {
     use crate::explain::causes;
 
     #[test]
-    fn the_fit_reproduces_its_file() {
-        let found = Likelihoods::fitted();
-        assert_eq!(Likelihoods::parse(&found.text()).as_ref(), Some(found));
+    fn likelihoods_file_parses_and_formats_back() {
+        let found = Likelihoods::corpus_likelihoods();
+        assert_eq!(Likelihoods::parse(&found.to_tsv()).as_ref(), Some(found));
         assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
         for ((way, _), counts) in &found.counts {
-            assert!(causes::forms().any(|(_, it)| it.word == way.as_str()), "{way} is no way of a cause");
+            assert!(causes::cause_forms().any(|(_, it)| it.word == way.as_str()), "{way} is no way of a cause");
             assert!(counts.iter().all(|count| *count >= 0.0));
         }
     }
 
     #[test]
     fn cause_probabilities_sum_to_one_and_none_is_zero() {
-        for (_, way) in causes::forms() {
+        for (_, way) in causes::cause_forms() {
             for (feature, expect) in way.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect
                 else {
@@ -173,10 +173,10 @@ mod tests {
                 assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", way.word, card.word);
             }
             for feature in Feature::ALL {
-                let given = Likelihoods::fitted().feature_probabilities(
+                let given = Likelihoods::corpus_likelihoods().feature_probabilities(
                     way,
                     *feature,
-                    &Likelihoods::fitted().background(*feature),
+                    &Likelihoods::corpus_likelihoods().background_probabilities(*feature),
                 );
                 assert!((given.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{} {}", way.word, feature.card().word);
                 assert!(given.iter().all(|it| *it > 0.0), "{} {} {given:?}", way.word, feature.card().word);

@@ -31,12 +31,12 @@ mod thresholds;
 pub use cause::Cause;
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
-pub use in_flight_breakdown::{InFlightBreakdown, PlaceShare, RequestPlace};
+pub use in_flight_breakdown::{InFlightBreakdown, RequestPlace, RequestsAtPlace};
 pub use intervention_results::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
 pub use interventions::ServerConcurrency;
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
-pub use server_facts::{Contrast, Loads, killed_processes, reference_rate};
+pub use server_facts::{Loads, ServerFacts, killed_processes, reference_rate};
 pub use setting_effect::{SettingValueLoad, VariedSetting};
 pub use signals::{LoadSignals, Signal, displayed_value};
 
@@ -64,7 +64,7 @@ pub struct LikelyCause {
 
 /// The values of one signal (measured figure) at three loads, as evidence for a cause.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SignalRow {
+pub struct SignalEvidence {
     /// The shown signal, a measured figure of each load.
     pub signal: Signal,
     /// The value at the low load; `None` if it was not observed.
@@ -123,7 +123,7 @@ pub struct Explanation {
     /// named.
     pub how: Option<String>,
     /// The signals that support the shown causes, the strongest first.
-    pub evidence: Vec<SignalRow>,
+    pub evidence: Vec<SignalEvidence>,
     /// The causes that are ruled out, each with the strongest reason.
     pub ruled_out: Vec<(Cause, String)>,
     /// The experiments (interventions) and their results.
@@ -146,21 +146,21 @@ pub struct Explanation {
 
 /// Returns the probabilities of the causes from the loads alone, before any experiment.
 pub fn probabilities_from_loads(findings: &Findings, loads: &Loads) -> Posterior {
-    Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
+    Posterior::from_contrast(&ServerFacts::from_loads(findings, loads), &[])
 }
 
 /// Explains the load line of a search by these steady loads and experiments. The result contains
 /// only the doubts of the explanation, not the doubts of the search.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
-    let case = Contrast::from_loads(findings, loads);
+    let case = ServerFacts::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
-    let explanation = explained(&case, &changes, findings.load_line_rps);
+    let explanation = explanation_from_facts(&case, &changes, findings.load_line_rps);
     let (varied, functions) = (VariedSetting::from_loads(&made.varied), FunctionObservation::from_loads(&case, loads));
     let mut doubts = explanation_doubts(findings, loads, &case);
     if let Some(why) = FunctionObservation::missing_samples_reason(loads).filter(|_| functions.is_none()) {
         doubts.add(DoubtKind::Unmeasured, why);
     }
-    let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
+    let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::limits_load_line) == Some(true);
     let sentence = match limits {
         true => {
             let setting = "The server setting that the study varied limits the load line: the throughput follows \
@@ -174,7 +174,7 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
 
 /// Returns whether a cause may be named for this server. Only some causes may be named if the
 /// server has not recovered from the search, or if requests fail at any load.
-fn may_be_named(case: &Contrast, cause: Cause) -> bool {
+fn may_be_named(case: &ServerFacts, cause: Cause) -> bool {
     // Used-up memory, files or ports prevent a server from recovering, so a used-up resource may be
     // named as the cause. All causes except a used-up resource describe only a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
@@ -185,12 +185,17 @@ fn may_be_named(case: &Contrast, cause: Cause) -> bool {
 
 /// Computes the explanation from the facts about a server and the results of the experiments on the
 /// server.
-pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
+pub fn explanation_from_facts(
+    case: &ServerFacts,
+    changes: &InterventionOutcomes,
+    load_line_rps: LoadLine,
+) -> Explanation {
     let answers = Answers::from_contrast(case);
-    let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
+    let of =
+        |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::corpus_likelihoods(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
-    let seen = case.is_seen() && case.target_loss.is_none();
+    let seen = case.has_steady_loads() && case.target_loss.is_none();
     // If the server process ended, the kernel may still report that it killed the process for lack
     // of memory. The cause memory may therefore be named although the server process is gone.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
@@ -207,7 +212,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         intervention: made.intervention,
         predictions: interventions::predictions(&before, made.intervention),
         measured: made.measured_text(),
-        supports: made.supports(&before),
+        supports: made.more_probable_causes(&before),
         denies: made.less_probable_causes(&before),
     };
     let names: Vec<Cause> = shown.iter().map(|it| it.cause).collect();
@@ -215,15 +220,15 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         cause: first.map_or(Cause::Unknown, |first| first.cause),
         causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        request_places: in_flight_breakdown::values_at_each_load(case),
+        request_places: in_flight_breakdown::breakdown_at_each_load(case),
         sentence: match first.and_then(|first| text(first.cause)) {
-            Some(text) => text.answer(case),
+            Some(text) => text.sentence_for_server(case),
             None => not_known::unknown_cause_sentence(case, &names).into(),
         },
         how: first.and_then(|first| text(first.cause)?.how),
         evidence: supporting_signals(case, shown),
         // Without any load, no cause is ruled out.
-        ruled_out: if seen { ruled_out(case, &causes, changes) } else { Vec::new() },
+        ruled_out: if seen { ruled_out_causes(case, &causes, changes) } else { Vec::new() },
         interventions: changes.0.iter().map(intervened).collect(),
         varied: None,
         missing_evidence: if first.is_some() { Vec::new() } else { not_known::missing_evidence(case, &names) },
@@ -244,8 +249,8 @@ const EVIDENCE_LOG_RATIO_MIN: f64 = 1.0;
 
 /// Returns the signals behind the answers that support the shown causes, the strongest first, each
 /// signal once.
-fn supporting_signals(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
-    let mut told: Vec<SignalRow> = Vec::new();
+fn supporting_signals(case: &ServerFacts, shown: &[&CauseProbability]) -> Vec<SignalEvidence> {
+    let mut told: Vec<SignalEvidence> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
@@ -254,7 +259,7 @@ fn supporting_signals(case: &Contrast, shown: &[&CauseProbability]) -> Vec<Signa
             let [low, line, past] = case.values_at_each_load(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
-                told.push(SignalRow { signal: *signal, low, line, past, supports: cause.cause });
+                told.push(SignalEvidence { signal: *signal, low, line, past, supports: cause.cause });
             }
         }
     }
@@ -262,7 +267,11 @@ fn supporting_signals(case: &Contrast, shown: &[&CauseProbability]) -> Vec<Signa
 }
 
 /// Returns the improbable causes, each with the strongest evidence against it.
-fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
+fn ruled_out_causes(
+    case: &ServerFacts,
+    causes: &[CauseProbability],
+    changes: &InterventionOutcomes,
+) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < REPORTED_PROBABILITY_MIN);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -EVIDENCE_LOG_RATIO_MIN);
@@ -270,7 +279,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
         // sign of another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
-        Some((it.cause, against_text(case, term.feature, term.value)))
+        Some((it.cause, answer_with_figure_text(case, term.feature, term.value)))
     };
     let changed = |it: &CauseProbability| {
         let denied = changes.0.iter().find(|made| {
@@ -279,11 +288,16 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
                 .map(|effect| it.candidate.card.predicts.for_intervention(made.intervention).probability(effect));
             given.is_some_and(|given| given <= SMALL_SHARE_MAX)
         })?;
-        let predicted = it.candidate.card.predicts.for_intervention(denied.intervention).text(denied.intervention);
+        let predicted = it
+            .candidate
+            .card
+            .predicts
+            .for_intervention(denied.intervention)
+            .predicted_effects_text(denied.intervention);
         let reason = format!(
             "this cause predicts the effect '{predicted}' for the experiment '{experiment}', but the measured effect \
              is '{measured}'",
-            experiment = denied.intervention.text(),
+            experiment = denied.intervention.description(),
             measured = denied.measured_text()
         );
         Some((it.cause, reason))
@@ -292,7 +306,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
 }
 
 /// Formats the answer to a feature together with the measured figure that the answer depends on.
-fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
+fn answer_with_figure_text(case: &ServerFacts, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let answer = card.values[value].text;
     let Some(signal) = card.signals.iter().find(|signal| case.signal_max(**signal).is_some()) else {
@@ -311,7 +325,7 @@ fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     }
 }
 
-fn named_cause_or_unknown(resource: UsedResource) -> Cause {
+fn cause_of_saturated_resource(resource: UsedResource) -> Cause {
     match resource {
         UsedResource::Thread | UsedResource::Interpreter => Cause::OneThread,
         UsedResource::Cores | UsedResource::Allowed => Cause::Cpu,
@@ -323,7 +337,7 @@ fn named_cause_or_unknown(resource: UsedResource) -> Cause {
 
 /// Predicts the load line if `cause` were removed: the lowest rate that saturates one of the other
 /// resources. Returns `None` if no prediction is possible.
-fn predict_line_without_cause(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
+fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return predict_without_gc(case);
     }
@@ -355,15 +369,15 @@ fn predict_line_without_cause(case: &Contrast, cause: Cause) -> Option<LinePredi
     Some(LinePrediction {
         line_rps: offered(next.ceiling_rps),
         range_rps: (offered(lower_rps.max(case.sustained_rps)), offered(upper_rps)),
-        next_cause: named_cause_or_unknown(next.resource),
+        next_cause: cause_of_saturated_resource(next.resource),
         doubled_rps: card.is_countable.then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
 }
 
 /// Predicts the load line without garbage collection, if the collector and requests together
 /// saturate the cores.
-fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
-    let full = case.cores_full()? || case.allowed_full() == Some(true);
+fn predict_without_gc(case: &ServerFacts) -> Option<LinePrediction> {
+    let full = case.are_cores_saturated()? || case.are_allowed_cores_saturated() == Some(true);
     let share = case.gc_share().filter(|share| full && (0.0..SATURATED_THREAD_SHARE_MIN).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
     // Without garbage collection, requests would get between half and all of the CPU time that
@@ -379,7 +393,7 @@ fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
 
 /// Returns the doubts about the explanation beyond the doubts of the search, such as disturbed or
 /// missing loads.
-fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
+fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) -> Doubts {
     let mut doubts = Doubts::default();
     let steady = [("low load", loads.low), ("load at half the load line", loads.half)];
     let steady = steady.into_iter().chain([("load at the load line", loads.line)]);
@@ -392,7 +406,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let text = match findings.interference.disturbed {
             // This text continues the sentence about the disturbed search.
-            true => format!("the machine was also disturbed during steady loads ({names})"),
+            true => format!("other programs also used the machine's CPU during these steady loads: {names}"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
                 format!(
@@ -411,7 +425,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
             .collect();
     if !missing.is_empty() {
         let text = format!(
-            "the study has no {missing_loads}, so the change of the figures between the loads is not known",
+            "the study has no {missing_loads}, so plimsoll cannot tell how the server's figures change with the load",
             missing_loads = missing.join(" and no ")
         );
         doubts.add(DoubtKind::Unmeasured, text);
@@ -423,7 +437,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Do
         );
     }
     if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
-        && case.cores_full() == Some(true)
+        && case.are_cores_saturated() == Some(true)
         && client > CONSIDERABLE_SHARE_MIN * server
     {
         let text = format!(

@@ -3,13 +3,13 @@
 
 use super::cause::Cause;
 use super::causes::cause_description;
-use super::server_facts::Contrast;
+use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
 
 /// Returns the sentence that the cause is not known, with the reason or with the possible causes.
-pub(super) fn unknown_cause_sentence(case: &Contrast, possible: &[Cause]) -> String {
+pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> String {
     if let Some(server_loss) = &case.target_loss {
         return format!("the bottleneck is not known: {server_loss}");
     }
@@ -33,11 +33,13 @@ pub(super) fn unknown_cause_sentence(case: &Contrast, possible: &[Cause]) -> Str
             share_percent = format::share(share)
         );
     }
-    if case.best_rps > 0.0 && !case.is_seen() {
+    if case.best_rps > 0.0 && !case.has_steady_loads() {
         return "the bottleneck is not known: the budget was too short for the steady loads that reveal the bottleneck"
             .to_owned();
     }
-    if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
+    if let Some(held_rps) =
+        case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.has_throughput_plateau() == Some(false))
+    {
         let rate = case.offered_text(held_rps);
         return format!(
             "the bottleneck is not known: the server met the SLO at all rates up to {rate}, and the budget allowed no \
@@ -57,7 +59,7 @@ pub(super) fn unknown_cause_sentence(case: &Contrast, possible: &[Cause]) -> Str
 }
 
 /// Returns advice on the observations that would show the cause, as sentences without a full stop.
-pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
+pub(super) fn missing_evidence(case: &ServerFacts, possible: &[Cause]) -> Vec<Sentence> {
     if case.goodput_of_broken_server_rps().is_some() {
         return vec![Sentence::from(
             "restart the server and load it below its load line: plimsoll overload shows how the server fails and \
@@ -72,7 +74,7 @@ pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sente
     if case.best_rps <= 0.0 {
         return vec![Sentence::from("first make a request succeed: plimsoll run shows the server's responses")];
     }
-    if !case.is_seen() {
+    if !case.has_steady_loads() {
         let more = Sentence::from(
             "for loads at a low rate, at the load line and above the load line, give the study more time (",
         );
@@ -80,7 +82,7 @@ pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sente
     }
     let of = |cause: &Cause| {
         let card = cause_description(*cause).filter(|card| !card.missing_evidence.is_empty())?;
-        Some(Sentence::from(format!("{cause}: ")).then(&card.missing_evidence.into()))
+        Some(Sentence::from(format!("{cause}: ")).append_sentence(&card.missing_evidence.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();
     told.dedup();

@@ -5,11 +5,11 @@
 
 use super::cause::Cause;
 use super::causes::card::{CauseCard, CauseForm};
-use super::causes::forms;
+use super::causes::cause_forms;
 use super::features::Feature;
 use super::likelihoods::Likelihoods;
 use super::predictions::Effect;
-use super::server_facts::Contrast;
+use super::server_facts::ServerFacts;
 use plimsoll_model::Intervention;
 
 /// The answers to all features, in the order of [`Feature::ALL`]: the index of an answer, or `None`
@@ -19,12 +19,12 @@ pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
     /// Computes the answers to all features from the facts about one server.
-    pub fn from_contrast(case: &Contrast) -> Answers {
+    pub fn from_contrast(case: &ServerFacts) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
     /// Returns the features with an observed answer, and the index of the answer.
-    pub fn observed(&self) -> impl Iterator<Item = (Feature, usize)> {
+    pub fn observed_answers(&self) -> impl Iterator<Item = (Feature, usize)> {
         Feature::ALL.iter().zip(&self.0).filter_map(|(feature, answer)| Some((*feature, (*answer)?)))
     }
 }
@@ -44,7 +44,7 @@ pub struct EvidenceTerm {
 /// One form (manifestation) in which a cause shows itself, with its probability for the tested
 /// server.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct CauseFormProbability {
     /// The description of the cause.
     pub card: &'static CauseCard,
     /// The form of the cause, which determines the expected answers to the features (questions
@@ -64,14 +64,14 @@ pub struct CauseProbability<'a> {
     /// The probability of the cause given the observations, 0..=1.
     pub probability: f64,
     /// The most probable manifestation of the cause.
-    pub candidate: &'a Candidate,
+    pub candidate: &'a CauseFormProbability,
 }
 
 /// The probabilities of all causes given the observations.
 #[derive(Debug, Clone)]
 pub struct Posterior {
     /// The manifestations (forms) of all causes, the most probable first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CauseFormProbability>,
     /// The probability that none of the known causes applies, 0..=1.
     pub unknown: f64,
     /// The cause that the explanation names; `None` if no cause is probable enough.
@@ -83,19 +83,19 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
     /// Computes the probabilities from the facts about a server and the effects of experiments.
-    pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
-        Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
+    pub fn from_contrast(case: &ServerFacts, effects: &[(Intervention, Effect)]) -> Posterior {
+        Posterior::compute(Likelihoods::corpus_likelihoods(), &Answers::from_contrast(case), effects)
     }
 
     /// Computes the probabilities from these answers and effects, with the given likelihoods.
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
-        let prior = (1.0 - UNKNOWN_PRIOR) / forms().count() as f64;
+        let prior = (1.0 - UNKNOWN_PRIOR) / cause_forms().count() as f64;
         // The background of a feature (the probabilities of its answers for any server) is equal
         // for all forms of all causes.
-        let background = |(feature, value)| (feature, value, likelihoods.background(feature));
-        let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
-        let mut candidates: Vec<Candidate> = forms()
+        let background = |(feature, value)| (feature, value, likelihoods.background_probabilities(feature));
+        let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed_answers().map(background).collect();
+        let mut candidates: Vec<CauseFormProbability> = cause_forms()
             .map(|(card, way)| {
                 let term = |(feature, value, background): &(Feature, usize, Vec<f64>)| {
                     let given_way = likelihoods.feature_probabilities(way, *feature, background)[*value];
@@ -109,7 +109,7 @@ impl Posterior {
                 let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();
                 let probability = prior.ln() + temperature * (seen + changed);
-                Candidate { card, way, probability, terms }
+                CauseFormProbability { card, way, probability, terms }
             })
             .collect();
         let most = candidates.iter().map(|it| it.probability).fold(UNKNOWN_PRIOR.ln(), f64::max);

@@ -76,7 +76,7 @@ impl Prediction {
 
     /// Returns whether all effects are equally probable, so that the experiment does not test the
     /// cause.
-    pub fn is_open(&self) -> bool {
+    pub fn is_undecided(&self) -> bool {
         *self == ANY_EFFECT
     }
 
@@ -88,7 +88,7 @@ impl Prediction {
 
     /// Formats the predicted effects of `intervention` without a subject, such as `rises or
     /// unchanged`.
-    pub fn text(&self, intervention: Intervention) -> String {
+    pub fn predicted_effects_text(&self, intervention: Intervention) -> String {
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED_EFFECT_MIN);
         predicted.map(|effect| effect.text_for_intervention(intervention)).collect::<Vec<_>>().join(" or ")
     }

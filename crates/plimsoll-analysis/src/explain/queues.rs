@@ -5,7 +5,7 @@
 //!
 //! Not here: the conclusions from the results (`causes`).
 
-use super::server_facts::Contrast;
+use super::server_facts::ServerFacts;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
@@ -21,31 +21,33 @@ fn is_nearly_equal(count: f64, other: f64, within: f64) -> bool {
 }
 
 /// Returns the increase of a signal from the low load to the load above the load line.
-fn signal_increase(case: &Contrast, signal: Signal) -> Option<f64> {
+fn signal_increase(case: &ServerFacts, signal: Signal) -> Option<f64> {
     Some(case.past.get(signal)? - case.low.get(signal)?)
 }
 
 /// Returns whether the maximum of a signal at the load line and above reaches `least`. The maximum
 /// of the signal must also be at least `times` the value at the low load.
-pub(super) fn signal_has_risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
+pub(super) fn signal_has_risen(case: &ServerFacts, signal: Signal, times: f64, least: f64) -> Option<bool> {
     let top = case.signal_max(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
 /// Returns whether plimsoll was the limit although the server had idle capacity.
-pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
+pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
     let of = |sight: &LoadSignals| {
-        let crowded_out = crowded_out(sight).unwrap_or(false);
+        let crowded_out = server_takes_cores_from_plimsoll(sight).unwrap_or(false);
         sight.limited.is_some() && sight.disturbed.is_none() && !crowded_out
     };
     let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
     let whole = case.stopped_by == StopReason::Client && case.line.disturbed.is_none();
     let reads = !case.line.read_by_others && window_full(case).unwrap_or(false);
-    whole || here || reads && case.has_no_saturated_resource() == Some(true) && case.plateau() == Some(true)
+    whole
+        || here
+        || reads && case.has_no_saturated_resource() == Some(true) && case.has_throughput_plateau() == Some(true)
 }
 
 /// Returns whether plimsoll was late only because the server on the same machine used up the cores.
-fn crowded_out(sight: &LoadSignals) -> Option<bool> {
+fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
     let cores = sight.get(Signal::Cores)?;
     let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
     let is_busy = sight.get(Signal::Generator)? >= 1.0 - NOTICEABLE_SHARE_MIN;
@@ -62,14 +64,14 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
 /// allows in flight. A second sign of too few connections: plimsoll could not send some requests,
 /// although the sent requests were as fast as a request alone. If arrivals are random, some
 /// requests find all connections in use long before all connections are always in use.
-pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
+pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
         && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
     let unsent = case.past.unsent_share;
-    let expected = lost_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
+    let expected = erlang_loss_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
     let lost = unsent >= MANY_FAILURES_SHARE
         && as_alone
         && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
@@ -79,7 +81,7 @@ pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
 /// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
 /// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
 /// of places had no limit.
-fn lost_share(places: f64, offered: f64) -> f64 {
+fn erlang_loss_share(places: f64, offered: f64) -> f64 {
     let mut lost = 1.0;
     let mut count = 1.0;
     while count <= places {
@@ -96,7 +98,7 @@ fn lost_share(places: f64, offered: f64) -> f64 {
 /// false for such a server. Returns `None` if the CPU use of other processes grew with the load,
 /// because these processes may work for the server. Also returns `None` if the server's threads
 /// together used about one core at the load line: the threads may lack cores, or take turns.
-pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
+pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
     };
@@ -112,7 +114,7 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     };
     let is_taken = [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)?;
     match is_taken {
-        true if case.thread_full() == Some(true) => Some(false),
+        true if case.is_thread_saturated() == Some(true) => Some(false),
         true if uses_one_core_at_line(case) => None,
         _ => Some(is_taken),
     }
@@ -120,13 +122,13 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
 
 /// How long the kernel keeps a port of a closed connection, s (Linux): a minute, or a second for
 /// addresses of this machine (`tcp_tw_reuse`).
-const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
+const TIME_WAIT_DURATIONS_S: [f64; 2] = [60.0, 1.0];
 
 /// Returns whether the server reached its limit of open files; `None` if the server had reached
 /// this limit already at the low load. Open files at the low load may belong to idle connections.
 /// For example, plimsoll opened many connections while the server processed the backlog of an
 /// earlier load.
-pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
+pub(super) fn files_used_up(case: &ServerFacts) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
     (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
@@ -135,7 +137,7 @@ pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
 /// Returns whether plimsoll or the server found no free local port for a new connection. One sign
 /// of a lack of ports is a connection of plimsoll that failed because no local port was free.
 /// Another sign of a lack of ports: nearly all ports are in TIME-WAIT, and requests fail.
-pub(super) fn ports_used_up(case: &Contrast) -> bool {
+pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
@@ -151,14 +153,14 @@ pub(super) fn ports_used_up(case: &Contrast) -> bool {
         let is_failing = reaches(Signal::Failed, MANY_FAILURES_SHARE) || fails();
         reaches(Signal::TimeWait, EXHAUSTED_SHARE_MIN) && is_failing && sight.opened > 0
     });
-    ours || rise || stay || ports_in_turn(case).unwrap_or(false)
+    ours || rise || stay || port_reuse_limits_throughput(case).unwrap_or(false)
 }
 
-fn ports_in_turn(case: &Contrast) -> Option<bool> {
+fn port_reuse_limits_throughput(case: &ServerFacts) -> Option<bool> {
     let is_held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= PORTS_EXHAUSTED_SHARE);
     let sight = if is_held(&case.past) { &case.past } else { &case.line };
     let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
-    let as_many = PORT_HELD_S.iter().any(|held_s| {
+    let as_many = TIME_WAIT_DURATIONS_S.iter().any(|held_s| {
         let turns = sight.seconds / held_s;
         // If the kernel keeps a port for one second, the ports freed in the second before the load
         // are available to the load, too.
@@ -174,7 +176,7 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
 /// Returns whether new connections wait or fail while requests on open connections are as fast as a
 /// request alone. The server must have idle capacity, because a saturated server also accepts
 /// connections late.
-pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
+pub(super) fn connects_late(case: &ServerFacts) -> Option<bool> {
     let waits = requests_wait_for_accept(case).unwrap_or(false);
     let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
     let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
@@ -190,15 +192,15 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= EQUALLY_SHORT_FACTOR * alone_ns);
     let is_idle = case.requests_in_service().is_some_and(|count| count < BUSY_RESOURCE_IN_SERVICE_MIN);
     let is_busy = case.signal_reaches(Signal::FullestThread, 1.0 - NOTICEABLE_SHARE_MIN).unwrap_or(false)
-        || case.cores_full().unwrap_or(false)
-        || case.quota_full().unwrap_or(false)
-        || writes_wait(case).unwrap_or(false);
+        || case.are_cores_saturated().unwrap_or(false)
+        || case.is_quota_exhausted().unwrap_or(false)
+        || threads_wait_for_pipe_reader(case).unwrap_or(false);
     Some((waits || late || failed) && !before && (as_fast || is_idle) && !is_busy)
 }
 
 /// Returns whether half of the requests in flight wait until the server accepts their connection,
 /// while hardly any request is in service.
-pub(super) fn requests_wait_for_accept(case: &Contrast) -> Option<bool> {
+pub(super) fn requests_wait_for_accept(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let in_flight = case.past.get(Signal::InFlight)?;
     Some(
@@ -210,7 +212,7 @@ pub(super) fn requests_wait_for_accept(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether a low load breaks the SLO although no thread of the server is busy.
-pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
+pub(super) fn slow_at_low_load(case: &ServerFacts) -> Option<bool> {
     let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - CONSIDERABLE_SHARE_MIN);
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
@@ -218,39 +220,39 @@ pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
 /// Returns whether all cores that the server may use are saturated. The result is true for a server
 /// that saturates the cores that the server is bound to. The result is also true for a server whose
 /// threads wait for a core although other cores are idle.
-pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
-    let allowed = case.allowed_full();
-    let held = server_core_limit(case);
+pub(super) fn allowed_cores_are_saturated(case: &ServerFacts) -> Option<bool> {
+    let allowed = case.are_allowed_cores_saturated();
+    let held = is_limited_to_whole_cores(case);
     [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
 }
 
-fn server_core_limit(case: &Contrast) -> Option<bool> {
+fn is_limited_to_whole_cores(case: &ServerFacts) -> Option<bool> {
     let used = case.signal_max(Signal::ServerCores)?;
     let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), SMALL_SHARE_MAX);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
     let waiting = case.signal_max(Signal::RunQueue)?;
     let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
-    let in_turn = in_turns(case)? && has_shared_interpreter(case);
+    let in_turn = threads_run_one_at_a_time(case)? && has_shared_interpreter(case);
     // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
     // the server's cores.
-    let by_chance = [&case.line, &case.past].into_iter().filter_map(expected_core_wait).reduce(f64::max)?;
+    let by_chance = [&case.line, &case.past].into_iter().filter_map(threads_waiting_by_chance).reduce(f64::max)?;
     let waits = waiting >= by_chance + MOST_SHARE_MIN && for_each_other < waiting;
     Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.has_idle_cores()?)
 }
 
 /// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
 /// idle.
-pub(super) fn collects_on_idle_cores(case: &Contrast) -> bool {
+pub(super) fn collects_on_idle_cores(case: &ServerFacts) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
-    let full = case.thread_full() == Some(true) || case.has_idle_cores() != Some(true);
-    let in_turn = allowed_full(case) == Some(true) || in_turns(case) == Some(true);
+    let full = case.is_thread_saturated() == Some(true) || case.has_idle_cores() != Some(true);
+    let in_turn = allowed_cores_are_saturated(case) == Some(true) || threads_run_one_at_a_time(case) == Some(true);
     beside && !full && !in_turn
 }
 
 /// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
 /// load. The result is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst.
 /// Stat. Math. 29, 1977).
-fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
+fn threads_waiting_by_chance(sight: &LoadSignals) -> Option<f64> {
     let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
     let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
     Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
@@ -260,9 +262,9 @@ fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
 /// no thread is saturated, and cores are idle. If the server's interpreter runs one thread at a
 /// time, other processes may use the idle cores. Returns `None` if the requests may take turns at a
 /// single connection to a dependency.
-pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
-    let is_single = case.peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
-    if is_single && fixed_connections(case) == Some(true) {
+pub(super) fn threads_run_one_at_a_time(case: &ServerFacts) -> Option<bool> {
+    let is_single = case.main_peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
+    if is_single && has_fixed_peer_connections(case) == Some(true) {
         return None;
     }
     let used = case.signal_max(Signal::ServerCores)?;
@@ -273,27 +275,27 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
         || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
     let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
     // A server that responds to all requests is not saturated, however many cores it uses.
-    let is_saturated = case.plateau() != Some(false);
+    let is_saturated = case.has_throughput_plateau() != Some(false);
     Some(
         is_saturated
             && ONE_CORE_RANGE.contains(&used)
             && in_turn
             && many
-            && !case.thread_full()?
-            && (case.has_idle_cores()? || is_busy_interpreter_beside_others(case)?),
+            && !case.is_thread_saturated()?
+            && (case.has_idle_cores()? || interpreter_uses_one_core(case)?),
     )
 }
 
 /// Returns whether the server is an interpreter that runs one thread at a time and uses one core,
 /// also at the load line. The machine must also have idle cores, or cores that would be idle if
 /// other processes did not compute.
-fn is_busy_interpreter_beside_others(case: &Contrast) -> Option<bool> {
+fn interpreter_uses_one_core(case: &ServerFacts) -> Option<bool> {
     let idle = case.signal_min(Signal::Idle)? + case.signal_min(Signal::Others)?;
     Some(has_shared_interpreter(case) && uses_one_core_at_line(case) && idle >= MOST_SHARE_MIN)
 }
 
 /// Returns whether the server uses about one core at the load line.
-fn uses_one_core_at_line(case: &Contrast) -> bool {
+fn uses_one_core_at_line(case: &ServerFacts) -> bool {
     case.line.get(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used))
 }
 
@@ -313,33 +315,33 @@ fn is_program(kind: &str, process: &str) -> bool {
     known.into_iter().any(|(_, known)| name.starts_with(known) || program.starts_with(known))
 }
 
-fn server_process_name(case: &Contrast) -> &str {
+fn server_process_name(case: &ServerFacts) -> &str {
     case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default()
 }
 
 /// Returns whether the server's threads share one interpreter that runs one thread at a time, by
 /// the name of the process.
-pub(super) fn has_shared_interpreter(case: &Contrast) -> bool {
+pub(super) fn has_shared_interpreter(case: &ServerFacts) -> bool {
     is_program("interpreter", server_process_name(case))
 }
 
 /// Returns whether the server is a proxy: it has connections to a dependency and the name of a
 /// proxy.
-pub(super) fn is_proxy(case: &Contrast) -> bool {
-    case.peer().is_some() && is_program("proxy", server_process_name(case))
+pub(super) fn is_proxy(case: &ServerFacts) -> bool {
+    case.main_peer().is_some() && is_program("proxy", server_process_name(case))
 }
 
 /// Returns the highest rate that the server sustained after the search, divided by the lowest rate
 /// that the server did not sustain in the search. Returns `None` if the ratio is too low to show a
 /// faster server.
-pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
+pub(super) fn sustained_rate_gain(case: &ServerFacts) -> Option<f64> {
     let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE_FACTOR);
-    case.holds_upper().or_else(of_saturated)
+    case.rate_gain_over_upper_end().or_else(of_saturated)
 }
 
 /// Returns whether a single request took longer at the start of the search than now, or the
 /// server's runtime compiled code.
-pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
+pub(super) fn was_slower_at_search_start(case: &ServerFacts) -> Option<bool> {
     let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
     // The mean service times are compared, because a few long requests (such as requests during
     // garbage collection) occur in both compared loads.
@@ -353,11 +355,11 @@ pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
 /// Returns whether the server has a fixed number of connections to its main peer while more
 /// requests than connections are in flight. The main peer is the dependency with the most
 /// connections.
-pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
-    let (line, past) = case.peer_counts()?;
-    let (_, count) = case.peer()?;
+pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
+    let (line, past) = case.main_peer_connections()?;
+    let (_, count) = case.main_peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
-    let asked = case.asks(case.peer()?.0).unwrap_or(true);
+    let asked = case.calls_dependency(case.main_peer()?.0).unwrap_or(true);
     // A fixed number of connections is no shared pool if threads wait for a lock, or if each
     // process has its own connection.
     let behind_a_lock = || {
@@ -376,8 +378,8 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
 
 /// Returns whether each worker of the server has its own connection to the main peer, the
 /// dependency with the most connections.
-pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
-    let (_, connections) = case.peer()?;
+pub(super) fn each_worker_has_own_connection(case: &ServerFacts) -> Option<bool> {
+    let (_, connections) = case.main_peer()?;
     let served = case.requests_in_service()?;
     let threads = are_all_threads_busy(case).unwrap_or(false) && connections >= (1.0 - AGREEMENT_SHARE) * served;
     let workers = case.worker_processes()?;
@@ -387,7 +389,7 @@ pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the server has one worker process or worker thread for each request in service.
-pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
+pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> {
     let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
         let all = case.signal_max(Signal::Processes).unwrap_or(workers);
@@ -395,22 +397,22 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
             workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
         let near = is_nearly_equal(served, workers, AGREEMENT_SHARE) && alone
             || all > 1.0 && is_nearly_equal(served, all, AGREEMENT_SHARE);
-        near && !takes_all(case).unwrap_or(false)
+        near && !event_loops_accept_all(case).unwrap_or(false)
     });
     let named = thread_group_sizes(case).any(|count| is_nearly_equal(served, count, AGREEMENT_SHARE));
     let several = served >= super::thresholds::SEVERAL_IN_SERVICE_MIN;
-    let at_work = [threads_at_work(case), are_all_threads_busy(case), Some(named)];
+    let at_work = [sleeping_threads_equal_requests(case), are_all_threads_busy(case), Some(named)];
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
     let seen = [processes, threads].into_iter().flatten().reduce(|a, b| a || b)?;
     let grows = case.past.get(Signal::Threads).zip(case.line.get(Signal::Threads));
     let grows = grows.is_some_and(|(past, line)| past > (1.0 + SMALL_SHARE_MAX) * line + 1.0);
-    Some(seen && !grows && !thread_each(case).unwrap_or(false))
+    Some(seen && !grows && !has_thread_per_connection(case).unwrap_or(false))
 }
 
 /// Returns the sizes of groups of server threads with equal names, such as pools. A size counts
 /// only if it is equal at the load line and above, and exceeds two threads for each core. Groups of
 /// at most two threads for each core may be event loops.
-fn thread_group_sizes(case: &Contrast) -> impl Iterator<Item = f64> {
+fn thread_group_sizes(case: &ServerFacts) -> impl Iterator<Item = f64> {
     let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
@@ -419,7 +421,7 @@ fn thread_group_sizes(case: &Contrast) -> impl Iterator<Item = f64> {
 /// Returns whether the number of threads that sleep or wait for storage equals the number of
 /// requests in service (Little's law). The numbers of threads and of requests are increases since
 /// the low load, because some threads always sleep.
-pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
+pub(super) fn sleeping_threads_equal_requests(case: &ServerFacts) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
     };
@@ -439,14 +441,14 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns the mean number of requests in service in a load, by Little's law.
-fn mean_requests_in_service(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
+fn mean_requests_in_service(case: &ServerFacts, sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::Goodput)? * case.worker_time_ns()? / 1e9)
 }
 
 /// Returns whether all threads that wait for work at a low load serve a request above the load
 /// line. The number of waiting threads must fall as much as the number of requests in service
 /// rises.
-fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
+fn are_all_threads_busy(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
     let beyond = mean_requests_in_service(case, &case.past)? - mean_requests_in_service(case, &case.low)?;
     let sleeping = signal_increase(case, Signal::InSleep)?;
@@ -457,14 +459,14 @@ fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
-pub(super) fn more_threads_wait_for_locks(case: &Contrast) -> Option<bool> {
+pub(super) fn more_threads_wait_for_locks(case: &ServerFacts) -> Option<bool> {
     Some(signal_increase(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
 }
 
 /// Returns whether single-threaded processes have accepted nearly all connections with requests in
 /// flight. Single-threaded processes that accept nearly all connections are event loops. A process
 /// that handles one request at a time leaves other connections in the accept queue.
-pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
+pub(super) fn event_loops_accept_all(case: &ServerFacts) -> Option<bool> {
     let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
     let left = case.past.get(Signal::InFlight)? - processes;
     let has_room = case.past.get(Signal::ListenOverflows).is_none_or(|times| times <= 0.0);
@@ -478,7 +480,7 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the server has one thread for each accepted connection.
-pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
+pub(super) fn has_thread_per_connection(case: &ServerFacts) -> Option<bool> {
     let (threads, connections) = (signal_increase(case, Signal::Threads)?, signal_increase(case, Signal::Accepted)?);
     let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
     Some(
@@ -490,7 +492,7 @@ pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
 
 /// Returns whether the threads of most requests poll: they sleep for short times and check again
 /// whether they may run. The sign of polling: many more threads sleep than requests are in service.
-pub(super) fn has_polling_threads(case: &Contrast) -> Option<bool> {
+pub(super) fn has_polling_threads(case: &ServerFacts) -> Option<bool> {
     let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests in flight beyond the number of threads have no thread yet that could poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
@@ -504,7 +506,7 @@ pub(super) fn has_polling_threads(case: &Contrast) -> Option<bool> {
 
 /// Returns whether many waiting threads sleep until a timer ends while hardly any thread waits for
 /// data. Threads that sleep until a timer ends do not wait for the response of a dependency.
-fn sleeps_unasked(case: &Contrast) -> Option<bool> {
+fn threads_wait_for_timers(case: &ServerFacts) -> Option<bool> {
     let (beyond, reading) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
@@ -513,7 +515,7 @@ fn sleeps_unasked(case: &Contrast) -> Option<bool> {
 
 /// Returns whether about one thread waits for data for each request in flight, while hardly any
 /// thread waits for another thread.
-pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
+pub(super) fn waits_for_data(case: &ServerFacts) -> Option<bool> {
     let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
     let otherwise = signal_increase(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
     Some(
@@ -527,7 +529,7 @@ pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
 /// a pool with all threads busy, or waiting and sleeping threads would explain the waiting
 /// requests. Open calls to a dependency, or connections that wait to be accepted, would also
 /// explain waiting requests.
-pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
+pub(super) fn wait_reason_is_unobserved(case: &ServerFacts) -> Option<bool> {
     let rises = |signal: Signal| Some(signal_increase(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
     if threads.iter().all(Option::is_none) {
@@ -535,32 +537,32 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     }
     let by_threads = threads.into_iter().flatten().any(|it| it)
         || case.signal_reaches(Signal::IoPressure, CONSIDERABLE_SHARE_MIN) == Some(true);
-    let asks = case.peer().is_some_and(|(peer, _)| case.asks(peer).unwrap_or(true));
+    let asks = case.main_peer().is_some_and(|(peer, _)| case.calls_dependency(peer).unwrap_or(true));
     let asked = asks && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= COUNT_ABOVE_CHANCE_MIN);
-    let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);
+    let workers = case.worker_processes()? > 1.0 && !event_loops_accept_all(case).unwrap_or(false);
     Some(!workers && !are_all_threads_busy(case).unwrap_or(false) && !by_threads && !asked && !queued)
 }
 
 /// Returns the mean number of calls to dependencies without a complete response, above the load
 /// line.
-fn open_dependency_calls(case: &Contrast) -> Option<f64> {
+fn open_dependency_calls(case: &ServerFacts) -> Option<f64> {
     Some(case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0))
 }
 
 /// Returns whether hardly any request in flight waits for a dependency, and the main peer has idle
 /// connections.
-pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
+pub(super) fn calls_are_few(case: &ServerFacts) -> Option<bool> {
     let calls = open_dependency_calls(case)?;
     Some(
         calls <= NOTICEABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
-            && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.peer()?.1,
+            && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.main_peer()?.1,
     )
 }
 
 /// Returns whether as many calls to dependencies are open as requests are in service, while many
 /// more requests wait.
-pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
+pub(super) fn open_calls_equal_served_requests(case: &ServerFacts) -> Option<bool> {
     let calls = open_dependency_calls(case)?;
     let rise = calls >= super::thresholds::SEVERAL_IN_SERVICE_MIN
         && calls >= EQUALLY_SHORT_FACTOR * case.low.get(Signal::PeerWaiting)?;
@@ -572,14 +574,17 @@ pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
 /// are in service (Little's law). Another sign of longer calls is a fixed number of connections in
 /// use that exceeds the number of requests in service. A third sign of longer calls is a number of
 /// connections that grows while requests wait for data.
-pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
-    if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.has_no_saturated_resource()? {
+pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
+    if threads_wait_for_timers(case) == Some(true)
+        || !case.has_throughput_plateau()?
+        || !case.has_no_saturated_resource()?
+    {
         return Some(false);
     }
-    if calls_exceed(case) == Some(true) {
+    if open_calls_exceed_served_requests(case) == Some(true) {
         return Some(true);
     }
-    let (line, past) = case.peer_counts()?;
+    let (line, past) = case.main_peer_connections()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.requests_in_service()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER_FACTOR_MIN * low);
     // Idle connections stay open, so the number of connections alone does not show how many calls
@@ -588,7 +593,8 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let in_use = peer_waiting.map_or(served >= BUSY_RESOURCE_IN_SERVICE_MIN, |calls| {
         calls >= BUSY_RESOURCE_IN_SERVICE_MIN * past && rises(calls)
     });
-    let full = fixed_connections(case)? && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past && past > 1.0 && in_use;
+    let full =
+        has_fixed_peer_connections(case)? && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past && past > 1.0 && in_use;
     let asked = !calls_are_few(case).unwrap_or(false);
     let grows = past >= (1.0 + CONSIDERABLE_SHARE_MIN) * line
         && past >= line + EQUALLY_SHORT_FACTOR
@@ -600,7 +606,7 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     Some(full || grows || enough)
 }
 
-fn calls_exceed(case: &Contrast) -> Option<bool> {
+fn open_calls_exceed_served_requests(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
     Some(
         past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
@@ -610,7 +616,7 @@ fn calls_exceed(case: &Contrast) -> Option<bool> {
 
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
 /// one process can use one core; several processes can use all cores.
-pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
+pub(super) fn dependency_full(case: &ServerFacts) -> Option<bool> {
     let (Some(cores), Some(processes)) =
         (case.signal_max(Signal::DownstreamCores), case.signal_max(Signal::DownstreamProcesses))
     else {
@@ -625,15 +631,15 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     // If the server and a dependency together saturate the machine, the dependency is the limit
     // only if it uses much more CPU time. The backend behind a proxy counts as part of the server,
     // not as a dependency.
-    let all = case.cores_full()?
+    let all = case.are_cores_saturated()?
         && cores > SLOWER_FACTOR_MIN * own
         && cores > CONSIDERABLE_SHARE_MIN * case.signal_max(Signal::Cores)?;
-    let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
-    Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.thread_full()?)
+    let service = is_proxy(case) && processes > 1.0 && case.are_cores_saturated()?;
+    Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.is_thread_saturated()?)
 }
 
 /// Returns whether connections wait to be accepted by a dependency that is not saturated.
-pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
+pub(super) fn connections_queue_at_dependency(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
     let many = past >= COUNT_ABOVE_CHANCE_MIN
         && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
@@ -643,7 +649,7 @@ pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
 
 /// Returns the address of the server's database, known by the name of its process. Among several
 /// databases, the one with the most open calls counts.
-pub(super) fn database_address(case: &Contrast) -> Option<&str> {
+pub(super) fn database_address(case: &ServerFacts) -> Option<&str> {
     let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
     let all = case.past.peers.iter().filter(|(peer, _)| is_known(peer));
@@ -654,7 +660,7 @@ pub(super) fn database_address(case: &Contrast) -> Option<&str> {
 /// Returns whether database statements wait for locks of other statements. Either the database
 /// shows waiting statements, or calls pile up while the database neither computes nor waits for
 /// storage.
-pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
+pub(super) fn statements_wait_for_locks(case: &ServerFacts) -> Option<bool> {
     let database = database_address(case)?;
     if waiting_statements(case).is_some() {
         return Some(true);
@@ -672,7 +678,7 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 /// The titles of the database's processes or the wait states of its threads show the number of
 /// waiting statements. Returns `None` if the number of waiting statements is not clearly higher
 /// than the number of requests in service.
-pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
+pub(super) fn waiting_statements(case: &ServerFacts) -> Option<f64> {
     let titles = signal_increase(case, Signal::DownstreamInLock);
     let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
     let idle = is_idle && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
@@ -683,7 +689,7 @@ pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
 
 /// Returns whether the server's connections wait for most of the time because the client's receive
 /// window is full. The number of waiting connections must grow with the load.
-pub(super) fn window_full(case: &Contrast) -> Option<bool> {
+pub(super) fn window_full(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
     Some(
         case.signal_max(Signal::WindowLimited)? >= MOST_SHARE_MIN
@@ -692,34 +698,34 @@ pub(super) fn window_full(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
-pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
+pub(super) fn server_reads_dependency_late(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
     signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES)
 }
 
 /// Returns whether receivers other than the server's clients leave its output unread.
-pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
+pub(super) fn other_receivers_read_late(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
     let left =
         signal_has_risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * RECEIVE_WINDOW_BYTES)?;
-    Some(besides && left && !calls_exceed(case).unwrap_or(false))
+    Some(besides && left && !open_calls_exceed_served_requests(case).unwrap_or(false))
 }
 
 /// Returns whether threads of the server wait for most of the time until a reader empties a full
 /// pipe or unix socket.
-pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
+pub(super) fn threads_wait_for_pipe_reader(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
     Some(
         past >= MOST_SHARE_MIN
             && past >= RISEN_FACTOR_MIN * low + CONSIDERABLE_SHARE_MIN
-            && !queues_before(case).unwrap_or(false),
+            && !connections_queue_at_dependency(case).unwrap_or(false),
     )
 }
 
 /// Returns whether many bytes from a dependency are in transit: at least as many as plimsoll
 /// receives in a tenth of a second. Returns `false` if the server leaves many arrived bytes unread.
-pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
+pub(super) fn dependency_bytes_are_in_transit(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
     let queued = signal_has_risen(
         case,
@@ -735,10 +741,12 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in
 /// flight. Returns `false` if the dependency has saturated its cores, or if the server reads the
 /// responses late.
-pub(super) fn arrives_slowly_from_dependency(case: &Contrast) -> Option<bool> {
+pub(super) fn arrives_slowly_from_dependency(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
     let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
         && past >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)?;
     let much = case.past.get(Signal::PeerReceived)? >= RECEIVE_WINDOW_BYTES;
-    Some(most && much && !reads_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false))
+    Some(
+        most && much && !server_reads_dependency_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false),
+    )
 }

@@ -9,15 +9,15 @@ use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NEARLY_FULL,
-    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN,
-    SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKING_NS,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX,
+    SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::series_table as table;
-use plimsoll_model::{Purpose, Run};
+use plimsoll_model::{LoadPurpose, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -47,12 +47,12 @@ pub struct Loads<'a> {
 pub fn killed_processes<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
-        series.flat_map(|series| series.between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
+        series.flat_map(|series| series.samples_between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
     (!counts.is_empty()).then(|| counts.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum())
 }
 
 /// A load of at least this share of the load line counts as the load at the line.
-const AT_LINE: f64 = 0.88;
+const LINE_LOAD_SHARE_MIN: f64 = 0.88;
 /// A load of at most this share of the load line counts as the low load.
 const LOW_LOAD_SHARE_MAX: f64 = 0.4;
 
@@ -63,7 +63,7 @@ impl<'a> Loads<'a> {
         let line = reference_rate(findings);
         let open = || {
             let whole = findings.trials.iter().zip(runs).filter(|(trial, _)| {
-                !matches!(trial.purpose, Purpose::Settle | Purpose::Profile) && trial.verdict != Verdict::Void
+                !matches!(trial.purpose, LoadPurpose::Settle | LoadPurpose::Profile) && trial.verdict != Verdict::Void
             });
             whole.filter_map(|(trial, run)| Some((trial.offered_rps()?, trial, *run)))
         };
@@ -80,8 +80,8 @@ impl<'a> Loads<'a> {
         let past = nearest(1.1, 1.005, 2.0);
         Loads {
             low: nearest(0.15, 0.0, LOW_LOAD_SHARE_MAX).map(|found| found.2),
-            half: nearest(0.5, LOW_LOAD_SHARE_MAX, AT_LINE).map(|found| found.2),
-            line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
+            half: nearest(0.5, LOW_LOAD_SHARE_MAX, LINE_LOAD_SHARE_MIN).map(|found| found.2),
+            line: nearest(1.0, LINE_LOAD_SHARE_MIN, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
             sustained_above_line: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
             closed: Vec::new(),
@@ -102,7 +102,7 @@ pub fn reference_rate(findings: &Findings) -> f64 {
     // If a single user waits too long for a response, the search tries no more users. With a single
     // user, the highest throughput is the throughput of this user, not the capacity of the server.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
-    let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != Purpose::Settle);
+    let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != LoadPurpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
 }
 
@@ -130,7 +130,7 @@ pub struct ConstantFailureShare {
 /// The facts about one server, from which the answers to the features (questions about the server)
 /// are computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Contrast {
+pub struct ServerFacts {
     /// The signals of the low load, at about 15 % of the load line.
     pub low: LoadSignals,
     /// The signals of the load at half the load line.
@@ -193,10 +193,10 @@ pub struct Contrast {
     pub demands: Vec<ServiceDemand>,
 }
 
-impl Contrast {
+impl ServerFacts {
     /// Computes the facts from the result of a search and the steady loads after it. `findings`
     /// contains no loads that only drain queues or warm up the server.
-    pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
+    pub fn from_loads(findings: &Findings, loads: &Loads) -> ServerFacts {
         let under = |run: &Run| LoadSignals::with_lag_bound(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
@@ -228,7 +228,7 @@ impl Contrast {
         let saturated_rps = overloads.filter_map(|trial| trial.evidence.saturated_rps).reduce(f64::max);
         let demands = demands(&[&low, &half, &line, &past]);
         let failing = findings.constant_failure.filter(|failing| failing.how == SloBreakKind::Failed);
-        Contrast {
+        ServerFacts {
             held_past_rps: loads.sustained_above_line.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
             upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
@@ -244,8 +244,8 @@ impl Contrast {
             alone_first_ns,
             held_back_ns,
             constant_failure: failing
-                .map(|failing| ConstantFailureShare { share: failing.share, text: failing.text() }),
-            target_loss: findings.target_loss.map(|gone| gone.text()),
+                .map(|failing| ConstantFailureShare { share: failing.share, text: failing.failure_text() }),
+            target_loss: findings.target_loss.map(|gone| gone.server_loss_text()),
             killed: loads.killed,
             demands,
             low,
@@ -257,8 +257,8 @@ impl Contrast {
     }
 
     /// Returns whether any of the steady loads was made.
-    pub fn is_seen(&self) -> bool {
-        [&self.low, &self.line, &self.past].iter().any(|sight| sight.is_seen())
+    pub fn has_steady_loads(&self) -> bool {
+        [&self.low, &self.line, &self.past].iter().any(|sight| sight.has_signals())
     }
 
     /// Formats a rate of requests in the unit of the offered load, such as `1 000 requests/s` or
@@ -326,7 +326,7 @@ impl Contrast {
 
     /// Returns the rate that the server sustains after the search, divided by the lowest rate that
     /// the server did not sustain in the search. Returns `None` if the ratio is clearly below 1.
-    pub fn holds_upper(&self) -> Option<f64> {
+    pub fn rate_gain_over_upper_end(&self) -> Option<f64> {
         Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= EXHAUSTED_SHARE_MIN)
     }
 
@@ -339,8 +339,9 @@ impl Contrast {
 
     /// Returns whether the load above the line gave no higher throughput than the line. Requests
     /// that fail at any rate do not count as missing throughput.
-    pub fn plateau(&self) -> Option<bool> {
-        let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
+    pub fn has_throughput_plateau(&self) -> Option<bool> {
+        let (offered_rps, goodput_rps) =
+            (self.past.throughput_without_waits_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // On a plateau, the throughput is at most slightly above the load line and the highest rate
@@ -376,7 +377,7 @@ impl Contrast {
     /// any core is idle, or few cores are idle and at least as many server threads wait for a core.
     /// Idle cores and waiting threads coincide because the kernel does not move waiting threads to
     /// idle cores immediately.
-    pub fn cores_full(&self) -> Option<bool> {
+    pub fn are_cores_saturated(&self) -> Option<bool> {
         let (idle, cores) = (self.signal_min(Signal::Idle)?, self.signal_max(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
             let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
@@ -402,7 +403,7 @@ impl Contrast {
     /// Returns whether the server is bound to some cores, and all these cores are in use at the
     /// load line or above. The cores may be in use by the server, or by dependencies that are bound
     /// to the same cores.
-    pub fn allowed_full(&self) -> Option<bool> {
+    pub fn are_allowed_cores_saturated(&self) -> Option<bool> {
         let allowed = self.signal_max(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
         Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - SMALL_SHARE_MAX) * allowed)
@@ -423,8 +424,8 @@ impl Contrast {
         let (idle, cores) = (self.signal_min(Signal::Idle)?.max(closed), self.signal_max(Signal::Cores)?);
         Some(
             idle >= (AVAILABLE_IDLE_SHARE_MIN * cores).min(MOST_SHARE_MIN)
-                && !self.allowed_full().unwrap_or(false)
-                && !self.cores_full()?,
+                && !self.are_allowed_cores_saturated().unwrap_or(false)
+                && !self.are_cores_saturated()?,
         )
     }
 
@@ -432,7 +433,7 @@ impl Contrast {
     /// thread works all the time, except while helper threads stop it. Helper threads collect
     /// garbage or compile code for the server's runtime. A saturated thread and its helper threads
     /// together use one core.
-    pub fn thread_full(&self) -> Option<bool> {
+    pub fn is_thread_saturated(&self) -> Option<bool> {
         let fullest = self.signal_max(Signal::FullestThread)?;
         let one_core = || self.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
         let alone = || self.signal_max(Signal::FullThreads).is_some_and(|count| count <= 1.0);
@@ -440,10 +441,10 @@ impl Contrast {
         // thread is saturated.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
-            Some(past >= RISEN_FACTOR_MIN * low && self.plateau()? && self.has_idle_cores()?)
+            Some(past >= RISEN_FACTOR_MIN * low && self.has_throughput_plateau()? && self.has_idle_cores()?)
         };
-        let is_full =
-            fullest >= SATURATED_THREAD_SHARE_MIN || fullest >= NEARLY_FULL && one_core() && alone() && waits()?;
+        let is_full = fullest >= SATURATED_THREAD_SHARE_MIN
+            || fullest >= INTERRUPTED_THREAD_SHARE_MIN && one_core() && alone() && waits()?;
         // A thread that is equally busy at a low load polls, or does work that no request needs.
         let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - SMALL_SHARE_MAX) * fullest);
         Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
@@ -455,7 +456,7 @@ impl Contrast {
     fn cores_full_by_other_threads(&self) -> Option<bool> {
         let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
         let own = self.signal_max(Signal::ServerCores)? >= (1.0 - SMALL_SHARE_MAX) * self.signal_max(Signal::Cores)?;
-        Some(self.cores_full()? && own && other_threads >= MOST_SHARE_MIN)
+        Some(self.are_cores_saturated()? && own && other_threads >= MOST_SHARE_MIN)
     }
 
     /// Returns the share of the server's CPU time that garbage collection uses. For a collector
@@ -479,15 +480,15 @@ impl Contrast {
         // At a low load, a collector may use CPU time that nothing else needs. Once all cores are
         // in use, most of the collector's CPU time is missing for requests.
         let from_requests =
-            self.cores_full() == Some(true) && self.signal_reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
+            self.are_cores_saturated() == Some(true) && self.signal_reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
         top > 0.0 && top >= (1.0 + NOTICEABLE_SHARE_MIN) * low
             || pauses
             || from_requests
-            || unanswered && self.collects_alone()
+            || unanswered && self.gc_stops_all_requests()
     }
 
     /// Returns whether garbage collection that stops all requests uses half a core or more.
-    pub fn collects_alone(&self) -> bool {
+    pub fn gc_stops_all_requests(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST_SHARE_MIN)
@@ -496,7 +497,7 @@ impl Contrast {
     /// Returns whether the number of threads in a waiting state (`signal`) reaches `least`, and is
     /// clearly larger than at a low load. The number of waiting threads must double, unless the
     /// number rises from below one to about one.
-    pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
+    pub fn more_threads_wait(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
             && low <= 1.0 - CONSIDERABLE_SHARE_MIN
@@ -508,19 +509,19 @@ impl Contrast {
     /// are in service than cores are used, the server's workers wait for something other than a
     /// core.
     pub fn is_waiting_in_service(&self) -> Option<bool> {
-        let served_ns = self.worker_time_ns()? - WAKING_NS;
+        let served_ns = self.worker_time_ns()? - WAKE_UP_TIME_MAX_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.signal_max(Signal::ServerCores)?)
     }
 
     /// Returns whether the server's control group exhausted its CPU quota in at least 5 % of the
     /// quota's periods.
-    pub fn quota_full(&self) -> Option<bool> {
+    pub fn is_quota_exhausted(&self) -> Option<bool> {
         self.signal_reaches(Signal::Throttled, THROTTLED_PERIODS_SHARE_MIN)
     }
 
     /// Returns the facts with the demands on resources added. A recorded file of the facts does not
     /// contain the demands.
-    pub fn completed(mut self) -> Contrast {
+    pub fn with_demands(mut self) -> ServerFacts {
         self.demands = demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
@@ -528,9 +529,9 @@ impl Contrast {
     /// Returns whether no processing resource is saturated at the load line or above. The resources
     /// are threads, cores, CPU quotas and collectors that stop all requests.
     pub fn has_no_saturated_resource(&self) -> Option<bool> {
-        let throttled = self.quota_full().unwrap_or(false);
-        let collecting = self.collects_alone();
-        Some(!throttled && !collecting && !self.thread_full()? && self.has_idle_cores()?)
+        let throttled = self.is_quota_exhausted().unwrap_or(false);
+        let collecting = self.gc_stops_all_requests();
+        Some(!throttled && !collecting && !self.is_thread_saturated()? && self.has_idle_cores()?)
     }
 
     /// Returns the main peer of the server: the dependency with the most connections at the load
@@ -538,8 +539,8 @@ impl Contrast {
     /// dependencies get requests from the server, dependencies that get hardly any requests are
     /// ignored. A dependency has priority if its number of connections is fixed, and about equals
     /// the number of requests in service.
-    pub fn peer(&self) -> Option<(&str, f64)> {
-        let in_use = |peer: &&String| self.asks(peer) != Some(false);
+    pub fn main_peer(&self) -> Option<(&str, f64)> {
+        let in_use = |peer: &&String| self.calls_dependency(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
         let counts = |(peer, _): &(&String, &f64)| in_use.is_empty() || in_use.contains(peer);
         let served = self.requests_in_service().unwrap_or(0.0);
@@ -556,7 +557,7 @@ impl Contrast {
 
     /// Returns whether the server sends requests to the dependency at this address. Connections
     /// that stay idle while thousands of requests complete limit nothing.
-    pub fn asks(&self, peer: &str) -> Option<bool> {
+    pub fn calls_dependency(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
         Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.signal_max(Signal::Goodput)?)
     }
@@ -592,8 +593,8 @@ impl Contrast {
     /// Returns the numbers of connections to the main peer at the load line and above. The main
     /// peer is the dependency that [`Self::peer`] returns. If the connections were not observed at
     /// the load line, the number at half of the load line counts.
-    pub fn peer_counts(&self) -> Option<(f64, f64)> {
-        let (peer, _) = self.peer()?;
+    pub fn main_peer_connections(&self) -> Option<(f64, f64)> {
+        let (peer, _) = self.main_peer()?;
         let line = self.line.peers.get(peer).or(self.half.peers.get(peer)).copied()?;
         Some((line, self.past.peers.get(peer).copied()?))
     }
@@ -601,7 +602,7 @@ impl Contrast {
     /// Returns a signal at the low load, at the load line and above. For
     /// [`Signal::PeerConnections`], only connections to the main peer count.
     pub fn values_at_each_load(&self, signal: Signal) -> [Option<f64>; 3] {
-        let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
+        let peer = self.main_peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
             Some((peer, _)) => sight.peers.get(peer).copied(),
             None => sight.get(signal),

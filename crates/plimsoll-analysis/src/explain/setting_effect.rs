@@ -53,7 +53,7 @@ impl VariedSetting {
 
     /// Returns whether the setting limits the load line. `None`: the effect is too weak for a
     /// limit but not zero, or it is not known.
-    pub fn holds(&self) -> Option<bool> {
+    pub fn limits_load_line(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= LIMITING_ELASTICITY_MIN => Some(true),
             elasticity if elasticity <= NON_LIMITING_ELASTICITY_MAX => Some(false),
@@ -102,7 +102,7 @@ mod tests {
                 0.0 => Some(false),
                 _ => None,
             });
-            assert_eq!(VariedSetting { steps, elasticity: found }.holds(), holds, "{told:?}");
+            assert_eq!(VariedSetting { steps, elasticity: found }.limits_load_line(), holds, "{told:?}");
         }
     }
 }

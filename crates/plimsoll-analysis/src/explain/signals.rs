@@ -3,13 +3,13 @@
 //!
 //! Not here: the conclusions from signals (`features`).
 
-use super::function_kinds::{is_collecting, is_spinning};
+use super::function_kinds::{stack_collects_garbage, stack_waits_for_lock};
 use super::thresholds::SATURATED_THREAD_SHARE_MIN;
 use crate::delayed_acks;
 use crate::format;
-use crate::profile::sampled_ns;
+use crate::profile::sampled_cpu_time_ns;
 use crate::sentence::Sentence;
-use crate::server::{FullestThread, thread_shares};
+use crate::server::{BusiestThread, thread_shares};
 use crate::summary::Summary;
 use plimsoll_model::series_table::{self as table, SeriesRow};
 use plimsoll_model::units::{MS, SECOND};
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// The maximum time between an edge of the measured window and the probe reading that stands for
 /// this edge, ns. The bound exceeds one second because some probes read only once a second.
-const REACH_NS: i64 = 1_200 * MS as i64;
+const READING_DISTANCE_MAX_NS: i64 = 1_200 * MS as i64;
 
 /// The texts about a signal (a measured figure of a load): name, unit, words and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +168,7 @@ signals! {
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Mean number of bytes that the server has written to receivers other than its clients, and
     /// that the receivers have not read.
-    PeerUnsent: "peer_unsent", "bytes", "server output that receivers other than clients have not read", "sockets";
+    PeerUnsent: "peer_unsent", "bytes", "server output that dependencies have not read", "sockets";
     /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
     /// Mean number of connections that wait to be accepted by a dependency.
@@ -235,7 +235,7 @@ pub fn displayed_value(signal: Signal, value: f64) -> String {
         "1/s" => format!("{}/s", format::rate(value)),
         "cores" => format!("{value:.2}"),
         _ if value >= 100.0 => format::count(value.round() as u64),
-        _ => format::rounded((value * 100.0).round() / 100.0, 3).to_string(),
+        _ => format::round_to_digits((value * 100.0).round() / 100.0, 3).to_string(),
     }
 }
 
@@ -324,7 +324,7 @@ const USUAL_PORTS: f64 = 28_232.0;
 /// arrived within the probe's look-back time.
 const RECENT_DATA_NS: f64 = 40e6;
 /// HTTP statuses of responses that reject a request because of too much load.
-const TOO_MUCH: [u16; 2] = [429, 503];
+const OVERLOAD_STATUSES: [u16; 2] = [429, 503];
 /// The Linux error number of a failed connection for which no local port was free
 /// (`EADDRNOTAVAIL`).
 const NO_PORT_LEFT: u16 = 99;
@@ -372,7 +372,7 @@ impl LoadSignals {
         let unseen = run.probes.missing.clone();
         let host = run.probes.host.clone();
         let mut sight = LoadSignals { seconds, under_way_max, unseen, host, ..LoadSignals::default() };
-        let answered = sight.load(run, &summary);
+        let answered = sight.add_load_signals(run, &summary);
         sight.add_probe_signals(&run.probes, from_ns, to_ns, answered);
         sight
     }
@@ -385,7 +385,7 @@ impl LoadSignals {
     /// Returns the throughput that the load would have if no request waited, 1/s. Requests that
     /// arrive in the last `alone_ns` of the window complete after the window, so they do not count.
     /// `alone_ns`: service time of one request.
-    pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
+    pub fn throughput_without_waits_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
         // A window as short as a few service times has little information, so at most half of the
         // offered rate is subtracted for late completions.
@@ -393,7 +393,7 @@ impl LoadSignals {
     }
 
     /// Returns whether the load was made: at least one signal was observed.
-    pub fn is_seen(&self) -> bool {
+    pub fn has_signals(&self) -> bool {
         !self.values.is_empty()
     }
 
@@ -404,10 +404,10 @@ impl LoadSignals {
     }
 
     /// Adds the signals of the load itself. Returns the number of responses in the window.
-    fn load(&mut self, run: &Run, summary: &Summary) -> f64 {
+    fn add_load_signals(&mut self, run: &Run, summary: &Summary) -> f64 {
         let (whole, load) = (&summary.whole, &summary.load);
         let ledger = whole.ledger;
-        let requests = ledger.requests().max(1) as f64;
+        let requests = ledger.finished_requests().max(1) as f64;
         let scheduled = ledger.scheduled.max(1) as f64;
         let count = |times: u64, ns: u64| (times > 0).then_some(ns as f64);
         self.requests_each = summary.requests_each;
@@ -425,10 +425,10 @@ impl LoadSignals {
         let failed = failed.map(|kind| (kind.name().replace('_', " "), ledger.failed[kind as usize]));
         self.failures = failed.filter(|(_, times)| *times > 0).collect();
         let traffic = &run.plan.traffic;
-        let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
-        let statuses = statuses.map(|(status, times)| (status.to_string(), TOO_MUCH.contains(&status), times));
+        let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.counts_as_success(*status));
+        let statuses = statuses.map(|(status, times)| (status.to_string(), OVERLOAD_STATUSES.contains(&status), times));
         let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::from_code(code.into()), times));
-        let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
+        let ends = ends.filter(|(end, _)| !traffic.counts_as_grpc_success(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
         // The status of a gRPC call says more than its HTTP status.
         let refusals: Vec<(String, bool, u64)> =
@@ -459,12 +459,12 @@ impl LoadSignals {
             bytes += interval.load.bytes_in;
             let whole = interval.all_routes();
             answers.push(whole.ledger.succeeded as f64);
-            silent.push(whole.ledger.requests() == 0 && whole.in_flight_end > 0);
+            silent.push(whole.ledger.finished_requests() == 0 && whole.in_flight_end > 0);
         }
         if covered_ns > 0 {
             self.set_signal(Signal::InFlight, in_flight_ns / covered_ns as f64);
             // A plimsoll on another machine takes no cores from the server.
-            if run.probes.is_shared() {
+            if run.probes.shares_machine() {
                 self.set_signal(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
                 self.looked_cores = looked_ns as f64 / covered_ns as f64;
             }
@@ -485,13 +485,13 @@ impl LoadSignals {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
-            let at = |at_ns| series.value_at(at_ns, REACH_NS);
+            let at = |at_ns| series.value_at(at_ns, READING_DISTANCE_MAX_NS);
             Some((at(to_ns)? - at(from_ns)?).max(0.0))
         };
         let inside = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Gauge)?;
-            let near = match series.between(from_ns, to_ns) {
-                [] => series.between(from_ns - REACH_NS, to_ns + REACH_NS),
+            let near = match series.samples_between(from_ns, to_ns) {
+                [] => series.samples_between(from_ns - READING_DISTANCE_MAX_NS, to_ns + READING_DISTANCE_MAX_NS),
                 inside => inside,
             };
             (!near.is_empty()).then(|| near.iter().map(|sample| sample.value).collect::<Vec<f64>>())
@@ -504,7 +504,11 @@ impl LoadSignals {
         // rate of a series covers the time from its first to its last reading.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
-            let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
+            let [first, .., last] =
+                series.samples_between(from_ns - READING_DISTANCE_MAX_NS, to_ns + READING_DISTANCE_MAX_NS)
+            else {
+                return None;
+            };
             let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
             (seconds >= 0.5).then(|| (last.value - first.value).max(0.0) / seconds)
         };
@@ -546,58 +550,60 @@ impl LoadSignals {
         self.set_signal(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
         self.read_by_others = mean(table::ACCEPTED_BY_OTHERS.name).is_some_and(|share| share > 0.5);
         let of_peers = |row: SeriesRow| {
-            let of_one = |name: &&String| row.label(name).is_some();
+            let of_one = |name: &&String| row.matched_label(name).is_some();
             probes.series.keys().filter(of_one).filter_map(|name| mean(name)).collect::<Vec<f64>>().into_iter()
         };
         self.set_signal(Signal::PeerUnread, of_peers(table::PEER_UNREAD).reduce(|a, b| a + b));
         self.set_signal(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.set_signal(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
-        let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
+        let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.matched_label(name));
         // The probe also counts calls that ended within its look-back time, so the expected number
         // of ended calls is subtracted.
         let for_long = |peer: &str| {
-            let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * RECENT_DATA_NS / 1e9;
-            Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
+            let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with_label(peer))? * RECENT_DATA_NS / 1e9;
+            Some((mean(&table::PEER_COMING.name_with_label(peer))? - by_chance).max(0.0))
         };
         self.set_signal(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
-        let received = peers().filter_map(|peer| rate(&table::PEER_RECEIVED.name_with(peer)));
+        let received = peers().filter_map(|peer| rate(&table::PEER_RECEIVED.name_with_label(peer)));
         self.set_signal(Signal::PeerReceived, received.reduce(f64::max));
-        let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.label(name)?, most(name)?)));
+        let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.matched_label(name)?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
         self.set_signal(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
         self.set_signal(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_ITS_CORES.name));
         self.set_signal(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
         self.set_signal(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
         self.set_signal(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
-        let groups = probes.series.keys().filter_map(|name| table::DOWNSTREAM_PERIODS.label(name));
+        let groups = probes.series.keys().filter_map(|name| table::DOWNSTREAM_PERIODS.matched_label(name));
         let held_back = groups.filter_map(|name| {
-            let throttled = change(&table::DOWNSTREAM_PERIODS_THROTTLED.name_with(name));
-            Some((name, of(throttled, change(&table::DOWNSTREAM_PERIODS.name_with(name)))?))
+            let throttled = change(&table::DOWNSTREAM_PERIODS_THROTTLED.name_with_label(name));
+            Some((name, of(throttled, change(&table::DOWNSTREAM_PERIODS.name_with_label(name)))?))
         });
         if let Some((name, share)) = held_back.max_by(|a, b| a.1.total_cmp(&b.1)) {
             self.set_signal(Signal::DownstreamThrottled, Some(share));
-            self.set_signal(Signal::DownstreamQuota, mean(&table::DOWNSTREAM_QUOTA.name_with(name)));
+            self.set_signal(Signal::DownstreamQuota, mean(&table::DOWNSTREAM_QUOTA.name_with_label(name)));
             self.held_back_behind = Some(name.to_owned());
         }
         for name in probes.series.keys() {
-            let peer = table::PEER_CONNECTIONS.label(name);
+            let peer = table::PEER_CONNECTIONS.matched_label(name);
             if let Some((peer, count)) = peer.zip(most(name)) {
                 self.peers.insert(peer.to_owned(), count);
-                let sent = rate(&table::PEER_SEGMENTS_SENT.name_with(peer));
+                let sent = rate(&table::PEER_SEGMENTS_SENT.name_with_label(peer));
                 self.sent_to_peers.extend(sent.map(|sent| (peer.to_owned(), sent)));
-                let calls = mean(&table::PEER_WAITING.name_with(peer));
+                let calls = mean(&table::PEER_WAITING.name_with_label(peer));
                 self.calls_to_peers.extend(calls.map(|calls| (peer.to_owned(), calls)));
-                let queued = mean(&table::PEER_QUEUED.name_with(peer));
+                let queued = mean(&table::PEER_QUEUED.name_with_label(peer));
                 self.queued_at_peers.extend(queued.map(|queued| (peer.to_owned(), queued)));
             }
-            let named = table::PEER_PROCESS.labels(name);
+            let named = table::PEER_PROCESS.matched_label_pair(name);
             self.peer_names.extend(named.map(|(peer, process)| (peer.to_owned(), process.to_owned())));
         }
         self.set_signal(Signal::PeerWaiting, self.calls_to_peers.values().copied().reduce(f64::max));
         self.set_signal(Signal::PeerQueued, self.queued_at_peers.values().copied().reduce(f64::max));
         self.set_signal(Signal::PeerConnections, self.peers.values().copied().reduce(f64::max));
-        let collecting = sampled_ns(&probes.sampled, (from_ns, to_ns), is_collecting).map(|(ns, _)| ns / span_ns);
-        let spinning = sampled_ns(&probes.sampled, (from_ns, to_ns), is_spinning).map(|(ns, _)| ns / span_ns);
+        let collecting =
+            sampled_cpu_time_ns(&probes.sampled, (from_ns, to_ns), stack_collects_garbage).map(|(ns, _)| ns / span_ns);
+        let spinning =
+            sampled_cpu_time_ns(&probes.sampled, (from_ns, to_ns), stack_waits_for_lock).map(|(ns, _)| ns / span_ns);
         self.set_signal(Signal::Spinning, of(spinning, server_cores.filter(|cores| *cores > 0.05)));
         self.add_runtime_signals(probes, &threads, (span_ns, collecting), (&change, &mean), server_cores);
 
@@ -637,7 +643,7 @@ impl LoadSignals {
     fn add_runtime_signals(
         &mut self,
         probes: &Probes,
-        threads: &[FullestThread],
+        threads: &[BusiestThread],
         (span_ns, collecting_cores): (f64, Option<f64>),
         (change, mean): (WindowFigure, WindowFigure),
         server_cores: Option<f64>,
@@ -650,14 +656,14 @@ impl LoadSignals {
         // Adds the counters of one metric that differ only in their labels.
         let counted = |starts: &[&str]| {
             let of = |name: &&String| {
-                let name = table::METRICS.label(name).unwrap_or_default();
+                let name = table::METRICS.matched_label(name).unwrap_or_default();
                 starts.iter().any(|start| name.strip_prefix(start).is_some_and(|r| r.is_empty() || r.starts_with('{')))
             };
             probes.series.keys().filter(of).filter_map(|name| change(name)).reduce(|a, b| a + b)
         };
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
-        let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
+        let by_memstats = mean(&table::METRICS.name_with_label("memstats.GCCPUFraction"));
         // A runtime with collector threads collects no garbage while the collector threads are
         // idle. A runtime without collector threads may collect garbage in any thread.
         let has_threads =
@@ -677,7 +683,7 @@ impl LoadSignals {
             "go_gc_duration_seconds_sum",
         ]);
         let paused_s =
-            paused_s.or_else(|| change(&table::METRICS.name_with("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
+            paused_s.or_else(|| change(&table::METRICS.name_with_label("memstats.PauseTotalNs")).map(|ns| ns / 1e9));
         self.set_signal(Signal::GcPauses, paused_s.map(|seconds| seconds * 1e9 / span_ns));
     }
 }

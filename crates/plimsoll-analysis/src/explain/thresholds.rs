@@ -47,13 +47,13 @@ pub(super) const SEVERAL_IN_SERVICE_MIN: f64 = 1.6;
 pub(super) const KEEPS_UP_SHARE_MIN: f64 = 0.985;
 /// The maximum part of a request's service time that the waking of a worker takes, ns. On virtual
 /// machines, waking takes tens of microseconds.
-pub(super) const WAKING_NS: f64 = 1e5;
+pub(super) const WAKE_UP_TIME_MAX_NS: f64 = 1e5;
 
 /// The minimum share of a core that a saturated thread uses; sampling and the kernel take the rest.
 pub(super) const SATURATED_THREAD_SHARE_MIN: f64 = 0.92;
 /// The minimum share of a core that a saturated thread uses if helper threads of its runtime stop
 /// it for a part of the time.
-pub(super) const NEARLY_FULL: f64 = 0.85;
+pub(super) const INTERRUPTED_THREAD_SHARE_MIN: f64 = 0.85;
 /// The machine's cores count as saturated if at most this share of the cores is idle. Cores count
 /// as available only if at least the share [`AVAILABLE_IDLE_SHARE_MIN`] of the cores is idle. With
 /// [`AVAILABLE_IDLE_SHARE_MIN`] of the cores idle, on average less than one thread waits for a core
@@ -89,7 +89,7 @@ pub(super) const LATE_CONNECT_NS: f64 = 0.9e9;
 pub(super) const PAGE_READ_RATE_MIN: f64 = 50.0;
 /// Storage has a noticeable effect if some task of the machine waits for storage in at least this
 /// share of the time (Linux PSI).
-pub(super) const IO_PRESSURE: f64 = 0.3;
+pub(super) const STORAGE_WAIT_SHARE_MIN: f64 = 0.3;
 /// Usual size of a TCP receive window, bytes. Unread data beyond this size is a queue, not only
 /// data in transit.
 pub(super) const RECEIVE_WINDOW_BYTES: f64 = 64e3;

@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::terms::is_void_by_generator;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::server::ServerUse;
-use plimsoll_model::{Purpose, Run};
+use plimsoll_model::{LoadPurpose, Run};
 
 /// A trial shows the server's CPU and memory use at the load line if its rate is at least this
 /// share of the load line.
@@ -30,14 +30,14 @@ impl ServerUseAtLine {
         let trials = || findings.trials.iter().zip(runs);
         let near: Vec<_> = trials()
             .filter(|(trial, _)| {
-                trial.purpose != Purpose::Settle
+                trial.purpose != LoadPurpose::Settle
                     && trial.verdict == Verdict::Pass
                     && trial.offered_rps().is_some_and(|rate| rate >= line * NEAR_LINE && rate <= line * 1.000_001)
             })
             .collect();
         let chosen = if near.is_empty() {
             let best = |is_usable: fn(&TrialOutcome) -> bool| {
-                let usable = trials().filter(|(trial, _)| trial.purpose != Purpose::Settle && is_usable(trial));
+                let usable = trials().filter(|(trial, _)| trial.purpose != LoadPurpose::Settle && is_usable(trial));
                 usable.max_by(|(a, _), (b, _)| a.achieved_rps.total_cmp(&b.achieved_rps))
             };
             // Other programs hardly change the server's CPU time for each request, so a disturbed

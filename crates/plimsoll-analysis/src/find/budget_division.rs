@@ -10,7 +10,7 @@ use plimsoll_model::units::{MS, SECOND};
 
 /// The division of a search's budget into trials.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct BudgetDivision {
     /// Length of a closed-loop trial of the climb (trials with more and more users), ns.
     pub(super) peak_ns: u64,
     /// Latest end of the climb (trials with more and more users), ns since the start of the search.
@@ -28,10 +28,10 @@ pub(super) struct Pace {
 
 /// Minimum length of every trial, as a multiple of the response time of a single user.
 pub(super) const TRIAL_RESPONSE_TIMES_MIN: u64 = 3;
-impl Pace {
+impl BudgetDivision {
     /// Computes how a search divides this budget into trials, for a server whose response takes
     /// `answer_ns` without load.
-    pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
+    pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> BudgetDivision {
         let least_ns = (answer_ns.min(TIME_MAX_NS) * TRIAL_RESPONSE_TIMES_MIN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
         let line_ns = match budget_ns {
@@ -39,7 +39,7 @@ impl Pace {
             b => (b / 12 / (100 * MS) * (100 * MS)).clamp(SECOND.min((b / 6).next_multiple_of(100 * MS)), 5 * SECOND),
         };
         let line_ns = line_ns.max(least_ns);
-        Pace {
+        BudgetDivision {
             peak_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
             peak_until_ns: budget_ns / 6,
             users_factor: if small { 4 } else { 2 },
@@ -52,13 +52,18 @@ impl Pace {
     /// Computes how the search divides its budget into trials, from the trials in `history`. The
     /// lengths of trials depend on the response time of a single user in the first load. Before the
     /// first load is made, the lengths depend on the response time of the test request.
-    pub(super) fn from_history(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
-        let mut pace = Pace::for_budget(
+    pub(super) fn from_history(
+        settings: &Settings,
+        history: &[TrialOutcome],
+        stalls: Option<&Stalls>,
+    ) -> BudgetDivision {
+        let mut pace = BudgetDivision::for_budget(
             settings.budget_ns,
             peak::single_user_response_ns(history).unwrap_or(settings.first_answer_ns),
         );
         if let Some(stalls) = stalls {
-            pace.line_ns = pace.line_ns.max(stalls.line_ns(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
+            pace.line_ns =
+                pace.line_ns.max(stalls.line_trial_ns_min(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
         }
         pace
     }

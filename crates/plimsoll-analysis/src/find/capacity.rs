@@ -4,7 +4,7 @@
 
 use super::terms::is_void_by_generator;
 use crate::judge::TrialOutcome;
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::{Capacity, SaturatedTrial, Saturation};
 
 /// A closed-loop load counts as an overload of a rejecting server if the server rejects at least
@@ -16,9 +16,9 @@ const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 /// trial. `service_s` is the mean service time of a single user, s.
 pub(super) fn estimate_capacity(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
     let trials: Vec<SaturatedTrial> = history.iter().filter_map(saturated_trial).collect();
-    let rejects = history
-        .iter()
-        .any(|trial| is_rejecting_overload(trial) || trial.purpose == Purpose::Saturate && trial.evidence.rejecting);
+    let rejects = history.iter().any(|trial| {
+        is_rejecting_overload(trial) || trial.purpose == LoadPurpose::Saturate && trial.evidence.rejecting
+    });
     Capacity::from_trials(&trials, service_s, rejects)
 }
 
@@ -33,7 +33,7 @@ fn saturated_trial(trial: &TrialOutcome) -> Option<SaturatedTrial> {
             let unknown = Saturation { completed, seconds, dispersion: 1.0, pieces: 1.0 };
             (completed > 0.0).then_some(trial.evidence.saturation.unwrap_or(unknown))
         }
-        Purpose::Saturate if !is_generator_limited(trial) => trial.evidence.saturation,
+        LoadPurpose::Saturate if !is_generator_limited(trial) => trial.evidence.saturation,
         _ => None,
     };
     Some(SaturatedTrial { saturation: saturation?, is_disturbed: trial.interference.disturbed })
@@ -52,7 +52,7 @@ pub(super) fn saturated_rates(history: &[TrialOutcome]) -> impl Iterator<Item = 
 /// is at its limit, the goodput of a rejecting server is the capacity, because a rejection takes no
 /// time.
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
-    let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
+    let closed = matches!(trial.purpose, LoadPurpose::Peak | LoadPurpose::Saturate);
     closed && trial.evidence.rejecting && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
 }
 

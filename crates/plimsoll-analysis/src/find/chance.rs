@@ -8,9 +8,9 @@
 //! Not here: the estimate of the load line ([`plimsoll_statistics::line_distribution`]).
 
 use super::search_state::SearchState;
-use super::terms::{is_void_by_generator, near_line};
+use super::terms::{is_near_load_line, is_void_by_generator};
 use crate::judge::{TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::{BoundEvidence, Capacity};
 
 /// Number of standard deviations by which the bad requests or the backlog of a trial may exceed
@@ -36,18 +36,18 @@ const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
-    let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
+    let confirms = known.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
     let length_ns_min = (long_ns as f64 * CONFIRMING_LENGTH_SHARE_MIN) as u64;
     let counted = near.filter(|trial| trial.planned_ns >= length_ns_min && !is_void_by_generator(trial));
     let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || chance_explains_trial(trial, dispersion);
-    let broke = counted.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
+    let broke = counted.clone().filter(|trial| can_contradict_lower_end(trial, low) && !meets(trial)).count();
     counted.filter(meets).count() > broke
 }
 
 /// Returns whether the rate of a confirming trial is at most 2 % above `low`. A confirming trial at
 /// a higher rate cannot contradict the load line.
-pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
+pub(super) fn can_contradict_lower_end(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn breaks_slo_even_if_disturbed(trial: &TrialOutcome, dispersion: f64
 /// Returns whether other programs disturbed more than half of the trials that saturate the server
 /// or are near the load line.
 pub(super) fn is_machine_shared(history: &[TrialOutcome]) -> bool {
-    let telling = || history.iter().filter(|trial| trial.purpose == Purpose::Saturate || near_line(trial));
+    let telling = || history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate || is_near_load_line(trial));
     let disturbed = telling().filter(|trial| trial.interference.disturbed).count();
     2 * disturbed > telling().count()
 }
@@ -91,7 +91,7 @@ impl TriedRates {
     /// Collects the rates of the trials near the load line. Disturbed trials count, because the
     /// result is the load line of the disturbed machine.
     pub(super) fn from_history(history: &[TrialOutcome], dispersion: f64) -> TriedRates {
-        let near = || history.iter().filter(|trial| near_line(trial) && !is_void_by_generator(trial));
+        let near = || history.iter().filter(|trial| is_near_load_line(trial) && !is_void_by_generator(trial));
         // A trial was stopped early because it was certain to fail, so chance does not explain the
         // failure of a stopped trial.
         let broke = |trial: &&TrialOutcome| trial.stopped || breaks_slo_even_if_disturbed(trial, dispersion);
@@ -140,12 +140,12 @@ pub(super) fn chance_explains_trial(trial: &TrialOutcome, dispersion: f64) -> bo
 /// meets the SLO. Late and failed requests are bad.
 fn chance_explains_evidence(trial: &TrialOutcome, dispersion: f64) -> bool {
     let backlog_deviation = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
-    trial.evidence.bounds.iter().all(is_allowed)
+    trial.evidence.bounds.iter().all(chance_explains_bound)
         && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * backlog_deviation + 1.0
 }
 
 /// Returns whether the number of bad requests exceeds the allowed number by no more than chance.
-fn is_allowed(bound: &BoundEvidence) -> bool {
+fn chance_explains_bound(bound: &BoundEvidence) -> bool {
     let mean = bound.share * bound.scheduled as f64;
     bound.bad as f64 <= mean + CHANCE_DEVIATIONS * (mean * bound.bunch_size).sqrt() + bound.bunch_size
 }
@@ -156,7 +156,7 @@ pub(super) fn chance_explains_bad_requests(trials: &[&TrialOutcome]) -> bool {
     (0..bounds).all(|at| {
         let each = || trials.iter().map(|trial| &trial.evidence.bounds[at]);
         let Some(first) = each().next() else { return true };
-        is_allowed(&BoundEvidence {
+        chance_explains_bound(&BoundEvidence {
             scheduled: each().map(|bound| bound.scheduled).sum(),
             bad: each().map(|bound| bound.bad).sum(),
             bunch_size: each().map(|bound| bound.bunch_size).fold(1.0, f64::max),

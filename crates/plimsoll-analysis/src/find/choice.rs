@@ -3,23 +3,23 @@
 //! the capacity, and open-loop loads try rates near the probable load line. The last load of the
 //! search confirms the load line.
 
-use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
+use super::budget_division::{BudgetDivision, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{
-    TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, fails_beyond_chance, is_at_most, is_line_supported,
-    is_machine_shared, makes_upper_end_doubtful,
+    TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, can_contradict_lower_end, fails_beyond_chance,
+    is_line_supported, is_machine_shared, makes_upper_end_doubtful,
 };
 use super::line_estimate::LineEstimate;
 use super::peak;
-use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
+use super::plans::{Planner, TRIAL_ARRIVALS_MIN, round_rate, trial_time_max_ns};
 use super::present_capacity::PresentCapacityTrials;
 use super::quota::QuotaEstimate;
 use super::search_state::SearchState;
-use super::target_loss::TargetLoss;
-use super::terms::{Measure, StopReason, is_void_by_generator, near_line};
+use super::target_loss::ServerLoss;
+use super::terms::{PlannedTrial, StopReason, is_near_load_line, is_void_by_generator};
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Plan, Purpose};
+use plimsoll_model::{LoadPurpose, Plan};
 use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
@@ -30,10 +30,10 @@ const FIRST_LOADS_MAX: u32 = 3;
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
-const VOIDS_MAX: usize = 3;
+const CONSECUTIVE_VOID_TRIALS_MAX: usize = 3;
 /// The search stops if the load line is confirmed and its 90 % interval is narrow. An interval is
 /// narrow if its upper end is at most this multiple of its lower end.
-const WIDTH_GOAL: f64 = 1.02;
+const NARROW_INTERVAL_FACTOR_MAX: f64 = 1.02;
 /// A closed-loop trial that keeps the server saturated has this multiple of the number of users
 /// that just saturate the server.
 const SATURATING_FACTOR: u64 = 4;
@@ -41,10 +41,10 @@ const SATURATING_FACTOR: u64 = 4;
 const SATURATING_USERS_MIN: u64 = 8;
 /// The number of closed-loop trials that saturate the server, before the first trial near the load
 /// line.
-const SATURATED_FIRST: usize = 6;
+const SATURATED_TRIALS_FIRST: usize = 6;
 /// The number of closed-loop trials that saturate the server, before the first trial near the load
 /// line, in a small budget.
-const SATURATED_FIRST_FEW: usize = 2;
+const SATURATED_TRIALS_SMALL_BUDGET: usize = 2;
 /// The number of completions that a trial of the saturated server should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a trial of the saturated server with the maximum length.
@@ -52,7 +52,7 @@ const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// backlog, so the search makes no trials of the saturated server.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
-const SATURATED_SHARE: f64 = 1.0 / 12.0;
+const SATURATED_TRIAL_BUDGET_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
 /// The load line's interval counts as wide if its lower end is below this share of its median. In a
@@ -73,7 +73,7 @@ const ASCENT_FACTOR: f64 = 1.05;
 /// load took 0.77 of the response time of a single user.
 const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
-const FLOOR_SHARE: f64 = 1.0 / 2000.0;
+const LINE_TRIAL_RATE_SHARE_MIN: f64 = 1.0 / 2000.0;
 
 /// The data for the choice of the next trial: the state of the search, and the outcomes of all
 /// earlier trials.
@@ -96,8 +96,8 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns the next trial, or the reason to stop.
-    pub(super) fn next_trial(&self) -> Result<Measure, StopReason> {
-        if TargetLoss::detect(self.all).is_some() {
+    pub(super) fn next_trial(&self) -> Result<PlannedTrial, StopReason> {
+        if ServerLoss::detect(self.all).is_some() {
             return Err(StopReason::Gone);
         }
         if let Some(measure) = QuotaEstimate::from_history(self.all).next(&self.plans) {
@@ -109,25 +109,25 @@ impl<'a> LoadChoice<'a> {
         if self.known.stalls.as_ref().is_some_and(|stalls| stalls.impossible_bound.is_some()) {
             return Err(StopReason::Stalls);
         }
-        if self.saturations_missing() {
+        if self.needs_saturated_trials() {
             let measure = self.saturated_trial();
             if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
             }
         }
-        if let Some(measure) = self.plans.drain() {
+        if let Some(measure) = self.plans.backlog_drain_load() {
             return Ok(measure);
         }
-        if self.consecutive_void_trials() >= VOIDS_MAX {
+        if self.consecutive_void_trials() >= CONSECUTIVE_VOID_TRIALS_MAX {
             return Err(StopReason::Client);
         }
-        self.near_line()
+        self.next_trial_near_line()
     }
 
     /// Returns the next closed-loop trial; `None` if the climb to the peak (trials with more and
     /// more users) has ended.
-    fn next_peak_trial(&self) -> Option<Result<Measure, StopReason>> {
-        if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
+    fn next_peak_trial(&self) -> Option<Result<PlannedTrial, StopReason>> {
+        if self.all.iter().any(|t| t.purpose != LoadPurpose::Peak && t.purpose != LoadPurpose::Settle) {
             return None;
         }
         if peak::nothing_succeeds(self.history) {
@@ -147,7 +147,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
             return None;
         }
-        Some(self.limit_to_budget(self.plans.closed_loop_trial(Purpose::Peak, users, length_ns)))
+        Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
     /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, the
@@ -158,8 +158,8 @@ impl<'a> LoadChoice<'a> {
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
         // If more users did not increase the goodput, even more users will not bring the goodput
         // above the maximum rate.
-        let is_flat = peak::is_flat(self.history)
-            && peak::highest(self.history).is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
+        let is_flat = peak::is_goodput_flat(self.history)
+            && peak::closed_loop_peak(self.history).is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
         if is_flat {
             return connections;
         }
@@ -170,8 +170,8 @@ impl<'a> LoadChoice<'a> {
     /// Returns the first load: a single user, for a few response times. The first load ends only
     /// after enough responses, because the first response of a server may be slow. Without a test
     /// request, a first load without responses is repeated with a longer duration.
-    fn first_load(&self) -> Result<Measure, StopReason> {
-        let silent = self.history.iter().filter(|t| t.purpose == Purpose::Peak).count() as u32;
+    fn first_load(&self) -> Result<PlannedTrial, StopReason> {
+        let silent = self.history.iter().filter(|t| t.purpose == LoadPurpose::Peak).count() as u32;
         if silent > FIRST_LOADS_MAX {
             return Err(StopReason::NothingAnswered);
         }
@@ -179,53 +179,53 @@ impl<'a> LoadChoice<'a> {
             self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
         // A single user may exceed the highest allowed rate, so the first load is as short as
         // possible if a highest rate is set.
-        let usual_ns = Pace::for_budget(self.known.settings.budget_ns, 0).peak_ns;
+        let usual_ns = BudgetDivision::for_budget(self.known.settings.budget_ns, 0).peak_ns;
         let shown_ns = if self.known.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
-        let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
+        let measure = self.plans.first_single_user_load(wanted_ns, shown_ns).ok_or(no_room)?;
         let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
         if longer { Ok(measure) } else { Err(StopReason::NothingAnswered) }
     }
 
-    fn limit_to_budget(&self, measure: Measure) -> Result<Measure, StopReason> {
+    fn limit_to_budget(&self, measure: PlannedTrial) -> Result<PlannedTrial, StopReason> {
         if self.plans.fits_in_budget(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
     /// Returns the number of most recent trials near the load line that exceeded plimsoll's
     /// capacity.
     fn consecutive_void_trials(&self) -> usize {
-        self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| is_void_by_generator(t)).count()
+        self.history.iter().rev().filter(|t| is_near_load_line(t)).take_while(|t| is_void_by_generator(t)).count()
     }
 
     /// Returns whether trials that saturate the server are possible. To saturate the server, a
     /// trial needs more users than at the peak, and an allowed rate above the peak. The trial also
     /// needs a generator with spare capacity, and enough completions.
     fn can_saturate(&self) -> bool {
-        let Some(peak) = peak::highest(self.history) else { return false };
+        let Some(peak) = peak::closed_loop_peak(self.history) else { return false };
         // If the highest allowed rate ended the climb (closed loops of more and more users), a
         // trial with even more users may exceed this rate.
         let ended = || peak::users_tried(self.history) < self.users_max();
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && ended());
-        let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+        let tries = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
         let own_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
-            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_generator_limited(trial));
+            || self.history.iter().any(|trial| trial.purpose == LoadPurpose::Peak && is_generator_limited(trial));
         let budget_s = self.known.settings.budget_ns as f64 / 1e9;
-        let telling = peak.rps * budget_s * SATURATED_SHARE >= SATURATED_COMPLETIONS_MIN;
+        let telling = peak.rps * budget_s * SATURATED_TRIAL_BUDGET_SHARE >= SATURATED_COMPLETIONS_MIN;
         allowed && !own_limit && telling
     }
 
-    fn saturations_missing(&self) -> bool {
-        let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+    fn needs_saturated_trials(&self) -> bool {
+        let saturated = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
         let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
         // Closed-loop loads of more and more users already overloaded a server that rejects
         // requests, so few more trials of the saturated server suffice.
         let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
-        let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
-        made < first && self.can_saturate() && !self.history.iter().any(near_line)
+        let first = if few { SATURATED_TRIALS_SMALL_BUDGET } else { SATURATED_TRIALS_FIRST };
+        made < first && self.can_saturate() && !self.history.iter().any(is_near_load_line)
     }
 
-    fn saturated_trial(&self) -> Measure {
-        let peak = peak::highest(self.history);
+    fn saturated_trial(&self) -> PlannedTrial {
+        let peak = peak::closed_loop_peak(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
         // If the goodput still grew with the number of users, saturating the server needs more
@@ -238,25 +238,27 @@ impl<'a> LoadChoice<'a> {
         let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
-        let length_ns = wanted_ns
-            .clamp(pace.block_ns, pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_SHARE) as u64));
+        let length_ns = wanted_ns.clamp(
+            pace.block_ns,
+            pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
+        );
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
         // The users that the server can serve at once start one after another, within about one
         // response time.
         let users = users.min(patient).min(self.users_max()).max(1);
-        self.plans.saturated(users, SATURATING_FACTOR, length_ns)
+        self.plans.saturated_trial(users, SATURATING_FACTOR, length_ns)
     }
 
     /// Returns the trial near the load line that narrows the line's interval most, or a trial that
     /// confirms the load line. The error value is the reason to stop the search.
-    fn near_line(&self) -> Result<Measure, StopReason> {
+    fn next_trial_near_line(&self) -> Result<PlannedTrial, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
-        let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
+        let peak_rps = peak::closed_loop_peak(self.history).map_or(1.0, |peak| peak.rps);
         // The lowest rate that the search tries (`floor`) is below the highest allowed rate, which
         // may be far below the peak.
-        let floor = (peak_rps * FLOOR_SHARE).max(0.05).min(line.rate_max / 2.0);
-        let tried = || self.history.iter().filter(|trial| near_line(trial));
+        let floor = (peak_rps * LINE_TRIAL_RATE_SHARE_MIN).max(0.05).min(line.rate_max / 2.0);
+        let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
             let fails = tried().filter(|t| t.verdict == Verdict::Fail && t.offered_rps() <= Some(floor * 1.01)).count();
@@ -267,7 +269,7 @@ impl<'a> LoadChoice<'a> {
             let rate = rate.min(line.rate_max);
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
-        let narrow = high <= low * WIDTH_GOAL && low > 0.0;
+        let narrow = high <= low * NARROW_INTERVAL_FACTOR_MAX && low > 0.0;
         let topped = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && is_line_supported(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
@@ -278,10 +280,11 @@ impl<'a> LoadChoice<'a> {
             fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
         let disputed = tried().any(|trial| contradicts(&trial));
-        if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
+        if let Some(rate) = self.lower_rate_after_failures(dispersion).filter(|rate| *rate >= floor) {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
-        if let Some(rate) = self.ascended_rate(dispersion, high).filter(|rate| *rate <= line.rate_max) {
+        if let Some(rate) = self.higher_rate_above_doubtful_end(dispersion, high).filter(|rate| *rate <= line.rate_max)
+        {
             let next = self.line_trial(rate, self.known.pace.line_ns);
             if self.plans.fits_in_budget(&next) {
                 return Ok(next);
@@ -291,21 +294,21 @@ impl<'a> LoadChoice<'a> {
             let again = self.line_trial(low, self.known.pace.line_ns);
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
-        let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
+        let confirms = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
         // A trial at the lower end of a wide interval would show little: nearly any server meets
         // the SLO at such a low rate. For a rate limiter, the lower end is tried even so: the
         // interval is wide because the number of tokens is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
         let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
-        let confirms = confirms.filter(|trial| is_at_most(trial, confirming_rate)).count();
+        let confirms = confirms.filter(|trial| can_contradict_lower_end(trial, confirming_rate)).count();
         let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX)
             .then(|| self.confirming_trial(confirming_rate))
             .flatten();
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
-        if PresentCapacityTrials::is_suspected(self.history) && self.can_saturate() {
+        if PresentCapacityTrials::is_change_suspected(self.history) && self.can_saturate() {
             let measure = self.saturated_trial();
             if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
@@ -316,7 +319,7 @@ impl<'a> LoadChoice<'a> {
         // near the load line alternate. Trials of the saturated server alone would never make the
         // capacity certain if it changes from trial to trial.
         let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
-            || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
+            || self.history.last().is_none_or(|last| last.purpose != LoadPurpose::Saturate);
         let saturate = disputed_rate.is_none()
             && alternates
             && line.belief.capacity_variance_share > 0.5
@@ -331,7 +334,7 @@ impl<'a> LoadChoice<'a> {
             let climbing = line.capacity.is_none() && !failed;
             // At a rate below `affordable_rps`, too few requests would arrive in a trial of the
             // usual length.
-            let affordable_rps = ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
+            let affordable_rps = TRIAL_ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
             let rate = match (disputed_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
@@ -341,8 +344,8 @@ impl<'a> LoadChoice<'a> {
             };
             self.line_trial(rate.max(floor), self.known.pace.line_ns)
         };
-        let confirm_ns = confirm.as_ref().map_or(0, |measure| cost_ns(&measure.plan));
-        if self.plans.left_ns() >= cost_ns(&next.plan).saturating_add(confirm_ns) {
+        let confirm_ns = confirm.as_ref().map_or(0, |measure| trial_time_max_ns(&measure.plan));
+        if self.plans.budget_left_ns() >= trial_time_max_ns(&next.plan).saturating_add(confirm_ns) {
             return Ok(next);
         }
         confirm.ok_or(StopReason::Budget)
@@ -351,9 +354,9 @@ impl<'a> LoadChoice<'a> {
     /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
     /// line failed and none met the SLO. If all trials near the predicted load line fail, no model
     /// of the server predicts the load line.
-    fn descended_rate(&self, dispersion: f64) -> Option<f64> {
+    fn lower_rate_after_failures(&self, dispersion: f64) -> Option<f64> {
         let is_shared = is_machine_shared(self.history);
-        let tried = || self.history.iter().filter(|trial| near_line(trial));
+        let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));
         let broke = |trial: &&TrialOutcome| match is_shared {
             true => breaks_slo_even_if_disturbed(trial, dispersion),
             false => fails_beyond_chance(trial, dispersion),
@@ -371,33 +374,33 @@ impl<'a> LoadChoice<'a> {
     /// line's interval, is doubtful. The upper end is doubtful if a trial near it met the SLO, and
     /// if no higher rate failed. Doubtful upper ends occur on a machine that other programs use,
     /// where a saturated server gets less CPU time.
-    fn ascended_rate(&self, dispersion: f64, high: f64) -> Option<f64> {
+    fn higher_rate_above_doubtful_end(&self, dispersion: f64, high: f64) -> Option<f64> {
         let tried = TriedRates::from_history(self.history, dispersion);
         let doubtful = tried.met_rps.filter(|rps| tried.broken_rps.is_empty() && makes_upper_end_doubtful(*rps, high));
         doubtful.filter(|_| is_machine_shared(self.history)).map(|rps| rps * ASCENT_FACTOR)
     }
 
-    fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {
-        self.plans.open(Purpose::Line, round_rate(rate), length_ns)
+    fn line_trial(&self, rate: f64, length_ns: u64) -> PlannedTrial {
+        self.plans.open_loop_trial(LoadPurpose::Line, round_rate(rate), length_ns)
     }
 
     /// Returns a trial that confirms `rate`. The trial has the usual length, or up to twice this
     /// length if the budget allows. For a server that stalls, the trial is long compared with the
     /// time between stalls. Returns `None` if the budget is too small.
-    fn confirming_trial(&self, rate: f64) -> Option<Measure> {
+    fn confirming_trial(&self, rate: f64) -> Option<PlannedTrial> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
-        let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
+        let long_ns = stalls.map_or(0, |stalls| stalls.limited_confirming_trial_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
         // The confirming trial runs slightly below `rate`, so that rounding does not raise the
         // trial's rate above `rate`.
         let rate = round_rate(rate * 0.9995);
-        let least = self.plans.open(Purpose::Confirm, rate, least_ns);
-        if least.purpose == Purpose::Settle {
+        let least = self.plans.open_loop_trial(LoadPurpose::Confirm, rate, least_ns);
+        if least.purpose == LoadPurpose::Settle {
             return self.plans.fits_in_budget(&least).then_some(least);
         }
-        let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
+        let spare_ns = self.plans.budget_left_ns().checked_sub(trial_time_max_ns(&least.plan))?;
         let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        Some(self.plans.open(Purpose::Confirm, rate, least_ns + longer_ns))
+        Some(self.plans.open_loop_trial(LoadPurpose::Confirm, rate, least_ns + longer_ns))
     }
 }

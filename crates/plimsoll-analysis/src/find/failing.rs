@@ -7,9 +7,9 @@
 //! which more requests are late at a higher load.
 
 use crate::format;
-use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
+use crate::judge::{BACKLOG_GROWTH_SHARE_MAX, TrialOutcome, Verdict};
 use crate::slo::{LatencyBound, Slo};
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 
 /// The minimum number of failures in the lowest loads together. Fewer failures give no estimate of
 /// the share of requests that fail.
@@ -17,13 +17,13 @@ const FAILED_MIN: f64 = 5.0;
 /// The maximum share of failures. A server with a larger share of failures does not work at all. A
 /// limiter that rejects at most this share of a load rejects at least three times the share at
 /// twice the load.
-const SHARE_MAX: f64 = 0.2;
+const CONSTANT_FAILURE_SHARE_MAX: f64 = 0.2;
 /// A failure is constant only if it occurs at different loads: the highest rate with the failure is
 /// at least this multiple of the lowest.
 const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 /// A load has the constant failure if its share of failures is at most this multiple of the share
 /// at low loads.
-const LIKE_SHARE_FACTOR: f64 = 2.0;
+const SAME_SHARE_FACTOR_MAX: f64 = 2.0;
 /// The failures depend on the load if at least this number of failures was expected at the lowest
 /// loads, but no request failed.
 const SPARED_FAILURES_MAX: f64 = 4.0;
@@ -69,15 +69,16 @@ impl ConstantFailure {
 
     /// Formats the failure in a few words:
     /// `0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)`.
-    pub fn text(&self) -> String {
+    pub fn failure_text(&self) -> String {
         let (lower_rate, higher_rate) = (format::rate(self.from_rps), format::rate(self.to_rps));
-        let share = format::short_percent(format::rounded(self.share, 2));
-        let problem = match self.how {
+        let share = format::short_percent(format::round_to_digits(self.share, 2));
+        let fail_or_are_late = match self.how {
             SloBreakKind::Failed => "fail".to_owned(),
             SloBreakKind::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
         format!(
-            "{share} of the requests {problem} at any load (both at {lower_rate} a second and at {higher_rate} a second)"
+            "{share} of the requests {fail_or_are_late} at any load (both at {lower_rate} a second and at \
+             {higher_rate} a second)"
         )
     }
 
@@ -102,11 +103,11 @@ impl ConstantFailure {
         // The lowest loads, in which no request failed, must have had too few requests to expect a
         // failure.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_FAILURES_MAX;
-        if !sure(low, failed) || share > SHARE_MAX || !any {
+        if !sure(low, failed) || share > CONSTANT_FAILURE_SHARE_MAX || !any {
             return None;
         }
         let alike = |load: &&LoadFailures| {
-            let at_most = LIKE_SHARE_FACTOR * share * load.requests;
+            let at_most = SAME_SHARE_FACTOR_MAX * share * load.requests;
             load.failed > 0.0 && load.failed <= at_most + CHANCE_DEVIATIONS * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
@@ -127,7 +128,7 @@ impl LoadFailures {
     /// was sent, other processes disturbed the load, or the backlog grew.
     fn from_trial(trial: &TrialOutcome, how: SloBreakKind) -> Option<LoadFailures> {
         let (rps, evidence) = (trial.offered_rps()?, &trial.evidence);
-        let counts = trial.purpose != Purpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
+        let counts = trial.purpose != LoadPurpose::Settle && trial.verdict != Verdict::Void && evidence.scheduled > 0;
         let scheduled = evidence.scheduled as f64;
         let (requests, failed) = match how {
             SloBreakKind::Failed => {
@@ -146,7 +147,7 @@ impl LoadFailures {
         };
         // Unanswered and late requests are part of the backlog, so the allowed growth of the
         // backlog increases with the number of these requests.
-        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE_SHARE_FACTOR * failed / requests;
+        let keeps_up = evidence.growth <= BACKLOG_GROWTH_SHARE_MAX + SAME_SHARE_FACTOR_MAX * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }
 }
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn constant_lateness_ignores_unfinished_requests() {
-        let bound = LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 };
+        let bound = LatencyBound { measure: TimeMeasure::response_time(), quantile: 0.99, bound_ns: 500_000_000 };
         let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
         // Each load contains (rate, seconds, whether it was stopped early, late requests, growth).
         type Loads = &'static [(f64, f64, bool, u64, f64)];
@@ -216,7 +217,8 @@ mod tests {
             let history: Vec<TrialOutcome> = loads
                 .iter()
                 .map(|&(rps, seconds, stopped, bad, growth)| {
-                    let mut trial = TrialOutcome::one_second(Purpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
+                    let mut trial =
+                        TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
                     (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
                     (trial.evidence.bad, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));
@@ -227,7 +229,7 @@ mod tests {
             let seen = ConstantFailure::detect(&slo, &history);
             assert_eq!(seen.map(|failing| (failing.from_rps, failing.to_rps)), expect, "{name}");
             assert!(
-                seen.is_none_or(|failing| failing.text().contains("take longer than 500 ms at any load")),
+                seen.is_none_or(|failing| failing.failure_text().contains("take longer than 500 ms at any load")),
                 "{name}"
             );
         }

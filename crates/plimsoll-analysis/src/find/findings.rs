@@ -1,7 +1,7 @@
 //! The result of a search ([`Findings`]) with the evidence against the result, and the precision
 //! that a budget can give ([`forecast`]).
 
-use super::budget_division::Pace;
+use super::budget_division::BudgetDivision;
 use super::capacity::saturated_rates;
 use super::chance::{
     TriedRates, backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_trial, fails_beyond_chance,
@@ -9,16 +9,16 @@ use super::chance::{
 };
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
-use super::log_rate::LogRate;
+use super::log_rate::AccessLogRate;
 use super::peak::{self, Knee, Peak};
 use super::present_capacity::PresentCapacityTrials;
 use super::quota::{Quota, QuotaEstimate};
-use super::rejecting::rejections;
+use super::rejecting::trials_with_rejections;
 use super::search_state::SearchState;
 use super::stalls::Stalls;
-use super::target_loss::TargetLoss;
-use super::terms::{Settings, StopReason, near_line, valid_copies};
-use crate::condition::{format_number, share_syntax};
+use super::target_loss::ServerLoss;
+use super::terms::{Settings, StopReason, is_near_load_line, trials_with_valid_figures};
+use crate::condition::{format_number, share_in_condition_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
 use crate::interference::Interference;
@@ -26,7 +26,7 @@ use crate::judge::{TrialOutcome, Verdict};
 use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Purpose};
+use plimsoll_model::{ArrivalSpacing, LoadPurpose};
 use plimsoll_statistics::Capacity;
 use plimsoll_statistics::line_distribution::{LINE_QUANTILE_HIGH, LINE_QUANTILE_LOW};
 
@@ -108,14 +108,14 @@ pub struct Findings {
     /// The unit of the offered rate: `requests`, or `sessions`.
     pub counted: &'static str,
     /// The rates of the access log from which the loads were drawn; `None` without a log.
-    pub log: Option<LogRate>,
+    pub log: Option<AccessLogRate>,
     /// The SLO that the server meets up to the load line.
     pub slo: Slo,
     /// The throughput of the server while its queue is never empty; `None` if no saturated trial
     /// was made.
     pub capacity: Option<Capacity>,
     /// The spacing of arrivals in the open trials, such as random or even.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalSpacing,
     /// The highest goodput of the closed-loop climb (trials with more and more users). The value is
     /// `None` if no request succeeded, or if the climb did not reach the peak.
     pub peak: Option<Peak>,
@@ -133,7 +133,7 @@ pub struct Findings {
     pub constant_failure: Option<ConstantFailure>,
     /// The load since which the server accepted no connections; `None` if the server did not stop
     /// accepting connections during the search.
-    pub target_loss: Option<TargetLoss>,
+    pub target_loss: Option<ServerLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
     /// The search budget that would probably make the load line's interval narrow enough for an
@@ -167,7 +167,7 @@ pub struct Forecast {
 /// Computes the precision of the load line that the budget of `settings` can give, before the rate
 /// of the server is known.
 pub fn forecast(settings: &Settings) -> Forecast {
-    let pace = Pace::for_budget(settings.budget_ns, settings.first_answer_ns);
+    let pace = BudgetDivision::for_budget(settings.budget_ns, settings.first_answer_ns);
     let line_trial_s = pace.line_ns as f64 / 1e9;
     let left_s = settings.budget_ns as f64 / 1e9 * 0.72 - 1.0;
     let line_trials = (left_s / (line_trial_s + 0.3)).floor().max(0.0) as u32;
@@ -187,7 +187,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
         lowest_rate = format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
-    if pace.line_ns > Pace::for_budget(settings.budget_ns, 0).line_ns {
+    if pace.line_ns > BudgetDivision::for_budget(settings.budget_ns, 0).line_ns {
         sentences.push(format!(
             "The first response took {response_time}, so a trial takes at least {trial_s} s unless responses get \
              faster.",
@@ -204,7 +204,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
     match provable_rps {
         Some(rps) => sentences.push(format!(
             "A single trial can prove success>={success_share} only at about {rate_rps} requests/s or more.",
-            success_share = share_syntax(settings.slo.success_min),
+            success_share = share_in_condition_syntax(settings.slo.success_min),
             rate_rps = format::rate(rps.ceil())
         )),
         None => {
@@ -226,13 +226,18 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 
 /// Computes the result of a search from its trials. `history` contains all trials in order.
 /// `elapsed_ns` is the length of the search.
-pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
-    let (recorded, history) = (history, &valid_copies(history)[..]);
+pub fn findings_from_trials(
+    settings: &Settings,
+    history: &[TrialOutcome],
+    elapsed_ns: u64,
+    stopped_by: StopReason,
+) -> Findings {
+    let (recorded, history) = (history, &trials_with_valid_figures(history)[..]);
     // Trials after the server stopped accepting connections carry no information about the load
     // line.
-    let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
+    let target_loss = ServerLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
-    let measured = || history.iter().filter(|t| t.purpose != Purpose::Settle);
+    let measured = || history.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
     // If most open trials were disturbed, the disturbances used up the budget, so `Disturbed` is
     // the reason why the search ended.
@@ -264,12 +269,12 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     };
     load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line has no evidence for any rate.
-    let tried = history.iter().any(near_line);
+    let tried = history.iter().any(is_near_load_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
     // if it broke the SLO by no more than chance.
     let met = load_line.confirmed
         || tried_rates.is_some_and(|tried| tried.met_rps.is_some())
-        || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
+        || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && is_near_load_line(t));
     // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
     let stalling = known
         .stalls
@@ -310,15 +315,15 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
     let meets = history.iter().filter(|t| {
-        (t.verdict == Verdict::Pass || near_line(t) && chance_explains_trial(t, dispersion))
-            && t.purpose != Purpose::Settle
+        (t.verdict == Verdict::Pass || is_near_load_line(t) && chance_explains_trial(t, dispersion))
+            && t.purpose != LoadPurpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
     });
     let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
         counted: settings.base.traffic.arrivals_word(),
-        log: LogRate::from_plan(&settings.base),
+        log: AccessLogRate::from_plan(&settings.base),
         slo: settings.slo.clone(),
         capacity,
         arrivals: settings.arrivals,
@@ -331,7 +336,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         target_loss,
         longest_pass_at_line_s: met_slo_s,
         // On a machine that other programs use, a larger budget does not narrow the interval.
-        provable_in_s: provable_in_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
+        provable_in_s: budget_for_estimate_s(&load_line, elapsed_ns).filter(|_| shared.is_none()),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
         interference: Interference::combine(measured().map(|trial| &trial.interference), "trials"),
@@ -339,16 +344,17 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
     doubts.extend(end_doubts(&findings));
     if lower > 0.0 && !findings.load_line_rps.confirmed {
-        let seen = match findings.longest_pass_at_line_s {
-            s if s > 0.0 => {
-                format!(
-                    "the longest trial at the load line took {trial_s} s",
-                    trial_s = format_number((s * 10.0).round() / 10.0)
-                )
+        let text = match findings.longest_pass_at_line_s {
+            s if s > 0.0 => format!(
+                "not confirmed: the longest trial at the load line took {trial_s} s",
+                trial_s = format_number((s * 10.0).round() / 10.0)
+            ),
+            _ => {
+                "not confirmed: no trial at the load line met the SLO; the estimate follows from trials at other rates"
+                    .to_owned()
             }
-            _ => "no trial at the load line met the SLO; the estimate follows from trials at other rates".to_owned(),
         };
-        doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
+        doubts.add(DoubtKind::Unconfirmed, text);
     }
     doubts.extend(trial_doubts(settings, &findings, quota, era));
     findings.doubts = doubts;
@@ -383,7 +389,8 @@ impl CapacityRange {
     /// Returns `None` without a capacity, and if other programs did not disturb most of the trials.
     fn from_history(history: &[TrialOutcome], capacity: Option<&Capacity>, dispersion: f64) -> Option<CapacityRange> {
         let capacity = capacity.filter(|_| is_machine_shared(history))?;
-        let broke = history.iter().filter(|trial| near_line(trial) && breaks_slo_even_if_disturbed(trial, dispersion));
+        let broke =
+            history.iter().filter(|trial| is_near_load_line(trial) && breaks_slo_even_if_disturbed(trial, dispersion));
         let broke = broke.map(|trial| (trial.achieved_rps, trial.duration_ns as f64 / SECOND as f64));
         let mut rates: Vec<(f64, f64)> = saturated_rates(history).chain(broke).filter(|rate| rate.0 > 0.0).collect();
         rates.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -402,7 +409,7 @@ impl CapacityRange {
 /// 0. A model of the server may treat the failed trial as disturbed. But a rate at which no trial
 /// met the SLO is not proven.
 fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64) -> Option<f64> {
-    let near = || history.iter().filter(|trial| near_line(trial));
+    let near = || history.iter().filter(|trial| is_near_load_line(trial));
     let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
     let met_rps = met.fold(0.0, f64::max);
     let mut failed =
@@ -416,10 +423,11 @@ fn contradicted_lower_end(history: &[TrialOutcome], lower: f64, dispersion: f64)
 /// than half of the predicted failures occurred.
 fn highest_rejection_share(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
-    let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
+    let share =
+        trials_with_rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
     let is_spared = |t: &TrialOutcome| {
         let expected = t.evidence.scheduled as f64 * share;
-        t.purpose != Purpose::Settle && expected >= 5.0 && failed(t) < expected / 2.0
+        t.purpose != LoadPurpose::Settle && expected >= 5.0 && failed(t) < expected / 2.0
     };
     Some((share, trials.iter().any(is_spared)))
 }
@@ -444,7 +452,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
             let lowest = findings
                 .trials
                 .iter()
-                .filter(|t| near_line(t))
+                .filter(|t| is_near_load_line(t))
                 .filter_map(TrialOutcome::offered_rps)
                 .fold(f64::INFINITY, f64::min);
             let text = format!(
@@ -467,16 +475,16 @@ fn end_doubts(findings: &Findings) -> Doubts {
             // If there is no load line, the loss of the server is itself the result of the search,
             // so no doubt is added.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
-                let text = format!("The results are from before this event: {event}.", event = gone.text());
+                let text = format!("The results are from before this event: {event}.", event = gone.server_loss_text());
                 doubts.add(DoubtKind::Ended, text);
             }
         }
         StopReason::Interrupted => {
-            doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
+            doubts.add(DoubtKind::Ended, "The search was interrupted: the results come from the trials until then.");
         }
         StopReason::Disturbed => {
             let consequence = match findings.load_line_rps.rps > 0.0 {
-                true => "the load line comes from the loads that met the SLO despite the disturbance",
+                true => "the load line comes from the loads that met the SLO despite these processes",
                 false => "no load near the estimated load line met the SLO",
             };
             let text = format!(
@@ -514,38 +522,44 @@ fn trial_doubts(
     era: Option<PresentCapacityTrials>,
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &valid_copies(findings.trials_before_server_loss());
+    let trials = &trials_with_valid_figures(findings.trials_before_server_loss());
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
-            (None, true) => "the measured load line takes the stalls into account".to_owned(),
+            (None, true) => "the measured load line takes the server's stalls (pauses) into account".to_owned(),
             (None, false) => {
                 "no trial within this budget was long enough to find a rate that meets the SLO despite the \
-                 stalls"
+                 server's stalls (pauses)"
                     .to_owned()
             }
         };
-        doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
+        doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.stalls_text()));
     }
     if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
         let text = if capacity.set_aside == 1 {
-            "A saturated trial was far slower than the other saturated trials and counts as disturbed.".to_owned()
+            "One trial at saturation had a far lower throughput than the other such trials, so plimsoll ignores this \
+             trial as disturbed by other processes."
+                .to_owned()
         } else {
             format!(
-                "{slow_trials} saturated trials were far slower than the other saturated trials and count as disturbed.",
+                "{slow_trials} trials at saturation had a far lower throughput than the other such trials, so plimsoll \
+                 ignores these trials as disturbed by other processes.",
                 slow_trials = capacity.set_aside
             )
         };
         doubts.add(DoubtKind::SetAside, text);
     }
-    let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
+    let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != LoadPurpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.is_void_undisturbed()).count();
     if voids as f64 > VOID_SHARE_MAX * measured.len() as f64 {
-        let text =
-            format!("{voids} of {all_trials} trials were void: plimsoll was too slow.", all_trials = measured.len());
+        let text = format!(
+            "{void_trials} of {all_trials} trials do not count, because plimsoll itself was too slow.",
+            void_trials = voids,
+            all_trials = measured.len()
+        );
         doubts.add(DoubtKind::Void, text);
     }
-    if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
+    if quota.is_none() && trials.iter().any(|t| t.purpose == LoadPurpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
             DoubtKind::Server,
             "After an overload the server's backlog did not drain; the backlog may have disturbed the next trials.",
@@ -553,10 +567,10 @@ fn trial_doubts(
     }
     if let Some(failing) = findings.constant_failure {
         let promise = match failing.how {
-            SloBreakKind::Failed => format!("success>={}", share_syntax(settings.slo.success_min)),
+            SloBreakKind::Failed => format!("success>={}", share_in_condition_syntax(settings.slo.success_min)),
             SloBreakKind::Late(bound) => bound.to_string(),
         };
-        doubts.add(DoubtKind::Server, format!("{}: no rate meets {promise}.", failing.text()));
+        doubts.add(DoubtKind::Server, format!("{}: no rate meets {promise}.", failing.failure_text()));
     }
     if let Some(quota) = quota {
         doubts.add(DoubtKind::Server, quota.consequence_sentence());
@@ -622,7 +636,7 @@ fn trial_doubts(
             format!(
                 "success>={success_share} is not proven ({requests_made} of the {requests_needed} requests that a \
                  proof takes)",
-                success_share = share_syntax(settings.slo.success_min),
+                success_share = share_in_condition_syntax(settings.slo.success_min),
                 requests_made = format::count(made.round() as u64),
                 requests_needed = format::count(needed as u64)
             ),
@@ -634,7 +648,7 @@ fn trial_doubts(
 /// Returns the search budget that would probably make the load line's interval narrow enough for an
 /// estimate, s. The load line's interval narrows with the square root of the search time. Returns
 /// `None` if the load line's interval is narrow enough.
-fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
+fn budget_for_estimate_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
     let times = (wide / LoadLine::STATED_ESTIMATE_FACTOR_MAX.ln()).powi(2) * PROPOSED_BUDGET_MARGIN;

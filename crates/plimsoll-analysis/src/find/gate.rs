@@ -2,7 +2,7 @@
 //! gate (a check in CI) fails if a demand's condition is true.
 
 use super::findings::Findings;
-use crate::condition::{Op, duration_syntax, format_number};
+use crate::condition::{Op, duration_in_condition_syntax, format_number};
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
 use plimsoll_model::units::{SECOND, UnitError, parse_duration_ns, parse_number};
@@ -28,7 +28,7 @@ enum DemandFigure {
 /// A condition that compares one figure of a search with a value. If the condition is true, the
 /// gate fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Demand {
+pub struct GateDemand {
     figure: DemandFigure,
     op: Op,
     value: f64,
@@ -46,7 +46,7 @@ pub struct UndecidedDemand {
 
 /// The maximum search budget that a message proposes, ns: one hour. Changing the value of a demand
 /// is more useful than waiting for a longer search.
-const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
+const PROPOSED_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why the text of a demand could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum DemandError {
 
 impl DemandError {
     /// Returns the error as a whole sentence, with a correct way to write the demand.
-    pub fn sentence(&self) -> Sentence {
+    pub fn error_sentence(&self) -> Sentence {
         let said = Sentence::from(self.to_string());
         match self {
             DemandError::Figure(_) => said
@@ -80,14 +80,14 @@ impl DemandError {
     }
 }
 
-impl Demand {
+impl GateDemand {
     /// Parses a list of demands such as `line<5000, cpu>2ms`.
-    pub fn parse_list(text: &str) -> Result<Vec<Demand>, DemandError> {
-        text.split(',').map(Demand::parse).collect()
+    pub fn parse_list(text: &str) -> Result<Vec<GateDemand>, DemandError> {
+        text.split(',').map(GateDemand::parse).collect()
     }
 
     /// Parses one demand such as `line<5000`.
-    pub fn parse(text: &str) -> Result<Demand, DemandError> {
+    pub fn parse(text: &str) -> Result<GateDemand, DemandError> {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| DemandError::Shape(text.to_owned()))?;
         let figure = match name.to_ascii_lowercase().as_str() {
@@ -103,7 +103,7 @@ impl Demand {
             DemandFigure::Scale => parse_number(value.trim_end_matches(['x', 'X']))?,
             DemandFigure::Line | DemandFigure::Peak | DemandFigure::Knee => parse_number(value)?,
         };
-        Ok(Demand { figure, op, value })
+        Ok(GateDemand { figure, op, value })
     }
 
     /// Returns whether the demand compares the load line with the rate of an access log.
@@ -128,7 +128,7 @@ impl Demand {
             DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
             DemandFigure::Line => 1.0,
             DemandFigure::Scale => match findings.log {
-                Some(log) => log.times(1.0),
+                Some(log) => log.multiple_of_mean_rate(1.0),
                 None => return unmeasured(),
             },
             DemandFigure::Peak if findings.peak.is_none() => return unmeasured(),
@@ -140,14 +140,17 @@ impl Demand {
         if self.op.holds(lower, self.value) == self.op.holds(upper.unwrap_or(f64::INFINITY), self.value) {
             return None;
         }
-        let (lower_rate, value) = (format::rate(lower), format::rate(self.value));
+        let (lower_rate, condition_rate) = (format::rate(lower), format::rate(self.value));
         let why = match upper.map(format::rate) {
             Some(upper_rate) => {
-                format!("the load line lies between {lower_rate} and {upper_rate}, and {value} is inside this interval")
+                format!(
+                    "the load line lies between {lower_rate} and {upper_rate}, and {condition_rate} is inside this \
+                     interval"
+                )
             }
             None => format!(
-                "the load line is at least {lower_rate}, but no higher rate was tried, so {value} may be above or \
-                 below the load line"
+                "the load line is at least {lower_rate}, but no higher rate was tried, so {condition_rate} may be \
+                 above or below the load line"
             ),
         };
         // The load line's interval narrows with the square root of the search time.
@@ -155,7 +158,7 @@ impl Demand {
             let distance = (self.value - (lower + upper) / 2.0).abs().max((upper - lower) / 100.0);
             budget_ns as f64 * ((upper - lower) / 2.0 / distance).powi(2).max(2.0)
         });
-        let budget_ns = needed.filter(|ns| *ns <= DECIDING_BUDGET_NS_MAX).map(|ns| (ns / 1e9).round() as u64 * SECOND);
+        let budget_ns = needed.filter(|ns| *ns <= PROPOSED_BUDGET_NS_MAX).map(|ns| (ns / 1e9).round() as u64 * SECOND);
         Some(UndecidedDemand { why, budget_ns })
     }
 
@@ -169,7 +172,7 @@ impl Demand {
             DemandFigure::Knee => findings.knee.as_ref().map(|knee| knee.concurrency as f64),
             DemandFigure::Scale => {
                 let line = Some(findings.load_line_rps.rps).filter(|line| *line > 0.0);
-                findings.log.zip(line).map(|(log, line)| log.times(line))
+                findings.log.zip(line).map(|(log, line)| log.multiple_of_mean_rate(line))
             }
             DemandFigure::Cpu => cpu_ns,
         };
@@ -177,15 +180,18 @@ impl Demand {
             None => Some("nothing was measured".to_owned()),
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
                 DemandFigure::Line => format!(
-                    "the load line was {rate} {counted}/s",
+                    "the load line was {rate} {requests_or_sessions}/s",
                     rate = format::rate(figure),
-                    counted = findings.counted
+                    requests_or_sessions = findings.counted
                 ),
                 DemandFigure::Peak => {
                     format!("the peak was {rate} {counted}/s", rate = format::rate(figure), counted = findings.counted)
                 }
                 DemandFigure::Scale => {
-                    format!("the load line was {factor} times the mean rate of the log", factor = format::times(figure))
+                    format!(
+                        "the load line was {factor} times the mean rate of the log",
+                        factor = format::format_factor(figure)
+                    )
                 }
                 DemandFigure::Knee => format!(
                     "the knee (95 % of the peak goodput) was at {users} users",
@@ -201,14 +207,14 @@ impl Demand {
     }
 }
 
-impl fmt::Display for Demand {
+impl fmt::Display for GateDemand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, value) = match self.figure {
             DemandFigure::Line => ("line", format_number(self.value)),
             DemandFigure::Peak => ("peak", format_number(self.value)),
             DemandFigure::Knee => ("knee", format_number(self.value)),
             DemandFigure::Scale => ("scale", format_number(self.value)),
-            DemandFigure::Cpu => ("cpu", duration_syntax(self.value)),
+            DemandFigure::Cpu => ("cpu", duration_in_condition_syntax(self.value)),
         };
         write!(f, "{name}{}{value}", self.op)
     }
@@ -217,16 +223,17 @@ impl fmt::Display for Demand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::{LogRate, Settings, StopReason, findings};
-    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
+    use crate::find::{AccessLogRate, Settings, StopReason, findings};
+    use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadShape, Plan};
 
     #[test]
     fn gate_demands_are_parsed_and_evaluated() {
-        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let base =
+            Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::Slo::default();
-        let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
+        let (arrivals, first_answer_ns) = (ArrivalSpacing::Constant, 0);
         let settings = Settings { base, slo, budget_ns: 1, max_rate: None, arrivals, first_answer_ns };
-        let mut found = findings::compute(&settings, &[], 1, StopReason::Budget);
+        let mut found = findings::findings_from_trials(&settings, &[], 1, StopReason::Budget);
         found.load_line_rps.rps = 4000.0;
         for (text, expect) in [
             ("line<5000", Ok(Some("the load line was 4 000 requests/s"))),
@@ -244,7 +251,7 @@ mod tests {
             ("line<fast", Err("not a number")),
             ("cpu<fast", Err("not a time")),
         ] {
-            match (Demand::parse(text).map(|demand| demand.failure_text(&found, Some(2e6))), expect) {
+            match (GateDemand::parse(text).map(|demand| demand.failure_text(&found, Some(2e6))), expect) {
                 (Ok(got), Ok(expect)) => assert_eq!(got.as_deref(), expect, "{text}"),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
@@ -252,12 +259,12 @@ mod tests {
         }
         let (requests, sessions, span_ns, mean_rps) = (1, 1, 1, 1000.0);
         let (busiest_minute_rps, busiest_second_rps) = (None, None);
-        let log = LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps };
+        let log = AccessLogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps };
         found.log = Some(log);
         for (text, expect) in
             [("scale<5x", Some("the load line was 4.00 times the mean rate of the log")), ("scale<4", None)]
         {
-            let demand = Demand::parse(text).expect("read");
+            let demand = GateDemand::parse(text).expect("read");
             assert_eq!(
                 (demand.failure_text(&found, None).as_deref(), demand.compares_with_log()),
                 (expect, true),
@@ -278,16 +285,16 @@ mod tests {
             ("scale<5", false, None),
             ("knee>1", true, None),
         ] {
-            let got = Demand::parse(text).expect("read").undecided_demand(&found, None, 60_000_000_000);
+            let got = GateDemand::parse(text).expect("read").undecided_demand(&found, None, 60_000_000_000);
             assert_eq!(got.is_some(), undecided, "{text}: {got:?}");
             assert_eq!(got.and_then(|got| got.budget_ns).map(|ns| ns / 1_000_000_000), budget_s, "{text}");
         }
         found.load_line_rps.upper = None;
         assert!(
-            Demand::parse("line<5000").expect("read").undecided_demand(&found, None, 1).is_some(),
+            GateDemand::parse("line<5000").expect("read").undecided_demand(&found, None, 1).is_some(),
             "it may be higher"
         );
-        let list = Demand::parse_list("rate<5k, cpu>1.5ms").expect("read");
+        let list = GateDemand::parse_list("rate<5k, cpu>1.5ms").expect("read");
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["line<5000", "cpu>1.5ms"]);
     }
 }

@@ -7,8 +7,8 @@
 use super::capacity::is_rejecting_overload;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::slo::Slo;
-use plimsoll_model::Purpose;
-use plimsoll_statistics::{Capacity, LoadLineDistribution, ModelTerms, OpenTrial, SHARE_MIN};
+use plimsoll_model::LoadPurpose;
+use plimsoll_statistics::{ALLOWED_BAD_SHARE_MIN, Capacity, LoadLineDistribution, OpenTrial, ServerModelInputs};
 
 /// With at least this number of undisturbed trials, a disturbed trial (other processes took CPU
 /// time) is evidence only if it met the SLO.
@@ -27,7 +27,8 @@ pub(super) fn estimate_load_line(
     let trials = open_trials(history);
     let mut bounds: Vec<(f64, f64)> = Vec::new();
     for allowance in slo.allowances() {
-        let bound = allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
+        let bound =
+            allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(ALLOWED_BAD_SHARE_MIN)));
         bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
     }
     // A server that rejects requests keeps its queue short. The trials in which the server
@@ -36,9 +37,9 @@ pub(super) fn estimate_load_line(
     let slowest_s = overloads.map(|trial| trial.p99_ns as f64 / 1e9).fold(0.0, f64::max);
     bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
     let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
-    let failed_share = failed.map(|allowance| allowance.share.max(SHARE_MIN)).fold(1.0, f64::min);
+    let failed_share = failed.map(|allowance| allowance.share.max(ALLOWED_BAD_SHARE_MIN)).fold(1.0, f64::min);
     let rejects = capacity.is_some_and(|capacity| capacity.rejects);
-    let terms = ModelTerms { trials: &trials, arrivals_dispersion, service_s, rejects, bounds, failed_share };
+    let terms = ServerModelInputs { trials: &trials, arrivals_dispersion, service_s, rejects, bounds, failed_share };
     LoadLineDistribution::new(&terms, capacity)
 }
 
@@ -47,7 +48,7 @@ pub(super) fn estimate_load_line(
 fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {
-            matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
+            matches!(trial.purpose, LoadPurpose::Climb | LoadPurpose::Line | LoadPurpose::Confirm)
                 && trial.evidence.scheduled > 0
                 && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
         })

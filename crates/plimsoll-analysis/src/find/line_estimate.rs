@@ -13,7 +13,7 @@ use plimsoll_statistics::{Capacity, LoadLineDistribution};
 
 /// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
 /// capacity.
-const CEILING_STEP: f64 = 0.93;
+const GENERATABLE_RATE_FACTOR: f64 = 0.93;
 
 /// The estimate of the load line from all trials, and the highest rate that the search can try.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl LineEstimate {
             capacity.as_ref(),
             &known.settings.slo,
             known.settings.arrivals.dispersion(),
-            known.service_s(),
+            known.single_user_service_s(),
         );
         let mut line = LineEstimate { capacity, belief, rate_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
         if let Some(most) = known.settings.max_rate {
@@ -45,13 +45,13 @@ impl LineEstimate {
         }
         // The search tries only rates below the lowest rate that plimsoll could not generate.
         let void = history.iter().filter(|trial| is_void_by_generator(trial)).filter_map(TrialOutcome::offered_rps);
-        let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
+        let lowest = void.fold(f64::INFINITY, f64::min) * GENERATABLE_RATE_FACTOR;
         let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && is_void_by_generator(trial));
         let made = history.iter().filter(|trial| trial.concurrency().is_some()).map(|trial| trial.achieved_rps);
         let own = if lowest.is_finite() {
             round_rate(lowest).max(RATE_MIN)
         } else if closed_limited && line.capacity.is_none() {
-            round_rate(made.fold(0.0, f64::max) * CEILING_STEP).max(RATE_MIN)
+            round_rate(made.fold(0.0, f64::max) * GENERATABLE_RATE_FACTOR).max(RATE_MIN)
         } else {
             f64::INFINITY
         };

@@ -11,7 +11,7 @@ const MINUTE_NS: u64 = 60 * SECOND;
 
 /// The traffic of the access log from which loads are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LogRate {
+pub struct AccessLogRate {
     /// Number of requests in the log.
     pub requests: u64,
     /// Number of sessions in the log.
@@ -26,14 +26,14 @@ pub struct LogRate {
     pub busiest_second_rps: Option<f64>,
 }
 
-impl LogRate {
+impl AccessLogRate {
     /// Returns the rate of the access log from which the loads of this plan are drawn; `None`
     /// without a log.
-    pub fn from_plan(plan: &PlanRecord) -> Option<LogRate> {
+    pub fn from_plan(plan: &PlanRecord) -> Option<AccessLogRate> {
         let listed = plan.traffic.request_list.as_ref()?;
         let facts = listed.facts.sessions?;
         let busiest = |count: u64, ns: u64| (facts.span_ns >= ns).then(|| count as f64 * 1e9 / ns as f64);
-        (facts.span_ns > 0 && listed.requests > 0).then(|| LogRate {
+        (facts.span_ns > 0 && listed.requests > 0).then(|| AccessLogRate {
             requests: listed.requests,
             sessions: facts.sessions,
             span_ns: facts.span_ns,
@@ -44,7 +44,7 @@ impl LogRate {
     }
 
     /// Returns `rate_rps` as a multiple of the log's mean rate.
-    pub fn times(&self, rate_rps: f64) -> f64 {
+    pub fn multiple_of_mean_rate(&self, rate_rps: f64) -> f64 {
         rate_rps / self.mean_rps
     }
 }
@@ -52,21 +52,22 @@ impl LogRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape, Plan, ReplayFacts, RequestListRecord, SessionsFacts};
+    use plimsoll_model::{LoadCurve, LoadShape, LogSessionsFacts, Plan, ReplayFacts, RequestListRecord};
 
     #[test]
     fn load_line_is_a_multiple_of_the_log_rate() {
-        let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-        assert_eq!(LogRate::from_plan(&plan), None);
+        let mut plan =
+            Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
+        assert_eq!(AccessLogRate::from_plan(&plan), None);
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {
             let facts =
-                SessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
+                LogSessionsFacts { sessions: 40, span_ns: span_s * SECOND, busiest_minute: 300, busiest_second: 20 };
             let facts = ReplayFacts { sessions: Some(facts), ..ReplayFacts::default() };
             plan.traffic.request_list =
                 Some(RequestListRecord { requests: 1200, targets: 7, digest: String::new(), facts });
-            let rate = LogRate::from_plan(&plan).expect("drawn");
+            let rate = AccessLogRate::from_plan(&plan).expect("drawn");
             assert_eq!((rate.mean_rps, rate.busiest_minute_rps), (1200.0 / span_s as f64, busiest_minute_rps));
-            assert_eq!((rate.busiest_second_rps, rate.times(rate.mean_rps * 3.0)), (Some(20.0), 3.0));
+            assert_eq!((rate.busiest_second_rps, rate.multiple_of_mean_rate(rate.mean_rps * 3.0)), (Some(20.0), 3.0));
         }
     }
 }

@@ -43,26 +43,26 @@ mod terms;
 pub use at_line::ServerUseAtLine;
 pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
-pub use gate::{Demand, DemandError, UndecidedDemand};
-pub use log_rate::LogRate;
+pub use gate::{DemandError, GateDemand, UndecidedDemand};
+pub use log_rate::AccessLogRate;
 pub use peak::{Knee, Peak, highest_goodput};
 pub use plimsoll_statistics::Capacity;
 pub use present_capacity::PresentCapacityTrials;
-pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
+pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_segments};
 pub use stalls::Stalls;
-pub use target_loss::TargetLoss;
-pub use terms::{Measure, Settings, StopReason};
+pub use target_loss::ServerLoss;
+pub use terms::{PlannedTrial, Settings, StopReason};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
 use search_state::SearchState;
-use terms::valid_copies;
+use terms::trials_with_valid_figures;
 
 /// The next step of a search: another trial, or the result.
 #[derive(Debug, Clone)]
 pub enum SearchStep {
     /// The caller executes this trial, judges it, and calls [`next`] again.
-    Measure(Box<Measure>),
+    Measure(Box<PlannedTrial>),
     /// The search is finished.
     Stop(Box<Findings>),
 }
@@ -70,12 +70,14 @@ pub enum SearchStep {
 /// Returns the next step of a search after the trials in `history`, `elapsed_ns` after its start.
 /// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
-    let all = valid_copies(history);
+    let all = trials_with_valid_figures(history);
     let present =
         PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
     match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
-        Err(stopped_by) => SearchStep::Stop(Box::new(findings::compute(settings, history, elapsed_ns, stopped_by))),
+        Err(stopped_by) => {
+            SearchStep::Stop(Box::new(findings::findings_from_trials(settings, history, elapsed_ns, stopped_by)))
+        }
     }
 }
 
@@ -88,7 +90,7 @@ pub fn contradicts_load_line(
     later: &TrialOutcome,
     line: LoadLine,
 ) -> bool {
-    let all = valid_copies(history);
+    let all = trials_with_valid_figures(history);
     let present =
         PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
     let known = SearchState::new(settings, &present);
@@ -102,6 +104,8 @@ pub fn contradicts_load_line(
 pub fn conclude(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> Findings {
     match next(settings, history, elapsed_ns) {
         SearchStep::Stop(findings) => *findings,
-        SearchStep::Measure(_) => findings::compute(settings, history, elapsed_ns, StopReason::Interrupted),
+        SearchStep::Measure(_) => {
+            findings::findings_from_trials(settings, history, elapsed_ns, StopReason::Interrupted)
+        }
     }
 }

@@ -2,25 +2,25 @@
 //! climb gives the server's highest goodput (the peak) and the number of users at the peak.
 
 use crate::judge::TrialOutcome;
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::Capacity;
 
 /// The goodput of a trial counts as grown if it is more than this multiple of the previous maximum
 /// goodput.
-const GROWTH_FACTOR_MIN: f64 = 1.03;
+const GOODPUT_GROWTH_FACTOR_MIN: f64 = 1.03;
 /// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
 /// The search tries more numbers of users around the knee until neighbouring numbers differ by at
 /// most this factor.
-const KNEE_FACTOR: f64 = 1.3;
+const KNEE_NEIGHBOUR_FACTOR_MAX: f64 = 1.3;
 /// Goodput counts as still growing if the last increase of users in the climb raised goodput to
 /// more than this multiple.
 const STILL_GROWING_FACTOR: f64 = 1.1;
 /// An increase of the number of users by at least this factor shows whether goodput still grows
 /// with the number of users.
-const TELLING_STEP_FACTOR: f64 = 1.2;
+const USERS_STEP_FACTOR_MIN: f64 = 1.2;
 /// Maximum number of trials that narrow down the knee.
-const REFINE_MAX: usize = 3;
+const KNEE_REFINEMENT_TRIALS_MAX: usize = 3;
 
 /// The peak: the highest goodput of the closed-loop climb (trials with more and more users).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Knee {
 /// trials with equal users, the trial with the higher goodput counts.
 fn climb_points(history: &[TrialOutcome]) -> Vec<(u64, f64, u64)> {
     let mut points: Vec<(u64, f64, u64)> = Vec::new();
-    for trial in history.iter().filter(|t| t.purpose == Purpose::Peak) {
+    for trial in history.iter().filter(|t| t.purpose == LoadPurpose::Peak) {
         let Some(users) = trial.concurrency() else { continue };
         let goodput = trial_goodput(trial);
         match points.iter_mut().find(|p| p.0 == users) {
@@ -71,7 +71,7 @@ fn trial_goodput(trial: &TrialOutcome) -> f64 {
 /// Returns the response time of a single user, ns: the median of the first load that got a
 /// response. Returns `None` before any load got a response.
 pub fn single_user_response_ns(history: &[TrialOutcome]) -> Option<u64> {
-    history.iter().find(|t| t.purpose == Purpose::Peak && has_response(t)).map(|t| t.p50_ns)
+    history.iter().find(|t| t.purpose == LoadPurpose::Peak && has_response(t)).map(|t| t.p50_ns)
 }
 
 /// Returns whether any request of a trial got a response, of any status.
@@ -81,7 +81,7 @@ fn has_response(trial: &TrialOutcome) -> bool {
 
 /// Returns whether all responses of the first load with responses were failures.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
-    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && has_response(t));
+    let mut closed = history.iter().filter(|t| t.purpose == LoadPurpose::Peak && has_response(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
@@ -95,20 +95,20 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
-        flat = if goodput > best * GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
+        flat = if goodput > best * GOODPUT_GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
         best = best.max(goodput);
     }
     if flat < 2 && users < users_max {
         return Some(users.saturating_mul(factor).min(users_max));
     }
     let levels = (users as f64).log(factor as f64).ceil() as usize + 1;
-    if points.len() >= levels + REFINE_MAX {
+    if points.len() >= levels + KNEE_REFINEMENT_TRIALS_MAX {
         return None;
     }
     let at = points.iter().position(|p| p.1 >= KNEE_SHARE * best)?;
     let (below, knee) = (points.get(at.checked_sub(1)?)?.0, points[at].0);
     let middle = (below as f64 * knee as f64).sqrt().round() as u64;
-    (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
+    (knee as f64 / below as f64 > KNEE_NEIGHBOUR_FACTOR_MAX && middle > below && middle < knee).then_some(middle)
 }
 
 /// Returns the load with the highest goodput of a climb (loads with more and more users). Of
@@ -120,7 +120,7 @@ pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
 
 /// Returns the highest goodput of the closed-loop trials, and its number of users. Returns `None`
 /// if no request succeeded.
-pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
+pub fn closed_loop_peak(history: &[TrialOutcome]) -> Option<Peak> {
     let points = climb_points(history);
     let &(concurrency, rps, _) = highest_goodput(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
@@ -148,14 +148,14 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
 /// Returns the peak, with the capacity from saturated trials as its rate if this capacity is known.
 /// The maximum goodput of several short trials is by chance higher than the true peak.
 pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
-    let peak = highest(history)?;
+    let peak = closed_loop_peak(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }
 
 /// Returns the knee: the lowest number of users with at least 95 % of the peak goodput.
 pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     let points = climb_points(history);
-    let peak = highest(history)?;
+    let peak = closed_loop_peak(history)?;
     let at = points.iter().find(|p| p.1 >= KNEE_SHARE * peak.rps)?;
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }
@@ -176,9 +176,9 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
 
 /// Returns whether the last increase of users in the climb was at least a fifth, and raised goodput
 /// by at most 10 %.
-pub fn is_flat(history: &[TrialOutcome]) -> bool {
+pub fn is_goodput_flat(history: &[TrialOutcome]) -> bool {
     match climb_points(history).as_slice() {
-        [.., before, last] => last.0 as f64 >= TELLING_STEP_FACTOR * before.0 as f64 && !is_still_growing(history),
+        [.., before, last] => last.0 as f64 >= USERS_STEP_FACTOR_MIN * before.0 as f64 && !is_still_growing(history),
         _ => false,
     }
 }

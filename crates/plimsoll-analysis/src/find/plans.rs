@@ -2,14 +2,14 @@
 //! known state.
 
 use super::peak;
-use super::rejecting::rejecting_rps;
+use super::rejecting::limiter_rate_rps;
 use super::search_state::SearchState;
-use super::terms::{Measure, Settings, TIME_MAX_NS};
+use super::terms::{PlannedTrial, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
-use crate::watch::{Watch, judged_window_ns};
-use plimsoll_model::traffic::Choice;
+use crate::watch::{TrialWatch, judged_window_ns};
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose, Stage};
+use plimsoll_model::{ArrivalSpacing, Load, LoadCurve, LoadPurpose, LoadShape, LoadStage, Plan, PlanRecord};
 
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
@@ -19,25 +19,25 @@ const OVERHEAD_NS: u64 = 150 * MS;
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// Length of the warm-up before an open trial of a slow server, as a multiple of the server's
 /// response time.
-const WARMUP_ANSWERS: u64 = 2;
+const WARMUP_RESPONSE_TIMES: u64 = 2;
 /// The load that empties a rate limiter's token bucket has this multiple of the limiter's rate.
-const PRIME_FACTOR: f64 = 3.0;
+const TOKEN_EMPTYING_RATE_FACTOR: f64 = 3.0;
 /// Maximum length of a load that empties a rate limiter's token bucket, ns. The load is shorter in
 /// a small budget.
-const PRIME_NS: u64 = 4 * SECOND;
+const TOKEN_EMPTYING_NS_MAX: u64 = 4 * SECOND;
 /// Maximum number of consecutive loads that empty a rate limiter's token bucket.
-const PRIMES_MAX: usize = 3;
+const TOKEN_EMPTYING_LOADS_MAX: usize = 3;
 /// Length of a trial's first stage, ns. The high rate of the first stage empties the token bucket
 /// of a rate limiter before the stage at the trial's own rate.
-const PRIMED_STAGE_NS: u64 = 500 * MS;
+const TOKEN_EMPTYING_STAGE_NS: u64 = 500 * MS;
 /// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the higher of two
 /// rates: the limiter's rate and the trial's rate.
-const PRIMED_STAGE_FACTOR: f64 = 2.0;
+const TOKEN_EMPTYING_STAGE_FACTOR: f64 = 2.0;
 /// Length of the stage between the first stage (see [`PRIMED_STAGE_NS`]) and the judged window, ns.
 /// The stage before the judged window already has the trial's own rate.
-const PRIMED_LEVEL_NS: u64 = 300 * MS;
+const STAGE_BEFORE_JUDGED_WINDOW_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
-const NEAR_LIMIT: f64 = 0.95;
+const NEAR_LIMITER_RATE_SHARE: f64 = 0.95;
 /// If the server processes its backlog within this time, s, no drain (a low load until the backlog
 /// is processed) is needed.
 const DRAIN_MIN_S: f64 = 0.03;
@@ -45,11 +45,11 @@ const DRAIN_MIN_S: f64 = 0.03;
 /// backlog.
 const DRAINS_MAX: usize = 2;
 /// Minimum length of an open trial, as a multiple of the mean interval between arrivals.
-pub(super) const ARRIVALS_MIN: f64 = 3.0;
+pub(super) const TRIAL_ARRIVALS_MIN: f64 = 3.0;
 /// Rate, 1/s, of the load that waits until a server that rejects all requests serves again.
-const UNTIL_SERVED_RPS: f64 = 10.0;
+const RECOVERY_LOAD_RPS: f64 = 10.0;
 /// Maximum number of connections that plimsoll opens before a trial.
-const READY_MAX: u64 = 2048;
+const CONNECTIONS_READY_MAX: u64 = 2048;
 
 /// Rounds a rate to four significant digits.
 pub fn round_rate(rate: f64) -> f64 {
@@ -73,35 +73,38 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates a closed-loop trial with `users` users.
-    pub fn closed_loop_trial(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
-        let load = LoadShape::Closed { users: Curve::constant_for_duration(users as f64, length_ns) };
+    pub fn closed_loop_trial(&self, purpose: LoadPurpose, users: u64, length_ns: u64) -> PlannedTrial {
+        let load = LoadShape::Closed { users: LoadCurve::constant_for_duration(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
-        self.create_measure(purpose, self.build_plan(load, length_ns, 0, ready))
+        self.create_planned_trial(purpose, self.build_plan(load, length_ns, 0, ready))
     }
 
     /// Creates a closed-loop trial that keeps the server saturated. The users of the trial start
     /// one after another. If all users started at once, their requests would stay synchronised, and
     /// the completions in a short interval would depend on the interval's start. `ramp_answers` is
     /// the length of the ramp, in response times.
-    pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
+    pub fn saturated_trial(&self, users: u64, ramp_answers: u64, length_ns: u64) -> PlannedTrial {
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
-        let stage = |from: f64, duration_ns| Stage { from, to: users as f64, duration_ns: Some(duration_ns) };
-        let load =
-            LoadShape::Closed { users: Curve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] } };
+        let stage = |from: f64, duration_ns| LoadStage { from, to: users as f64, duration_ns: Some(duration_ns) };
+        let load = LoadShape::Closed {
+            users: LoadCurve { stages: vec![stage(1.0, ramp_ns), stage(users as f64, length_ns)] },
+        };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
-        self.create_measure(Purpose::Saturate, self.build_plan(load, ramp_ns + length_ns, 0, ready))
+        self.create_planned_trial(LoadPurpose::Saturate, self.build_plan(load, ramp_ns + length_ns, 0, ready))
     }
 
     /// Creates a load with a single user. The load takes at most `length_ns`, and at most the
     /// remaining budget. The load ends early, at `shown_ns` or later, as soon as some requests have
     /// got a response. Returns `None` if the budget is too small for any load.
-    pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
-        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed_loop_trial(Purpose::Peak, 1, 0).plan))?
+    pub fn first_single_user_load(&self, length_ns: u64, shown_ns: u64) -> Option<PlannedTrial> {
+        let room_ns = self
+            .budget_left_ns()
+            .checked_sub(trial_time_max_ns(&self.closed_loop_trial(LoadPurpose::Peak, 1, 0).plan))?
             / Plan::TICK_NS
             * Plan::TICK_NS;
-        let mut measure = self.closed_loop_trial(Purpose::Peak, 1, length_ns.min(room_ns));
-        measure.watch = Watch::end_after_responses(&measure.plan, &self.settings.slo, shown_ns);
+        let mut measure = self.closed_loop_trial(LoadPurpose::Peak, 1, length_ns.min(room_ns));
+        measure.watch = TrialWatch::end_after_responses(&measure.plan, &self.settings.slo, shown_ns);
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
@@ -109,40 +112,47 @@ impl<'a> Planner<'a> {
     /// `length_ns`. If the server rejects surplus requests, the limiter's token bucket must be
     /// empty. If the bucket is not empty, the returned trial is a load that empties the bucket,
     /// with the purpose `Settle`.
-    pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
+    pub fn open_loop_trial(&self, purpose: LoadPurpose, rate: f64, length_ns: u64) -> PlannedTrial {
         let ready = self.ready_connections(rate);
-        let length_ns = length_ns.max(self.arrivals_ns(rate));
-        let Some(limit) = rejecting_rps(self.history) else {
+        let length_ns = length_ns.max(self.time_of_few_arrivals_ns(rate));
+        let Some(limit) = limiter_rate_rps(self.history) else {
             let warmup_ns = WARMUP_LINE_NS.max(self.filling_warmup_ns());
             let plan = self.build_plan(
-                self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
+                self.open_load_shape(LoadCurve::constant_for_duration(rate, length_ns)),
                 length_ns,
                 warmup_ns,
                 ready,
             );
-            return self.create_measure(purpose, plan);
+            return self.create_planned_trial(purpose, plan);
         };
         if !self.bucket_empty(limit) {
             return self.token_emptying_load(limit.max(rate * 0.7));
         }
-        let stage = |level, ns| Stage { from: level, to: level, duration_ns: Some(ns) };
-        let high = self.cap_rate(limit.max(rate) * PRIMED_STAGE_FACTOR);
-        let stages = vec![stage(high, PRIMED_STAGE_NS), stage(rate, PRIMED_LEVEL_NS), stage(rate, length_ns)];
-        let whole_ns = PRIMED_STAGE_NS + PRIMED_LEVEL_NS + length_ns;
-        self.create_measure(purpose, self.build_plan(self.open_load_shape(Curve { stages }), whole_ns, 0, ready))
+        let stage = |level, ns| LoadStage { from: level, to: level, duration_ns: Some(ns) };
+        let high = self.cap_rate(limit.max(rate) * TOKEN_EMPTYING_STAGE_FACTOR);
+        let stages = vec![
+            stage(high, TOKEN_EMPTYING_STAGE_NS),
+            stage(rate, STAGE_BEFORE_JUDGED_WINDOW_NS),
+            stage(rate, length_ns),
+        ];
+        let whole_ns = TOKEN_EMPTYING_STAGE_NS + STAGE_BEFORE_JUDGED_WINDOW_NS + length_ns;
+        self.create_planned_trial(
+            purpose,
+            self.build_plan(self.open_load_shape(LoadCurve { stages }), whole_ns, 0, ready),
+        )
     }
 
     /// Creates a drain: a low load that lasts until a server that fell behind in the last trial
     /// responds quickly again. Returns `None` if the server did not fall behind, or did not recover
     /// in earlier drains.
-    pub fn drain(&self) -> Option<Measure> {
-        let settled = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle);
+    pub fn backlog_drain_load(&self) -> Option<PlannedTrial> {
+        let settled = self.history.iter().rev().take_while(|t| t.purpose == LoadPurpose::Settle);
         let failed_drains = settled.clone().filter(|t| t.verdict == Verdict::Fail).count();
         if settled.clone().any(|t| t.verdict == Verdict::Pass) || failed_drains >= DRAINS_MAX {
             return None;
         }
-        let last = self.history.iter().rev().find(|t| t.purpose != Purpose::Settle)?;
-        let peak = peak::highest(self.history).map_or(100.0, |p| p.rps);
+        let last = self.history.iter().rev().find(|t| t.purpose != LoadPurpose::Settle)?;
+        let peak = peak::closed_loop_peak(self.history).map_or(100.0, |p| p.rps);
         let capacity = last.evidence.saturated_rps.unwrap_or(peak).max(1.0);
         // A server that has answered its whole backlog may still be busy with closing the many
         // connections that an open load opened. So the growth of the backlog during a failed or
@@ -163,75 +173,77 @@ impl<'a> Planner<'a> {
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
         let mut plan = self.build_plan(
-            self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
+            self.open_load_shape(LoadCurve::constant_for_duration(rate, length_ns)),
             length_ns,
             0,
             self.ready_connections(rate),
         );
         plan.load.grace_ns = plan.load.grace_ns.min(100 * MS);
-        let watch = Watch::end_when_drained(&plan, &self.settings.slo, self.recovered_response_ns());
-        let measure = Measure { purpose: Purpose::Settle, plan, watch };
+        let watch = TrialWatch::end_when_drained(&plan, &self.settings.slo, self.recovered_response_ns());
+        let measure = PlannedTrial { purpose: LoadPurpose::Settle, plan, watch };
         self.fits_in_budget(&measure).then_some(measure)
     }
 
     /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
     /// `None` if less than a second of the budget is left.
-    pub fn low_load_until_success(&self) -> Option<Measure> {
-        let rate = self.cap_rate(UNTIL_SERVED_RPS);
+    pub fn low_load_until_success(&self) -> Option<PlannedTrial> {
+        let rate = self.cap_rate(RECOVERY_LOAD_RPS);
         let plan = |length_ns| {
             // Evenly spaced requests show most exactly at what time the server serves again.
-            let shape =
-                LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: Arrivals::Constant };
+            let shape = LoadShape::Open {
+                rate: LoadCurve::constant_for_duration(rate, length_ns),
+                arrivals: ArrivalSpacing::Constant,
+            };
             self.build_plan(shape, length_ns, 0, self.ready_connections(rate))
         };
-        let room_ns = self.left_ns().checked_sub(cost_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
+        let room_ns = self.budget_left_ns().checked_sub(trial_time_max_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
         let plan = (room_ns >= SECOND).then(|| plan(room_ns))?;
-        let watch = Watch::end_after_first_success(&plan, &self.settings.slo);
-        Some(Measure { purpose: Purpose::Settle, plan, watch })
+        let watch = TrialWatch::end_after_first_success(&plan, &self.settings.slo);
+        Some(PlannedTrial { purpose: LoadPurpose::Settle, plan, watch })
     }
 
     /// Returns whether a trial fits into the rest of the budget even if it takes its maximum time.
-    pub fn fits_in_budget(&self, measure: &Measure) -> bool {
-        self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
+    pub fn fits_in_budget(&self, measure: &PlannedTrial) -> bool {
+        self.elapsed_ns.saturating_add(trial_time_max_ns(&measure.plan)) <= self.settings.budget_ns
     }
 
     /// Returns the remaining time of the budget, ns.
-    pub fn left_ns(&self) -> u64 {
+    pub fn budget_left_ns(&self) -> u64 {
         self.settings.budget_ns.saturating_sub(self.elapsed_ns)
     }
 
-    fn token_emptying_load(&self, limit: f64) -> Measure {
-        let rate = self.cap_rate(round_rate(limit * PRIME_FACTOR));
-        let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
+    fn token_emptying_load(&self, limit: f64) -> PlannedTrial {
+        let rate = self.cap_rate(round_rate(limit * TOKEN_EMPTYING_RATE_FACTOR));
+        let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, TOKEN_EMPTYING_NS_MAX);
         let plan = self.build_plan(
-            self.open_load_shape(Curve::constant_for_duration(rate, length_ns)),
+            self.open_load_shape(LoadCurve::constant_for_duration(rate, length_ns)),
             length_ns,
             0,
             self.ready_connections(rate),
         );
-        let watch = Watch::end_when_rejecting(&plan, &self.settings.slo);
-        Measure { purpose: Purpose::Settle, plan, watch }
+        let watch = TrialWatch::end_when_rejecting(&plan, &self.settings.slo);
+        PlannedTrial { purpose: LoadPurpose::Settle, plan, watch }
     }
 
     /// Returns whether a rate limiter's token bucket counts as empty: the last load emptied it, or
     /// enough attempts to empty it failed.
     fn bucket_empty(&self, limit: f64) -> bool {
         let Some(last) = self.history.last() else { return false };
-        let primes = self.history.iter().rev().take_while(|t| t.purpose == Purpose::Settle).count();
-        if last.purpose == Purpose::Settle {
-            return last.verdict == Verdict::Pass && last.success_rate < 1.0 || primes >= PRIMES_MAX;
+        let primes = self.history.iter().rev().take_while(|t| t.purpose == LoadPurpose::Settle).count();
+        if last.purpose == LoadPurpose::Settle {
+            return last.verdict == Verdict::Pass && last.success_rate < 1.0 || primes >= TOKEN_EMPTYING_LOADS_MAX;
         }
         // During a trial well below the limiter's rate, the token bucket fills again.
-        let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMIT);
+        let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMITER_RATE_SHARE);
         last.evidence.rejecting || last.evidence.primed && near
     }
 
-    fn create_measure(&self, purpose: Purpose, plan: PlanRecord) -> Measure {
-        let watch = Watch::new(purpose, &plan, &self.settings.slo);
-        Measure { purpose, plan, watch }
+    fn create_planned_trial(&self, purpose: LoadPurpose, plan: PlanRecord) -> PlannedTrial {
+        let watch = TrialWatch::new(purpose, &plan, &self.settings.slo);
+        PlannedTrial { purpose, plan, watch }
     }
 
-    fn open_load_shape(&self, rate: Curve) -> LoadShape {
+    fn open_load_shape(&self, rate: LoadCurve) -> LoadShape {
         LoadShape::Open { rate, arrivals: self.settings.arrivals }
     }
 
@@ -247,7 +259,7 @@ impl<'a> Planner<'a> {
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has a different seed, and so different arrivals.
-            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trial_count as u64)),
+            seed: plimsoll_model::rng::mix_bits(base.load.seed.wrapping_add(self.trial_count as u64)),
             shape,
             requests_max: None,
             duration_ns: Some(length_ns),
@@ -257,7 +269,7 @@ impl<'a> Planner<'a> {
             interval_ns: Plan::TICK_NS,
             // A closed loop has few users at a time, which stand for many people, so each session
             // logs in as a new user.
-            new_users: base.traffic.choice == Choice::Scenarios,
+            new_users: base.traffic.choice == RouteChoice::Scenarios,
         };
         PlanRecord { load, ..base.clone() }
     }
@@ -266,35 +278,35 @@ impl<'a> Planner<'a> {
     /// flight by Little's law, plus a margin. Near the load line the result is at least twice the
     /// users at the peak.
     fn ready_connections(&self, rate: f64) -> u32 {
-        let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
+        let low_s = self.single_user_trial().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
-        let peak = peak::highest(self.history);
+        let peak = peak::closed_loop_peak(self.history);
         let at_peak = peak.filter(|p| rate > 0.5 * p.rps).map_or(0, |p| p.concurrency);
-        (2 * in_flight.max(at_peak).min(READY_MAX) + 8).min(READY_MAX) as u32
+        (2 * in_flight.max(at_peak).min(CONNECTIONS_READY_MAX) + 8).min(CONNECTIONS_READY_MAX) as u32
     }
 
     /// Returns the trial with a single user.
-    fn low_load(&self) -> Option<&TrialOutcome> {
-        self.history.iter().find(|t| t.purpose == Purpose::Peak && t.concurrency() == Some(1))
+    fn single_user_trial(&self) -> Option<&TrialOutcome> {
+        self.history.iter().find(|t| t.purpose == LoadPurpose::Peak && t.concurrency() == Some(1))
     }
 
     /// Returns the response time up to which a server counts as recovered from an overload, ns.
     fn recovered_response_ns(&self) -> u64 {
-        self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
+        self.single_user_trial().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
     /// Returns the length of the warm-up in which the number of requests in flight reaches its
     /// steady level, ns. If the number of requests in flight still rose after the warm-up, a slow
     /// server would seem to fall behind. For a fast server the result is 0.
     fn filling_warmup_ns(&self) -> u64 {
-        let filling_ns = WARMUP_ANSWERS * peak::single_user_response_ns(self.history).unwrap_or(0);
+        let filling_ns = WARMUP_RESPONSE_TIMES * peak::single_user_response_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
     /// Returns the time in which a few requests arrive at this rate and the last of these requests
     /// gets its response, ns.
-    fn arrivals_ns(&self, rate: f64) -> u64 {
-        let few_s = ARRIVALS_MIN / rate.max(1e-9);
+    fn time_of_few_arrivals_ns(&self, rate: f64) -> u64 {
+        let few_s = TRIAL_ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         // For a fast server at a usual rate, the time in which a few requests arrive is less than
         // the length of any trial.
@@ -303,6 +315,6 @@ impl<'a> Planner<'a> {
 }
 
 /// Returns the maximum time that the trial of a plan takes, ns.
-pub fn cost_ns(plan: &PlanRecord) -> u64 {
+pub fn trial_time_max_ns(plan: &PlanRecord) -> u64 {
     judged_window_ns(plan).1.saturating_add(plan.load.grace_ns).saturating_add(OVERHEAD_NS)
 }

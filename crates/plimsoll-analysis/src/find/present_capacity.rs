@@ -15,7 +15,7 @@ use crate::doubts::DoubtKind;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::sentence::{Remedy, Sentence};
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 use plimsoll_statistics::basics;
 
 /// The minimum relative change of the capacity. A smaller change is within the usual variation of
@@ -23,26 +23,26 @@ use plimsoll_statistics::basics;
 const CHANGE_MIN: f64 = 0.1;
 /// A change of the capacity must exceed this number of standard errors of the difference between
 /// the two median capacities.
-const CHANGE_ERRORS: f64 = 5.0;
+const CHANGE_STANDARD_ERRORS_MIN: f64 = 5.0;
 /// A change of the capacity must also exceed this number of standard errors, computed from the
 /// scatter of the trials before and after (one-sided 0.1 %). Some servers' capacities vary by 5 %
 /// from trial to trial.
-const CHANGE_SCATTER_ERRORS: f64 = 3.1;
+const CHANGE_SCATTER_ERRORS_MIN: f64 = 3.1;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
-const MEDIAN_ERROR: f64 = 1.25;
+const MEDIAN_TO_MEAN_ERROR_RATIO: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices: the search drops this trial,
 /// but does not report a change after a single trial.
-const BEFORE_MIN: usize = 1;
+const TRIALS_BEFORE_CHANGE_MIN: usize = 1;
 /// The minimum number of trials after a change. Other processes disturb one trial in ten, but
 /// hardly ever three consecutive trials.
-const AFTER_MIN: usize = 3;
+const TRIALS_AFTER_CHANGE_MIN: usize = 3;
 /// The search reports a change only after at least this number of trials, because other processes
 /// may have disturbed a single trial.
-const REPORTED_BEFORE_MIN: usize = 2;
+const REPORTED_TRIALS_BEFORE_MIN: usize = 2;
 /// The minimum share of the trials before a change whose capacities lie on one side of the midpoint
 /// between the old and the new capacity. The same share of the trials after the change must lie on
 /// the other side of the midpoint.
-const SIDE_SHARE_MIN: f64 = 0.8;
+const SAME_SIDE_TRIALS_SHARE_MIN: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,25 +105,28 @@ impl PresentCapacityTrials {
         era: Option<PresentCapacityTrials>,
     ) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
-        let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
+        let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == LoadPurpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
     /// Returns whether the last trials suggest a change of the capacity that more saturated trials
     /// could confirm. A change is suspected if the last saturated trials, or the last open trial,
     /// differ from earlier trials.
-    pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
+    pub(super) fn is_change_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::from_history(history);
-        let differ = (1..AFTER_MIN).any(|last| {
-            let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= REPORTED_BEFORE_MIN) else { return false };
+        let differ = (1..TRIALS_AFTER_CHANGE_MIN).any(|last| {
+            let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= REPORTED_TRIALS_BEFORE_MIN) else {
+                return false;
+            };
             let (before, after) = shown.split_at(at);
             let ratio = |it: &TrialCapacity| (it.rps / median(before, |it| it.rps)).ln();
-            let beyond =
-                |it: &TrialCapacity| CHANGE_MIN.max(CHANGE_ERRORS * it.error.hypot(median(before, |it| it.error)));
+            let beyond = |it: &TrialCapacity| {
+                CHANGE_MIN.max(CHANGE_STANDARD_ERRORS_MIN * it.error.hypot(median(before, |it| it.error)))
+            };
             let all = |sign: f64| after.iter().all(|it| sign * ratio(it) > beyond(it));
             all(1.0) || all(-1.0)
         });
-        let Some(last) = history.iter().rfind(|trial| trial.purpose != Purpose::Settle) else { return false };
+        let Some(last) = history.iter().rfind(|trial| trial.purpose != LoadPurpose::Settle) else { return false };
         let all_rps = median(&shown, |it| it.rps);
         let open = match (shown.is_empty(), last.verdict, last.offered_rps()) {
             (false, Verdict::Pass, Some(rate)) => rate > all_rps * (1.0 + CHANGE_MIN),
@@ -141,7 +144,7 @@ impl PresentCapacityTrials {
     /// Returns whether the search reports the change of the capacity. A change after a single trial
     /// is not reported, because other processes may have disturbed this trial.
     pub(super) fn is_reported(&self) -> bool {
-        self.trials_before >= REPORTED_BEFORE_MIN
+        self.trials_before >= REPORTED_TRIALS_BEFORE_MIN
     }
 
     /// Returns whether the capacity changed at least twice in one direction.
@@ -206,11 +209,11 @@ impl TrialCapacity {
 /// Returns all indices where the capacity changed, in order. A trial during a change has an
 /// intermediate capacity, so changes closer than two trials count as one.
 fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
-    let Some((at, ..)) = split(shown) else { return Vec::new() };
+    let Some((at, ..)) = split_at_largest_change(shown) else { return Vec::new() };
     let after = change_indices(&shown[at..]).into_iter().map(|more| at + more);
     let mut all: Vec<usize> = change_indices(&shown[..at]).into_iter().chain([at]).chain(after).collect();
     for place in (1..all.len()).rev() {
-        if all[place] - all[place - 1] < REPORTED_BEFORE_MIN {
+        if all[place] - all[place - 1] < REPORTED_TRIALS_BEFORE_MIN {
             all.remove(place - 1);
         }
     }
@@ -219,20 +222,23 @@ fn change_indices(shown: &[TrialCapacity]) -> Vec<usize> {
 
 /// Returns the index where the capacities of the trials before and after differ most, and both
 /// median capacities, 1/s. Returns `None` if the capacities do not differ enough.
-fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
-    let last = shown.len().checked_sub(AFTER_MIN)?;
+fn split_at_largest_change(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
+    let last = shown.len().checked_sub(TRIALS_AFTER_CHANGE_MIN)?;
     let mut best: Option<(f64, (usize, f64, f64))> = None;
-    for at in BEFORE_MIN..=last {
+    for at in TRIALS_BEFORE_CHANGE_MIN..=last {
         let (before, after) = shown.split_at(at);
         let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
         let change = (to / from).ln();
-        let error = |side: &[TrialCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
-        let by_chance = CHANGE_ERRORS * error(before).hypot(error(after));
-        let by_scatter = CHANGE_SCATTER_ERRORS * median_standard_error(before).hypot(median_standard_error(after));
+        let error = |side: &[TrialCapacity]| {
+            MEDIAN_TO_MEAN_ERROR_RATIO * median(side, |it| it.error) / (side.len() as f64).sqrt()
+        };
+        let by_chance = CHANGE_STANDARD_ERRORS_MIN * error(before).hypot(error(after));
+        let by_scatter = CHANGE_SCATTER_ERRORS_MIN * median_standard_error(before).hypot(median_standard_error(after));
         let is_beyond = change.abs() > CHANGE_MIN.max(by_chance).max(by_scatter);
         let middle = (from * to).sqrt();
         let on_side = |side: &[TrialCapacity], high: bool| {
-            side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= SIDE_SHARE_MIN * side.len() as f64
+            side.iter().filter(|it| (it.rps > middle) == high).count() as f64
+                >= SAME_SIDE_TRIALS_SHARE_MIN * side.len() as f64
         };
         if !(is_beyond && on_side(after, change > 0.0) && on_side(before, change < 0.0)) {
             continue;
@@ -250,7 +256,7 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
 fn median_standard_error(side: &[TrialCapacity]) -> f64 {
     let middle = median(side, |it| it.rps);
     let deviation = basics::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
-    MEDIAN_ERROR * deviation / (side.len() as f64).sqrt()
+    MEDIAN_TO_MEAN_ERROR_RATIO * deviation / (side.len() as f64).sqrt()
 }
 
 fn median(shown: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
@@ -265,11 +271,11 @@ mod tests {
     fn check(rates: &[f64], error: f64, expect: Option<(usize, f64, f64)>) {
         let shown: Vec<TrialCapacity> =
             rates.iter().enumerate().map(|(trial, rps)| TrialCapacity { trial, rps: *rps, error }).collect();
-        assert_eq!(split(&shown), expect, "{rates:?}");
+        assert_eq!(split_at_largest_change(&shown), expect, "{rates:?}");
     }
 
     #[test]
-    fn a_server_change_differs_from_noise_and_interference() {
+    fn capacity_change_differs_from_noise() {
         const EQUAL_CAPACITIES: [f64; 6] = [1000.0; 6];
         check(&EQUAL_CAPACITIES, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));

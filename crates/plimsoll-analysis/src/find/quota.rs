@@ -6,14 +6,14 @@
 //! Not here: limiters that refill continually ([`super::rejecting`]), and servers that reject all
 //! requests of an overload but serve the next low load at once.
 
-use super::plans::{Planner, cost_ns};
-use super::terms::{Measure, StopReason};
+use super::plans::{Planner, trial_time_max_ns};
+use super::terms::{PlannedTrial, StopReason};
 use crate::format;
 use crate::judge::TrialOutcome;
 use crate::sentence::{Remedy, Sentence};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, Purpose, RequestFailure};
+use plimsoll_model::{ArrivalSpacing, LoadPurpose, RequestFailure};
 use plimsoll_statistics::normal::{normal_density, upper_tail};
 
 /// A trial without any success shows an exhausted quota if at least this share of its responses are
@@ -32,13 +32,13 @@ const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
 /// as if it allowed one failure in a million requests, because random arrivals sometimes exceed any
 /// quota.
-const EXCEEDING_MIN: f64 = 1e-6;
+const EXCEEDING_SHARE_MIN: f64 = 1e-6;
 /// If a server later serves more than this multiple of the first supposed quota, there is no quota:
 /// the server was only unavailable for a time.
-const GRANTED_FACTOR_MAX: f64 = 3.0;
+const FIRST_QUOTA_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
 /// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
-const OPENING_ERROR_S: f64 = 0.3;
+const WINDOW_OPENING_ERROR_S: f64 = 0.3;
 /// The search stops once the relative error of the length of the quota's window is at most this.
 const WINDOW_ERROR_MAX: f64 = 0.01;
 
@@ -88,7 +88,7 @@ impl QuotaEstimate {
     fn push(&mut self, trial: &TrialOutcome) {
         let good = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
         if self.is_exhausted {
-            self.waited_ns += if trial.purpose == Purpose::Settle { trial.duration_ns } else { 0 };
+            self.waited_ns += if trial.purpose == LoadPurpose::Settle { trial.duration_ns } else { 0 };
             self.longest_wait_ns = self.longest_wait_ns.max(self.waited_ns);
             if trial.success_rate > 0.0 {
                 if self.waited_ns >= EXHAUSTED_NS_MIN {
@@ -108,7 +108,7 @@ impl QuotaEstimate {
             self.served > 0.0 && (all || !self.openings.is_empty() && refused > EXHAUSTED_AGAIN_SHARE_MIN * answered);
         if let [(_, before)] = self.openings[..]
             && !self.is_exhausted
-            && self.served > GRANTED_FACTOR_MAX * before
+            && self.served > FIRST_QUOTA_FACTOR_MAX * before
         {
             *self = QuotaEstimate { served: self.served, ..QuotaEstimate::default() };
         }
@@ -116,23 +116,23 @@ impl QuotaEstimate {
 
     /// Returns the next trial that gives more information about a quota, or the reason to stop.
     /// Returns `None` if the trials show no quota.
-    pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
+    pub(super) fn next(&self, plans: &Planner) -> Option<Result<PlannedTrial, StopReason>> {
         if self.is_exhausted {
             return Some(plans.low_load_until_success().ok_or(StopReason::Budget));
         }
         match self.openings.len() {
             0 => None,
             1 => {
-                let spend = plans.closed_loop_trial(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
+                let spend = plans.closed_loop_trial(LoadPurpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 Some(if plans.fits_in_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
-            _ if self.is_known() => Some(Err(StopReason::Width)),
+            _ if self.is_window_length_known() => Some(Err(StopReason::Width)),
             _ => {
                 // Another observed window makes the mean length of a window more exact.
-                let spend = plans.closed_loop_trial(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
+                let spend = plans.closed_loop_trial(LoadPurpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
-                let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
-                Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StopReason::Budget) })
+                let takes_ns = trial_time_max_ns(&spend.plan).saturating_add(window_ns);
+                Some(if plans.budget_left_ns() > takes_ns { Ok(spend) } else { Err(StopReason::Budget) })
             }
         }
     }
@@ -144,9 +144,9 @@ impl QuotaEstimate {
     }
 
     /// Returns whether the relative error of the window's length is at most 1 %.
-    fn is_known(&self) -> bool {
+    fn is_window_length_known(&self) -> bool {
         let windows = self.openings.len().saturating_sub(1) as f64;
-        self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= WINDOW_ERROR_MAX * window_s * windows)
+        self.window_s().is_some_and(|window_s| WINDOW_OPENING_ERROR_S <= WINDOW_ERROR_MAX * window_s * windows)
     }
 
     /// Returns the quota that the trials show; `None` without a quota. The length of the quota's
@@ -199,16 +199,18 @@ impl Quota {
     /// the quota of a window fail. At the load line, the share of arrivals beyond the quota equals
     /// the share of requests that may fail under the SLO. Returns `None` if no complete window was
     /// observed.
-    pub(super) fn load_line_interval(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
+    pub(super) fn load_line_interval(&self, slo: &Slo, arrivals: ArrivalSpacing) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
-            Arrivals::Poisson => arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
-            Arrivals::Constant | Arrivals::Replayed => self.granted,
+            ArrivalSpacing::Poisson => {
+                arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_SHARE_MIN))
+            }
+            ArrivalSpacing::Constant | ArrivalSpacing::Replayed => self.granted,
         };
         let window_s = self.window_s?;
         // Every observed window takes at least [`EXHAUSTED_NS_MIN`], so the minimum of the divisor
         // only prevents a division by zero.
-        let error_s = OPENING_ERROR_S / self.windows.max(1) as f64;
-        let at = |error_s: f64| arrivals_max / (window_s + error_s).max(OPENING_ERROR_S);
+        let error_s = WINDOW_OPENING_ERROR_S / self.windows.max(1) as f64;
+        let at = |error_s: f64| arrivals_max / (window_s + error_s).max(WINDOW_OPENING_ERROR_S);
         Some((at(error_s), at(0.0), at(-error_s)))
     }
 }
@@ -237,7 +239,7 @@ mod tests {
     use plimsoll_model::units::MS;
 
     /// Each trial has a purpose, start in ms, length in ms, successes a second, and success rate.
-    type TrialRow = (Purpose, u64, u64, f64, f64);
+    type TrialRow = (LoadPurpose, u64, u64, f64, f64);
 
     fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
         let trials: Vec<TrialOutcome> = rows
@@ -251,7 +253,7 @@ mod tests {
                     duration_ns: ms * MS,
                     achieved_rps: rps,
                     success_rate,
-                    ..TrialOutcome::one_second(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::one_second_trial(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             })
             .collect();
@@ -261,23 +263,23 @@ mod tests {
 
     #[test]
     fn quota_is_distinct_from_overload() {
-        const QUOTA_SPENT: TrialRow = (Purpose::Peak, 0, 500, 6000.0, 0.2);
-        const QUOTA_STILL_SPENT: TrialRow = (Purpose::Peak, 500, 500, 0.0, 0.0);
-        const QUOTA_REOPENS: TrialRow = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
-        const SPENT_AGAIN: TrialRow = (Purpose::Peak, 10_000, 1000, 2998.0, 0.3);
-        const OPENS_AGAIN: TrialRow = (Purpose::Settle, 11_000, 9000, 0.0, 0.02);
+        const QUOTA_SPENT: TrialRow = (LoadPurpose::Peak, 0, 500, 6000.0, 0.2);
+        const QUOTA_STILL_SPENT: TrialRow = (LoadPurpose::Peak, 500, 500, 0.0, 0.0);
+        const QUOTA_REOPENS: TrialRow = (LoadPurpose::Settle, 1000, 9000, 0.2, 0.02);
+        const SPENT_AGAIN: TrialRow = (LoadPurpose::Peak, 10_000, 1000, 2998.0, 0.3);
+        const OPENS_AGAIN: TrialRow = (LoadPurpose::Settle, 11_000, 9000, 0.0, 0.02);
         check(&[], None);
         check(&[QUOTA_SPENT], None);
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT], None);
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS], Some((3000.0, None)));
-        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
         check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
         // There is no quota: the server was overloaded, and served the next low load at once.
-        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 200, 5.0, 1.0)], None);
         // There is no quota: the server was unavailable for a time, and later served every request.
-        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
+        check(&[QUOTA_SPENT, QUOTA_STILL_SPENT, QUOTA_REOPENS, (LoadPurpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);
         // No quota is reported, because no request ever succeeded.
-        check(&[QUOTA_STILL_SPENT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], None);
+        check(&[QUOTA_STILL_SPENT, (LoadPurpose::Settle, 1000, 9000, 0.0, 0.0)], None);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 
 use super::capacity::is_rejecting_overload;
-use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+use crate::judge::{BACKLOG_GROWTH_SHARE_MAX, TrialOutcome, Verdict};
+use plimsoll_model::LoadPurpose;
 
 /// The minimum share of failed requests that shows rejection. A smaller share of failed requests
 /// may have another reason, such as idle connections that the server closed.
@@ -19,11 +19,11 @@ const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures
 /// does not count if the server queued requests at a higher rate without any failure.
-pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
+pub fn trials_with_rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
-            Purpose::Settle => t.evidence.unanswered as f64 > UNANSWERED_SHARE_MAX * t.evidence.scheduled as f64,
-            _ => t.evidence.growth > GROWTH_MAX,
+            LoadPurpose::Settle => t.evidence.unanswered as f64 > UNANSWERED_SHARE_MAX * t.evidence.scheduled as f64,
+            _ => t.evidence.growth > BACKLOG_GROWTH_SHARE_MAX,
         };
         let higher = t.offered_rps().is_some_and(|it| it >= HIGHER_RATE_FACTOR * rate);
         higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
@@ -38,8 +38,8 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
 /// Returns the rate of the server's limiter, 1/s: the median of successes a second over the failed
 /// trials with rejections. If no open trial failed with rejections, the closed trials in which the
 /// server rejected most requests give the rate. Returns `None` if no trial had rejections.
-pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
-    let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
+pub fn limiter_rate_rps(history: &[TrialOutcome]) -> Option<f64> {
+    let rejected = trials_with_rejections(history).filter(|t| t.verdict == Verdict::Fail);
     let open: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();
     let closed = history.iter().filter(|t| is_rejecting_overload(t)).filter_map(|t| t.evidence.saturated_rps);
     let mut rates = if open.is_empty() { closed.collect() } else { open };
@@ -55,32 +55,32 @@ mod tests {
 
     /// Each trial has a purpose, a rate, the numbers of failed and of unanswered requests of 1000,
     /// the backlog's growth, and whether the server rejects.
-    type TrialCase = (Purpose, f64, u64, u64, f64, bool);
+    type TrialCase = (LoadPurpose, f64, u64, u64, f64, bool);
 
     #[test]
     fn queueing_at_a_higher_rate_is_not_a_rejection() {
-        const MANY_FAILED_TRIAL: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
-        const FEW_FAILED_TRIAL: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
+        const MANY_FAILED_TRIAL: TrialCase = (LoadPurpose::Line, 1000.0, 80, 0, 0.0, true);
+        const FEW_FAILED_TRIAL: TrialCase = (LoadPurpose::Line, 1000.0, 3, 0, 0.0, true);
         let cases: [(&str, &[TrialCase], usize); 7] = [
-            ("a limiter", &[MANY_FAILED_TRIAL, (Purpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
-            ("many, whatever waits above", &[MANY_FAILED_TRIAL, (Purpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
+            ("a limiter", &[MANY_FAILED_TRIAL, (LoadPurpose::Climb, 2000.0, 500, 0, 0.0, true)], 2),
+            ("many, whatever waits above", &[MANY_FAILED_TRIAL, (LoadPurpose::Line, 1100.0, 0, 90, 0.1, false)], 1),
             ("a few above its limit", &[FEW_FAILED_TRIAL], 1),
             (
                 "and none at a higher rate, where more wait",
-                &[FEW_FAILED_TRIAL, (Purpose::Line, 1100.0, 0, 90, 0.1, false)],
+                &[FEW_FAILED_TRIAL, (LoadPurpose::Line, 1100.0, 0, 90, 0.1, false)],
                 0,
             ),
-            ("and a higher rate that was held", &[FEW_FAILED_TRIAL, (Purpose::Climb, 1100.0, 0, 0, 0.0, false)], 1),
-            ("and more wait at the same rate", &[FEW_FAILED_TRIAL, (Purpose::Line, 1000.0, 0, 90, 0.1, false)], 1),
+            ("and a higher rate that was held", &[FEW_FAILED_TRIAL, (LoadPurpose::Climb, 1100.0, 0, 0, 0.0, false)], 1),
+            ("and more wait at the same rate", &[FEW_FAILED_TRIAL, (LoadPurpose::Line, 1000.0, 0, 90, 0.1, false)], 1),
             (
                 "and none where a bucket was to be emptied",
-                &[FEW_FAILED_TRIAL, (Purpose::Settle, 3000.0, 0, 600, 0.0, false)],
+                &[FEW_FAILED_TRIAL, (LoadPurpose::Settle, 3000.0, 0, 600, 0.0, false)],
                 0,
             ),
         ];
         for (name, trials, expect) in cases {
             let history: Vec<TrialOutcome> = trials.iter().map(trial_outcome).collect();
-            assert_eq!(rejections(&history).count(), expect, "{name}");
+            assert_eq!(trials_with_rejections(&history).count(), expect, "{name}");
         }
     }
 
@@ -94,6 +94,6 @@ mod tests {
         };
         evidence.failed[RequestFailure::Reset as usize] = *failed;
         let verdict = if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass };
-        TrialOutcome { evidence, ..TrialOutcome::one_second(*purpose, OfferedLoad::Rate(*rate), verdict) }
+        TrialOutcome { evidence, ..TrialOutcome::one_second_trial(*purpose, OfferedLoad::Rate(*rate), verdict) }
     }
 }

@@ -2,7 +2,7 @@
 //! stalls and the pace that follow from the trials. The state is computed once for each step of the
 //! search, because the computation reads every trial.
 
-use super::budget_division::Pace;
+use super::budget_division::BudgetDivision;
 use super::capacity::estimate_capacity;
 use super::stalls::{NoResponsePeriods, Stalls};
 use super::terms::Settings;
@@ -19,7 +19,7 @@ pub(super) struct SearchState<'a> {
     /// value is `None` without stalls.
     pub(super) stalls: Option<Stalls>,
     /// The division of the budget into trials.
-    pub(super) pace: Pace,
+    pub(super) pace: BudgetDivision,
 }
 
 impl<'a> SearchState<'a> {
@@ -28,12 +28,12 @@ impl<'a> SearchState<'a> {
             NoResponsePeriods::Stalls(stalls) => Some(stalls),
             NoResponsePeriods::None | NoResponsePeriods::WhenFull => None,
         };
-        let pace = Pace::from_history(settings, history, stalls.as_ref());
+        let pace = BudgetDivision::from_history(settings, history, stalls.as_ref());
         SearchState { settings, history, stalls, pace }
     }
 
     /// Returns the mean service time of a request of a single user, s; 0 before the first load.
-    pub(super) fn service_s(&self) -> f64 {
+    pub(super) fn single_user_service_s(&self) -> f64 {
         let first = self.history.iter().find(|trial| trial.concurrency() == Some(1));
         first.map_or(0.0, |trial| trial.evidence.service_mean_ns / 1e9)
     }
@@ -41,6 +41,6 @@ impl<'a> SearchState<'a> {
     /// Returns the throughput of the server while its queue is never empty, with the error of the
     /// throughput. Returns `None` without a saturated trial.
     pub(super) fn estimate_capacity(&self) -> Option<Capacity> {
-        estimate_capacity(self.history, self.service_s())
+        estimate_capacity(self.history, self.single_user_service_s())
     }
 }

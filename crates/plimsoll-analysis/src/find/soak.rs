@@ -11,7 +11,7 @@
 
 use super::chance::{backlog_dispersion, breaks_slo_even_if_disturbed, chance_explains_bad_requests};
 use super::search_state::SearchState;
-use super::terms::{Settings, is_void_by_generator, valid_copies};
+use super::terms::{Settings, is_void_by_generator, trials_with_valid_figures};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
@@ -39,7 +39,7 @@ const RISING_SEGMENTS_SHARE_MIN: f64 = 0.75;
 const BACKLOG_GROWTH_MAX: f64 = 0.02;
 
 /// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
-pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
+pub fn soak_segments(soak_ns: u64) -> (u64, u64) {
     let piece_ns = (soak_ns / SEGMENT_COUNT).clamp(*SEGMENT_NS.start(), *SEGMENT_NS.end()).min(soak_ns.max(1));
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
@@ -100,7 +100,7 @@ impl Soak {
     /// without a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
-        let sound = valid_copies(history);
+        let sound = trials_with_valid_figures(history);
         let known = SearchState::new(settings, &sound);
         // If a segment disturbed by other processes met the SLO, interference does not explain why
         // another disturbed segment broke the SLO. If no disturbed segment met the SLO,
@@ -113,7 +113,7 @@ impl Soak {
         let dispersion = backlog_dispersion(&known, known.estimate_capacity().as_ref());
         let broken: Vec<bool> = valid.iter().map(|piece| breaks_slo_even_if_disturbed(piece, dispersion)).collect();
         let at = broken.windows(CONSECUTIVE_BREAKS_MIN).position(|row| row.iter().all(|it| *it));
-        let planned = soak_pieces(asked_ns).1 as usize;
+        let planned = soak_segments(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
         let most = planned + LAST_BREAK_SEGMENTS_MAX;
         let is_over = at.is_some() || pieces.len() >= most || pieces.len() >= planned && !lone_break_last;
@@ -142,12 +142,14 @@ impl Soak {
     }
 
     /// Formats the result of the soak as a sentence without a full stop.
-    pub fn text(&self) -> String {
+    pub fn soak_result_text(&self) -> String {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void_note = match self.void_pieces {
             0 => String::new(),
-            1 => " (one segment of the soak was void)".to_owned(),
-            void_segments => format!(" ({void_segments} segments of the soak were void)"),
+            1 => " (one segment of the soak does not count: plimsoll or other processes limited the load)".to_owned(),
+            void_segments => format!(
+                " ({void_segments} segments of the soak do not count: plimsoll or other processes limited the load)"
+            ),
         };
         let rate = format::rate(self.rate_rps);
         let Some(broke) = &self.broke else {
@@ -157,8 +159,8 @@ impl Soak {
                     met_time = time(self.met_s)
                 ),
                 false => format!(
-                    "all segments of the soak at {rate} a second were void, because plimsoll or other processes were \
-                     the limit"
+                    "no segment of the soak at {rate} a second counts, because plimsoll or other processes limited \
+                     the load"
                 ),
             };
         };
@@ -193,10 +195,11 @@ impl Soak {
             }
         };
         // A gradual rise of response times began before the violation of the SLO.
-        let then = if matches!(broke.manner, SoakBreakManner::SlowedDown(..)) { "" } else { "then " };
+        let is_later = self.met_s > 0.0 && !matches!(broke.manner, SoakBreakManner::SlowedDown(..));
+        let violation = if is_later { format!("then {violation}") } else { violation };
         match self.met_s > 0.0 {
             true => format!(
-                "the server met the SLO at a rate of {rate} a second for {met_time}; {then}{violation}{void_note}",
+                "the server met the SLO at a rate of {rate} a second for {met_time}; {violation}{void_note}",
                 met_time = time(self.met_s)
             ),
             false => {
@@ -247,12 +250,13 @@ fn break_manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakMan
 mod tests {
     use super::*;
     use crate::judge::{BoundEvidence, OfferedLoad};
-    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
+    use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadPurpose, LoadShape, Plan};
 
     fn test_settings() -> Settings {
-        let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let base =
+            Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let slo = crate::slo::Slo::default();
-        let arrivals = Arrivals::Poisson;
+        let arrivals = ArrivalSpacing::Poisson;
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
@@ -265,7 +269,7 @@ mod tests {
             (false, true) => Verdict::Void,
             (false, false) => Verdict::Fail,
         };
-        let mut trial = TrialOutcome::one_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
+        let mut trial = TrialOutcome::one_second_trial(LoadPurpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
         trial.interference.disturbed = disturbed;
         trial.evidence.scheduled = 1000;
@@ -281,7 +285,7 @@ mod tests {
         let pieces: Vec<TrialOutcome> = signs.chars().map(segment_for_sign).collect();
         let soak = Soak::new(&test_settings(), &[], &pieces, 60 * SECOND).expect("pieces");
         let got = (soak.met_s, soak.broke.is_some(), soak.void_pieces, soak.is_over);
-        assert_eq!(got, expect, "{signs}: {}", soak.text());
+        assert_eq!(got, expect, "{signs}: {}", soak.soak_result_text());
     }
 
     #[test]
@@ -308,7 +312,7 @@ mod tests {
         for (soak_s, piece_s, count) in
             [(1800, 60, 30), (7200, 60, 120), (60, 10, 6), (65, 10, 7), (5, 5, 1), (600, 20, 30)]
         {
-            assert_eq!(soak_pieces(soak_s * SECOND), (piece_s * SECOND, count), "{soak_s}");
+            assert_eq!(soak_segments(soak_s * SECOND), (piece_s * SECOND, count), "{soak_s}");
         }
     }
 }

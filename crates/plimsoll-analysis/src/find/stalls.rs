@@ -8,8 +8,8 @@ use super::terms::Settings;
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::stalls::Stall;
-use plimsoll_model::Purpose;
-use plimsoll_model::traffic::Choice;
+use plimsoll_model::LoadPurpose;
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::{MS, SECOND};
 
 /// A period without any response is a stall of the server if the period exceeds this multiple of
@@ -28,10 +28,10 @@ const LINE_TRIAL_STALL_INTERVALS: u64 = 2;
 const LINE_TRIAL_BUDGET_DIVISOR: u64 = 8;
 /// The minimum number of trials with stalls longer than a latency bound of the SLO, before the
 /// search concludes that no rate meets the bound.
-const FORBID_TRIALS: usize = 3;
+const NO_RATE_STALL_TRIALS_MIN: usize = 3;
 /// In a small budget: the minimum number of trials with stalls before the search concludes that no
 /// rate meets a latency bound of the SLO.
-const FORBID_TRIALS_FEW: usize = 2;
+const SMALL_BUDGET_STALL_TRIALS_MIN: usize = 2;
 /// The share of trials in which other processes may cause a stall. If stalls occur in a clearly
 /// larger share of the trials, the server itself stalls.
 const STALL_DISTURBANCE_SHARE: f64 = 0.06;
@@ -39,7 +39,7 @@ const STALL_DISTURBANCE_SHARE: f64 = 0.06;
 const STALL_ERROR_PROBABILITY: f64 = 0.05;
 /// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
-const NO_LINE_ERROR: f64 = 0.01;
+const NO_LINE_ERROR_PROBABILITY: f64 = 0.01;
 /// A search with a budget below this, ns, has too few trials to treat any of its trials as
 /// disturbed by other processes.
 pub const SMALL_BUDGET_NS: u64 = 25 * SECOND;
@@ -49,13 +49,13 @@ const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
 /// Minimum length of the server's own stalls in a trial that other processes disturbed, ns. Other
 /// processes on a busy machine take a core from the server for a shorter time, unless a virtual
 /// machine's host took the cores away.
-const BUSY_NS_MIN: u64 = 250 * MS;
+const OWN_STALL_NS_MIN: u64 = 250 * MS;
 /// The host of a virtual machine took no cores away if the stolen share of CPU time is at most
 /// this.
-const STEAL_NONE: f64 = 0.01;
+const NEGLIGIBLE_STEAL_SHARE: f64 = 0.01;
 /// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
 /// are rare, so one more or one less stall changes the observed share of delayed requests much.
-const STALLING_PART: f64 = 0.5;
+const STALLED_SHARE_OF_ALLOWANCE: f64 = 0.5;
 
 /// The stalls in all trials of a search: periods without any response although requests waited.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,14 +98,14 @@ pub enum NoResponsePeriods {
 const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// A limiter that admits requests periodically has at least this number of periods without
 /// responses a second.
-const SILENCES_RPS_MIN: f64 = 1.0;
+const PERIODIC_SILENCES_RPS_MIN: f64 = 1.0;
 /// A stall is visible only if at least this number of responses is missing during the stall.
 const DELAYED_RESPONSES_MIN: f64 = 8.0;
 
 /// Returns whether stalls occur only above a certain rate, although the loads below this rate were
 /// long enough to show stalls. `stalls` contains the start of each stall in measured time (ns), the
 /// stall, and the index of its trial.
-fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
+fn occur_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
     let mut lengths: Vec<u64> = stalls.iter().map(|(_, stall, _)| stall.length_ns).collect();
@@ -114,7 +114,7 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
     let (mut below_s, mut other_s) = (0.0, 0.0);
     // A load that drains a backlog ends as soon as the server responds quickly, so its length says
     // nothing about how often stalls occur.
-    for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
+    for trial in history.iter().filter(|trial| trial.purpose != LoadPurpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
             Some(rate) if rate >= stalled_rps => other_s += seconds,
@@ -128,7 +128,7 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
         }
     }
     let often_rps = stalls.len() as f64 / other_s.max(1e-9);
-    often_rps >= SILENCES_RPS_MIN && often_rps * below_s >= EXPECTED_STALLS_MIN
+    often_rps >= PERIODIC_SILENCES_RPS_MIN && often_rps * below_s >= EXPECTED_STALLS_MIN
 }
 
 impl Stalls {
@@ -139,7 +139,8 @@ impl Stalls {
         let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
         // Users whose sessions start together send equal requests at the same time. Users with
         // synchronised sessions wait at the same time because of the load, not because of a stall.
-        let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
+        let in_step =
+            |outcome: &TrialOutcome| traffic.choice == RouteChoice::Scenarios && outcome.purpose == LoadPurpose::Peak;
         // Each item contains a stall's start in measured time, the stall, and the index of its
         // trial.
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
@@ -152,14 +153,15 @@ impl Stalls {
             let long = outcome.evidence.stalls.iter().filter(is_stall);
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
-            trials += usize::from(outcome.purpose != Purpose::Settle);
+            trials += usize::from(outcome.purpose != LoadPurpose::Settle);
         }
         let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return NoResponsePeriods::None };
-        if is_only_above_capacity(history, &stalls) {
+        if occur_only_above_capacity(history, &stalls) {
             return NoResponsePeriods::WhenFull;
         }
         let hit = |bound_ns: u64| {
-            let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1.beyond_ns(bound_ns) > 0).map(|s| s.2).collect();
+            let mut trials: Vec<usize> =
+                stalls.iter().filter(|s| s.1.time_beyond_bound_ns(bound_ns) > 0).map(|s| s.2).collect();
             trials.dedup();
             trials.len()
         };
@@ -177,13 +179,13 @@ impl Stalls {
         let (mut too_many, mut forbids) = (false, None);
         for bound in settings.slo.response_bounds() {
             let share = 1.0 - bound.quantile;
-            let beyond_ns: f64 = stalls.iter().map(|s| s.1.beyond_ns(bound.bound_ns) as f64).sum();
+            let beyond_ns: f64 = stalls.iter().map(|s| s.1.time_beyond_bound_ns(bound.bound_ns) as f64).sum();
             let seen = beyond_ns / time_ns.max(1) as f64;
             let hits = hit(bound.bound_ns);
-            too_many |= if few { seen > share * STALLING_PART } else { recur && seen > share };
-            let enough = hits >= if few { FORBID_TRIALS_FEW } else { FORBID_TRIALS };
-            let own = few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, NO_LINE_ERROR);
-            if enough && own && seen * certain_share(hits) > share && forbids.is_none() {
+            too_many |= if few { seen > share * STALLED_SHARE_OF_ALLOWANCE } else { recur && seen > share };
+            let enough = hits >= if few { SMALL_BUDGET_STALL_TRIALS_MIN } else { NO_RATE_STALL_TRIALS_MIN };
+            let own = few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, NO_LINE_ERROR_PROBABILITY);
+            if enough && own && seen * certain_stall_frequency_share(hits) > share && forbids.is_none() {
                 let bound_text = format::duration(bound.bound_ns as f64);
                 forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
@@ -201,7 +203,7 @@ impl Stalls {
 
     /// Returns the minimum length of a trial near the load line, ns; 0 if the server does not stall
     /// repeatedly.
-    pub fn line_ns(&self, budget_ns: u64) -> u64 {
+    pub fn line_trial_ns_min(&self, budget_ns: u64) -> u64 {
         if self.recur {
             self.gap_ns_max.saturating_mul(LINE_TRIAL_STALL_INTERVALS).min(budget_ns / LINE_TRIAL_BUDGET_DIVISOR)
         } else {
@@ -218,21 +220,21 @@ impl Stalls {
 
     /// Returns the length of the trial that confirms the load line, limited to a share of this
     /// budget, ns.
-    pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
+    pub fn limited_confirming_trial_ns(&self, budget_ns: u64) -> u64 {
         self.confirming_trial_ns().min(budget_ns / CONFIRMING_BUDGET_DIVISOR)
     }
 
     /// Formats the stalls in a few words: `stalls of up to 1 s about every 1.2 s`.
-    pub fn text(&self) -> String {
-        let longest = format::duration(two_digits(self.longest_ns));
+    pub fn stalls_text(&self) -> String {
+        let longest = format::duration(round_to_two_digits(self.longest_ns));
         match self.count {
             1 => format!(
                 "a stall of {longest} in {duration} of measured time",
-                duration = format::duration(two_digits(self.mean_interval_ns))
+                duration = format::duration(round_to_two_digits(self.mean_interval_ns))
             ),
             _ => format!(
                 "stalls of up to {longest} about every {interval}",
-                interval = format::duration(two_digits(self.mean_interval_ns))
+                interval = format::duration(round_to_two_digits(self.mean_interval_ns))
             ),
         }
     }
@@ -246,13 +248,13 @@ impl Stalls {
 /// already sent must have waited during the stall.
 fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.request_was_sent;
-    let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
+    let stolen = trial.interference.steal_share.is_none_or(|share| share > NEGLIGIBLE_STEAL_SHARE);
     match trial.verdict {
-        Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
+        Verdict::Pass | Verdict::Fail => trial.purpose != LoadPurpose::Peak || certain,
         // A stall at the start of a trial that other processes disturbed may come from the backlog
         // of the trial before.
         Verdict::Void if trial.interference.disturbed => {
-            certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
+            certain && stall.at_ns > 0 && stall.length_ns >= OWN_STALL_NS_MIN && !stolen
         }
         Verdict::Void => certain,
     }
@@ -296,7 +298,7 @@ fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     (tail_ns * (100.0 * all.max(1.0)).ln()) as u64
 }
 
-fn two_digits(ns: u64) -> f64 {
+fn round_to_two_digits(ns: u64) -> f64 {
     let unit = 10f64.powf((ns.max(1) as f64).log10().floor() - 1.0);
     (ns as f64 / unit).round() * unit
 }
@@ -304,7 +306,7 @@ fn two_digits(ns: u64) -> f64 {
 /// Returns the share of the observed frequency of `count` stalls that is certain with 80 %
 /// probability. The result is the 20 % quantile of a gamma distribution with shape `count`, divided
 /// by its mean.
-fn certain_share(count: usize) -> f64 {
+fn certain_stall_frequency_share(count: usize) -> f64 {
     const SMALL_COUNT_SHARES: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     SMALL_COUNT_SHARES.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
@@ -327,22 +329,22 @@ mod tests {
     use crate::Slo;
     use crate::interference::Interference;
     use crate::judge::OfferedLoad;
-    use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, PlanRecord};
+    use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadShape, Plan, PlanRecord};
 
     fn search_settings(base: PlanRecord, budget_ns: u64) -> Settings {
-        let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+        let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
         Settings { base, slo, budget_ns, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
     fn base_plan() -> PlanRecord {
-        Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record()
+        Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record()
     }
 
-    fn trial_outcome(purpose: Purpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
+    fn trial_outcome(purpose: LoadPurpose, verdict: Verdict, disturbed: bool) -> TrialOutcome {
         TrialOutcome {
             p99_ns: 60 * MS,
             interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
-            ..TrialOutcome::one_second(purpose, OfferedLoad::Users(16), verdict)
+            ..TrialOutcome::one_second_trial(purpose, OfferedLoad::Users(16), verdict)
         }
     }
 
@@ -359,10 +361,10 @@ mod tests {
             trial
         };
         for (choice, trial, expect) in [
-            (Choice::Weighted, silent(Purpose::Peak, 400), true),
-            (Choice::Scenarios, silent(Purpose::Peak, 400), false),
-            (Choice::Scenarios, silent(Purpose::Climb, 400), true),
-            (Choice::Scenarios, silent(Purpose::Climb, 150), false),
+            (RouteChoice::Weighted, silent(LoadPurpose::Peak, 400), true),
+            (RouteChoice::Scenarios, silent(LoadPurpose::Peak, 400), false),
+            (RouteChoice::Scenarios, silent(LoadPurpose::Climb, 400), true),
+            (RouteChoice::Scenarios, silent(LoadPurpose::Climb, 150), false),
         ] {
             base.traffic.choice = choice;
             let stalls = matches!(
@@ -388,7 +390,7 @@ mod tests {
             (0, 1000.0, 0, true),
             (100, 0.0, 0, true),
         ] {
-            let [mut over, mut next] = [(); 2].map(|()| trial_outcome(Purpose::Climb, Verdict::Fail, false));
+            let [mut over, mut next] = [(); 2].map(|()| trial_outcome(LoadPurpose::Climb, Verdict::Fail, false));
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
             let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, request_was_sent: true };
             next.evidence.stalls = vec![stall];
@@ -427,7 +429,7 @@ mod tests {
         ] {
             let of = |(rate, passed, stalls): &(f64, bool, usize)| {
                 let verdict = if *passed { Verdict::Pass } else { Verdict::Fail };
-                let mut trial = trial_outcome(Purpose::Climb, verdict, false);
+                let mut trial = trial_outcome(LoadPurpose::Climb, verdict, false);
                 trial.load = OfferedLoad::Rate(*rate);
                 let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
                 let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, request_was_sent: true };
@@ -443,7 +445,7 @@ mod tests {
     /// caused the period.
     #[test]
     fn pauses_are_attributed_to_server_or_generator() {
-        use Purpose::{Climb, Peak};
+        use LoadPurpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
         // Each row contains (purpose, verdict, disturbed), the stall (whether it ended, whether a
         // sent request waited, length in ms), and the expected result.

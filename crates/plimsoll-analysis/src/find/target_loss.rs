@@ -10,7 +10,7 @@ use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
 /// The minimum number of consecutive loads without connections before the server counts as lost.
-const LOADS_MIN: usize = 3;
+const LOADS_WITHOUT_CONNECTIONS_MIN: usize = 3;
 /// The minimum time without connections before the server counts as lost, ns: a restarted server
 /// is available sooner.
 const LOSS_NS_MIN: u64 = 5 * SECOND;
@@ -20,17 +20,17 @@ const REFUSED_SHARE_MIN: f64 = 0.98;
 
 /// The point of the search from which on the server accepts no connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TargetLoss {
+pub struct ServerLoss {
     /// Number of trials before the first load without connections.
     pub before: usize,
     /// The first load in which the server accepted no connections.
     pub under: OfferedLoad,
 }
 
-impl TargetLoss {
+impl ServerLoss {
     /// Finds the loss of the server in the trials of a search. Returns `None` if the server
     /// responds or never responded, or if the loads without connections are too few or too short.
-    pub fn detect(history: &[TrialOutcome]) -> Option<TargetLoss> {
+    pub fn detect(history: &[TrialOutcome]) -> Option<ServerLoss> {
         let refused = |trial: &&TrialOutcome| {
             let evidence = &trial.evidence;
             let failed = evidence.failed[RequestFailure::Connect as usize];
@@ -42,13 +42,13 @@ impl TargetLoss {
         let (first, last) = (since.first()?, since.last()?);
         let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
         let answered = before.iter().any(|trial| trial.success_rate > 0.0);
-        (answered && loads >= LOADS_MIN && gone_ns >= LOSS_NS_MIN)
-            .then_some(TargetLoss { before: before.len(), under: first.load })
+        (answered && loads >= LOADS_WITHOUT_CONNECTIONS_MIN && gone_ns >= LOSS_NS_MIN)
+            .then_some(ServerLoss { before: before.len(), under: first.load })
     }
 
     /// Formats the loss in a few words: `the server has accepted no connections since a load of 4
     /// 096 users`.
-    pub fn text(&self) -> String {
+    pub fn server_loss_text(&self) -> String {
         let load = match self.under {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
             OfferedLoad::Users(users) => format!("{} users", format::rate(users as f64)),
@@ -61,7 +61,7 @@ impl TargetLoss {
 mod tests {
     use super::*;
     use crate::judge::{Evidence, Verdict};
-    use plimsoll_model::Purpose;
+    use plimsoll_model::LoadPurpose;
 
     #[test]
     fn a_lost_server_differs_from_a_restarted_server() {
@@ -86,11 +86,11 @@ mod tests {
                     achieved_rps: succeeded as f64,
                     success_rate: succeeded as f64 / 100.0,
                     evidence,
-                    ..TrialOutcome::one_second(Purpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::one_second_trial(LoadPurpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             };
             let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();
-            assert_eq!(TargetLoss::detect(&history).map(|gone| gone.before), expect, "{name}");
+            assert_eq!(ServerLoss::detect(&history).map(|gone| gone.before), expect, "{name}");
         }
     }
 }

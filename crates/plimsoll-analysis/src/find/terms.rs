@@ -3,9 +3,9 @@
 
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
-use crate::watch::Watch;
+use crate::watch::TrialWatch;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Arrivals, PlanRecord, Purpose};
+use plimsoll_model::{ArrivalSpacing, LoadPurpose, PlanRecord};
 use serde::{Deserialize, Serialize};
 
 /// The settings of a search.
@@ -20,7 +20,7 @@ pub struct Settings {
     /// The maximum rate of a trial, 1/s; `None` means no limit.
     pub max_rate: Option<f64>,
     /// Spacing of arrivals in the open trials.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalSpacing,
     /// Response time of the test request before the search, ns; 0 without a test request. Until the
     /// first load shows the response time, trials are long enough for the response time of the test
     /// request.
@@ -29,13 +29,13 @@ pub struct Settings {
 
 /// A trial that the caller of the search executes next.
 #[derive(Debug, Clone)]
-pub struct Measure {
+pub struct PlannedTrial {
     /// The purpose of the trial in the search.
-    pub purpose: Purpose,
+    pub purpose: LoadPurpose,
     /// The plan of the trial.
     pub plan: PlanRecord,
     /// The watch that reads each tick of the trial and may end the trial early.
-    pub watch: Watch,
+    pub watch: TrialWatch,
 }
 
 /// Why a search ended.
@@ -67,7 +67,7 @@ pub enum StopReason {
 }
 
 /// The maximum of any figure of a trial; a larger figure is invalid.
-pub(super) const FIGURE_MAX: f64 = 1e12;
+pub(super) const TRIAL_FIGURE_MAX: f64 = 1e12;
 /// The maximum of any time of a trial, ns; a longer time is cut to this maximum.
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
 /// The minimum rate of a trial, 1/s; a lower rate counts as 0.
@@ -75,8 +75,8 @@ pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
 /// without completions has no capacity, so a ratio of capacities never divides by zero.
-pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
-    let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
+pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
+    let meant = |x: f64| (0.0..=TRIAL_FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
         if !meant(*x) {
             *x = 0.0;
@@ -120,6 +120,6 @@ pub(super) fn is_void_by_generator(trial: &TrialOutcome) -> bool {
 
 /// Returns whether a trial is an open trial near the load line. Earlier trials, whose rates still
 /// rise towards the load line, do not count.
-pub(super) fn near_line(trial: &TrialOutcome) -> bool {
-    matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
+pub(super) fn is_near_load_line(trial: &TrialOutcome) -> bool {
+    matches!(trial.purpose, LoadPurpose::Line | LoadPurpose::Confirm)
 }

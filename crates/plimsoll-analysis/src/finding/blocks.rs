@@ -5,13 +5,13 @@
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
 use crate::interference::Interference;
-use crate::prove::{self, Block, ComparisonEnd, InterimEstimate, Ladder, Proof, Rules};
-use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
+use crate::prove::{self, ComparisonBlock, ComparisonEnd, ComparisonResult, InterimEstimate, Ladder, Rules};
+use plimsoll_model::{BlocksSpec, Experiment, LoadPurpose, PlanRecord};
 
 /// The measured blocks of a comparison or a ladder. A block has one load for each arm (each
 /// compared target).
 #[derive(Debug, Clone)]
-pub struct MeasuredBlocks<'a> {
+pub struct MeasuredComparison<'a> {
     /// The names of the arms (the compared targets), A first: URLs or commands.
     pub arms: Vec<String>,
     /// The plan of the first arm (compared target). The plans of all arms are the same, except for
@@ -22,7 +22,7 @@ pub struct MeasuredBlocks<'a> {
     pub loads: Vec<&'a PlanRecord>,
     /// The complete blocks: rounds of one load for each arm (compared target) in which no load is
     /// missing.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ComparisonBlock>,
     /// The CPU that other processes used during the loads of all complete blocks (rounds of one
     /// load for each arm).
     pub interference: Interference,
@@ -36,9 +36,9 @@ pub struct MeasuredBlocks<'a> {
 pub struct ProveFinding<'a> {
     /// The measured blocks (rounds of one load for each compared target) from which the result is
     /// computed.
-    pub blocks: MeasuredBlocks<'a>,
+    pub blocks: MeasuredComparison<'a>,
     /// The verdict of the comparison, with its evidence.
-    pub proof: Proof,
+    pub proof: ComparisonResult,
     /// The estimate and its interval after each block (round of one load for each arm), which show
     /// how the interval became narrower.
     pub narrowing: Vec<InterimEstimate>,
@@ -50,7 +50,7 @@ pub struct ProveFinding<'a> {
 pub struct LadderFinding<'a> {
     /// The measured blocks (rounds of one load for each compared target) from which the result is
     /// computed.
-    pub blocks: MeasuredBlocks<'a>,
+    pub blocks: MeasuredComparison<'a>,
     /// The throughput of each rung (each target of the ladder), compared with the rung before.
     pub ladder: Ladder,
 }
@@ -59,16 +59,16 @@ pub(super) fn prove_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
+    let (measured, broken) = MeasuredComparison::from_experiment(experiment, spec)?;
     let rules = Rules::from_spec(&experiment.spec).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
         Some(reason) => ComparisonEnd::Broken(reason),
-        None => prove::stop(&rules, blocks).unwrap_or(ComparisonEnd::Budget),
+        None => prove::stop_reason(&rules, blocks).unwrap_or(ComparisonEnd::Budget),
     };
-    let mut proof = prove::conclude(&rules, blocks, stopped_by);
+    let mut proof = prove::compute_comparison_result(&rules, blocks, stopped_by);
     if proof.blocks_more.is_some() {
-        proof.budget_enough_ns = prove::budget_enough_ns(&rules, blocks, &experiment.trials);
+        proof.budget_enough_ns = prove::sufficient_budget_ns(&rules, blocks, &experiment.trials);
     }
     let doubts =
         Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();
@@ -80,33 +80,33 @@ pub(super) fn ladder_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
-    let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
+    let (measured, broken) = MeasuredComparison::from_experiment(experiment, spec)?;
+    let ladder = prove::compute_ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts =
         Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(ladder.doubts.clone()).collect();
     Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 
-impl<'a> MeasuredBlocks<'a> {
+impl<'a> MeasuredComparison<'a> {
     /// Reads the measured blocks (rounds of one load for each arm) from a record. Also returns the
     /// reason why the measurement ended early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
-    ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
+    ) -> Result<(MeasuredComparison<'a>, Option<String>), NoFinding> {
         let plan = &spec.arms.first().ok_or(NoFinding::NoArms)?.plan;
         let count = spec.arms.len();
-        let (blocks, found) = prove::blocks(&experiment.trials, count);
-        let broken_off = || experiment.broken().map(str::to_owned);
+        let (blocks, found) = prove::blocks_from_trials(&experiment.trials, count);
+        let broken_off = || experiment.abort_reason().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording in the run file was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
-        let measured = MeasuredBlocks {
+        let measured = MeasuredComparison {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
             interference: Interference::combine(readings.map(|reading| &reading.interference), "loads"),
             blocks,
-            elapsed_ns: elapsed_ns(experiment),
+            elapsed_ns: measurement_length_ns(experiment),
         };
         Ok((measured, found.or_else(broken_off).or_else(cut)))
     }
@@ -114,11 +114,11 @@ impl<'a> MeasuredBlocks<'a> {
 
 /// Returns the length of the measurement, ns, without the CPU profiles that were taken afterwards;
 /// `None` if the recording was cut off.
-fn elapsed_ns(experiment: &Experiment) -> Option<u64> {
+fn measurement_length_ns(experiment: &Experiment) -> Option<u64> {
     let whole_ns = experiment.elapsed_ns?;
-    if !experiment.trials.iter().any(|trial| trial.tag.purpose == Purpose::Profile) {
+    if !experiment.trials.iter().any(|trial| trial.tag.purpose == LoadPurpose::Profile) {
         return Some(whole_ns);
     }
-    let ends = experiment.trials.iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    let ends = experiment.trials.iter().filter(|trial| trial.tag.purpose != LoadPurpose::Profile);
     ends.map(|trial| trial.start_ns + trial.run.window_ns.1).max()
 }

@@ -6,15 +6,15 @@ use super::search::{self, SearchFinding};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::interventions::informative_interventions;
 use crate::explain::{
-    Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, probabilities_from_loads,
+    Cause, ExperimentLoads, Explanation, InterventionOutcomes, Loads, ServerFacts, explain, probabilities_from_loads,
 };
 use crate::find::{LoadLine, contradicts_load_line};
 use crate::format::{self, skip_reason};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
-use crate::study::explain::{changed, is_skipped, loads};
-use plimsoll_model::intervention::{varied_number, varied_tag};
-use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
+use crate::study::explain::{experiment_loads, is_skipped, steady_loads};
+use plimsoll_model::intervention::{setting_value_index, setting_value_tag};
+use plimsoll_model::{Experiment, ExperimentEvent, ExperimentSpec, ExplainSpec, Intervention, LoadPurpose, LoadTag};
 
 /// The finding of an explanation: a load line, and the bottleneck that limits the load line.
 #[derive(Debug, Clone)]
@@ -41,11 +41,11 @@ pub(super) fn explain_finding<'a>(
     spec: &ExplainSpec,
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
     let searched = search::search_finding(experiment, &spec.search)?;
-    let loads = loads(&experiment.trials, &searched.doubts_and_figures().1.settings.slo);
-    let experiments = changed(&experiment.trials, &spec.setting_values);
+    let loads = steady_loads(&experiment.trials, &searched.doubts_and_figures().1.settings.slo);
+    let experiments = experiment_loads(&experiment.trials, &spec.setting_values);
     let explained = explain_with_experiments(&searched, &loads, &experiments);
     let (doubts, found) = explained.doubts_and_figures();
-    let (found, refuted) = withdraw_if_refuted(found.clone(), &loads);
+    let (found, refuted) = withdraw_contradicted_load_line(found.clone(), &loads);
     let worth = informative_interventions(
         &probabilities_from_loads(&searched.doubts_and_figures().1.findings, &loads),
         &spec.interventions,
@@ -67,22 +67,27 @@ pub(super) fn explain_finding<'a>(
 ///
 /// # Errors
 /// The function fails if no finding can be computed from the recording ([`NoFinding`]).
-pub fn contrast_of_recording(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
+pub fn recorded_contrast_and_experiments(
+    experiment: &Experiment,
+) -> Result<Option<(ServerFacts, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::search_finding(experiment, &spec.search)?;
     let found = searched.doubts_and_figures().1;
-    let loads = loads(&experiment.trials, &found.settings.slo);
-    let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.setting_values));
-    Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
+    let loads = steady_loads(&experiment.trials, &found.settings.slo);
+    let changes = InterventionOutcomes::from_loads(&experiment_loads(&experiment.trials, &spec.setting_values));
+    Ok(Some((ServerFacts::from_loads(&found.findings, &loads), changes)))
 }
 
 /// Withdraws the load line if a steady load at or below the load line broke the SLO by more than
 /// chance. A steady load is longer than any trial of the search, so the steady load decides.
 /// Returns the finding, and a doubt with the reason if the load line was withdrawn.
-fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
+fn withdraw_contradicted_load_line<'a>(
+    mut found: ExplainFinding<'a>,
+    loads: &Loads,
+) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
-    let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
+    let later = steady.map(|run| judge(LoadPurpose::Line, 0, run, &settings.slo));
     let contradicts_load_line =
         |later: &TrialOutcome| contradicts_load_line(settings, &findings.trials, later, findings.load_line_rps);
     let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
@@ -115,18 +120,18 @@ fn untried_experiment_doubts(
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
-    let unheld = |tag: Tag| is_skipped(&experiment.remarks, tag);
+    let unheld = |tag: LoadTag| is_skipped(&experiment.remarks, tag);
     let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let reason = match worth.contains(change) {
             true => "the budget left no time for this experiment",
             false => "this experiment would not help to decide between the possible causes",
         };
-        let text = format!("the experiment '{experiment}' was not tried: {reason}", experiment = change.text());
+        let text = format!("the experiment '{experiment}' was not tried: {reason}", experiment = change.description());
         doubts.add(DoubtKind::Unmeasured, text);
     }
     let values = spec.setting_values.iter().enumerate().filter(|(number, value)| {
-        experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(varied_tag(*number))
+        experiments.varied.iter().all(|(tried, _)| tried != *value) && !unheld(setting_value_tag(*number))
     });
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
@@ -143,14 +148,17 @@ fn untried_experiment_doubts(
 /// each with the reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
-    for (tag, reason) in experiment.remarks.iter().filter_map(Remark::skipped_load) {
-        let value = varied_number(&tag).and_then(|number| spec.setting_values.get(number));
+    for (tag, reason) in experiment.remarks.iter().filter_map(ExperimentEvent::skipped_load) {
+        let value = setting_value_index(&tag).and_then(|number| spec.setting_values.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
-            (Some(intervention), _) => format!("the experiment '{}'", intervention.text()),
-            (None, Some(value)) => format!("the server setting with the value {value}"),
+            (Some(intervention), _) => format!("the experiment '{}'", intervention.description()),
+            (None, Some(value)) => format!("the value {value} of the server setting"),
             (None, None) => continue,
         };
-        doubts.add(DoubtKind::Unmeasured, Sentence::from(format!("{what} was not tried: ")).then(&skip_reason(reason)));
+        doubts.add(
+            DoubtKind::Unmeasured,
+            Sentence::from(format!("{what} was not tried: ")).append_sentence(&skip_reason(reason)),
+        );
     }
     doubts
 }
@@ -164,7 +172,7 @@ pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessmen
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
 /// if there is no load line, or if the trials show no bottleneck of the server.
-pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
+pub fn bottleneck_of_search(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::from_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
     let (_, explanation) = explained.doubts_and_figures();
@@ -184,7 +192,7 @@ fn explain_with_experiments<'a>(
     let mut doubts = of_search.clone();
     for doubt in own.clone() {
         match doubt.kind {
-            DoubtKind::Others => doubts.join(doubt),
+            DoubtKind::Others => doubts.add_or_append_text(doubt),
             _ => doubts.extend([doubt]),
         }
     }

@@ -14,12 +14,12 @@ pub mod run;
 pub mod search;
 pub mod sweep;
 
-pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{Bottleneck, ExplainFinding, contrast_of_recording, held_by};
+pub use blocks::{LadderFinding, MeasuredComparison, ProveFinding};
+pub use explain::{Bottleneck, ExplainFinding, bottleneck_of_search, recorded_contrast_and_experiments};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;
-pub use search::{InstanceEstimate, PlannedLoad, SearchFinding};
+pub use search::{HeadroomLoadResult, InstanceEstimate, SearchFinding};
 pub use sweep::{SweepFigures, SweepFinding, SweepLevel};
 
 use crate::doubts::Assessment;
@@ -46,7 +46,7 @@ pub enum Finding<'a> {
 }
 
 /// Computes the finding of an experiment from its record, even if the record was cut off.
-pub fn conclude(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
+pub fn compute_finding(experiment: &Experiment) -> Result<Assessment<Finding<'_>>, NoFinding> {
     Ok(match &experiment.spec {
         ExperimentSpec::Run(_) => run::run_finding(experiment)?.map(|found| Finding::Run(Box::new(found))),
         ExperimentSpec::Sweep(spec) => sweep::sweep_finding(experiment, spec).map(Finding::Sweep),

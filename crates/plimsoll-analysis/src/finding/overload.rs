@@ -71,7 +71,7 @@ pub(super) fn overload_finding<'a>(
         .into_iter()
         .chain(own)
         .chain(generator)
-        .chain(server.doubt())
+        .chain(server.restart_doubt())
         .chain(cut_off_doubt(experiment))
         .chain(Doubts::from_warnings(&experiment.start_notes.warnings))
         .collect();

@@ -31,7 +31,7 @@ pub enum NoFinding {
 /// Returns the doubt about a recording that was cut off before its end; `None` for a complete
 /// recording.
 pub(super) fn cut_off_doubt(experiment: &Experiment) -> Option<Doubt> {
-    let text = match (experiment.elapsed_ns, experiment.broken()) {
+    let text = match (experiment.elapsed_ns, experiment.abort_reason()) {
         (Some(_), _) => return None,
         (None, Some(reason)) => {
             format!("the run ended early ({reason}): the results cover only the recorded part")

@@ -1,7 +1,7 @@
 //! The finding of one load: the figures of the load, and what probes observed of the server.
 
 use super::recording::{NoFinding, cut_off_doubt};
-use crate::by_route::{RouteSummary, by_route};
+use crate::by_route::{RouteSummary, summarize_routes};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::server_view::ServerView;
 use crate::summary::Summary;
@@ -23,9 +23,9 @@ pub struct RunFinding<'a> {
 pub(super) fn run_finding(experiment: &Experiment) -> Result<Assessment<RunFinding<'_>>, NoFinding> {
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
-    let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment));
+    let doubts = server.restart_doubt().into_iter().chain(cut_off_doubt(experiment));
     let doubts = doubts.chain(ordered_doubts(&summary, &experiment.start_notes.warnings)).collect();
-    Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
+    Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: summarize_routes(&trial.run), server }))
 }
 
 /// Returns the evidence against the figures of a load. First come doubts about whether the figures

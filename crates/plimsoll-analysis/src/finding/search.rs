@@ -8,9 +8,9 @@ use crate::find::{self, Findings, LoadLine, Settings, Soak, StopReason};
 use crate::judge::{Verdict, judge};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
-use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak_outcome};
+use crate::study::search::{headroom_load_tag, is_after_search, search_trial_outcome, settings, soak_outcome};
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
+use plimsoll_model::{Experiment, FindSpec, LoadPurpose, Run, Trial};
 
 /// The finding of a search: the load line, and the results of the loads that came after the search.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct SearchFinding<'a> {
     pub findings: Findings,
     /// The result of the load with headroom (`--headroom`), a load below the load line; `None` if
     /// it was not measured.
-    pub planned_load: Option<PlannedLoad>,
+    pub planned_load: Option<HeadroomLoadResult>,
     /// The number of server instances that the rate of `--need` requires; `None` without that flag
     /// or without a load line.
     pub instance_estimate: Option<InstanceEstimate>,
@@ -33,7 +33,7 @@ pub struct SearchFinding<'a> {
 
 /// The result of a load below the load line that leaves the requested headroom unused.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlannedLoad {
+pub struct HeadroomLoadResult {
     /// The headroom: the share of the load line that the load leaves unused, 0..=1.
     pub headroom: f64,
     /// The rate of the load, 1/s: the load line times (1 - headroom).
@@ -65,18 +65,24 @@ pub struct InstanceEstimate {
 
 /// Returns the result of the load with headroom from the record; `None` if this load was not
 /// requested or not measured.
-fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, slo: &Slo) -> Option<PlannedLoad> {
+fn headroom_load_result(
+    experiment: &Experiment,
+    spec: &FindSpec,
+    findings: &Findings,
+    slo: &Slo,
+) -> Option<HeadroomLoadResult> {
     // Without `--headroom`, a load with the tag `planned_tag` is no load with headroom, but a
     // steady load of an explanation.
     let headroom = spec.planning.headroom?;
-    let trial = experiment.trials.iter().rfind(|trial| trial.tag == planned_tag() && trial.run.ending.is_some())?;
+    let trial =
+        experiment.trials.iter().rfind(|trial| trial.tag == headroom_load_tag() && trial.run.ending.is_some())?;
     let sight = LoadSignals::from_run(&trial.run);
-    Some(PlannedLoad {
+    Some(HeadroomLoadResult {
         headroom,
         rate_rps: findings.load_line_rps.rps * (1.0 - headroom),
         in_flight: sight.get(Signal::InFlight),
         p99_ns: sight.get(Signal::P99),
-        is_sustained: judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
+        is_sustained: judge(LoadPurpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass,
     })
 }
 
@@ -110,14 +116,14 @@ fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
         findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
     findings.longest_pass_at_line_s = soak.met_s;
-    let text = format!("the soak broke the SLO: {reason}", reason = soak.text());
+    let text = format!("the soak broke the SLO: {reason}", reason = soak.soak_result_text());
     Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() })
 }
 
 impl SearchFinding<'_> {
     /// Returns the server's CPU time for each request at the load line, us; `None` if the CPU time
     /// was not observed.
-    pub fn cpu_us(&self) -> Option<f64> {
+    pub fn cpu_us_at_load_line(&self) -> Option<f64> {
         self.server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request())
     }
 }
@@ -128,7 +134,8 @@ pub(super) fn search_finding<'a>(
 ) -> Result<Assessment<SearchFinding<'a>>, NoFinding> {
     let slo = Slo::parse(&spec.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let settings = settings(spec, slo);
-    let judged = experiment.trials.iter().filter_map(|trial| Some((trial, outcome(trial, &settings.slo)?)));
+    let judged =
+        experiment.trials.iter().filter_map(|trial| Some((trial, search_trial_outcome(trial, &settings.slo)?)));
     let (whole, history): (Vec<_>, Vec<_>) = judged.unzip();
     let latest_ns = || experiment.trials.iter().map(|t| t.start_ns + t.run.duration_ns()).max().unwrap_or(0);
     // The search has ended when the first load begins that does not belong to the search.
@@ -150,13 +157,13 @@ pub(super) fn search_finding<'a>(
     // requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
-    let planned_load = planned_load(experiment, spec, &findings, &settings.slo);
+    let planned_load = headroom_load_result(experiment, spec, &findings, &settings.slo);
     let instance_estimate = instance_estimate(spec, &findings, each_us);
     let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
         text: "the generator was the limit, not the server: the load line is above the generator's highest rate".into(),
     });
-    let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment)).chain(limited).chain(soaked);
+    let doubts = server.restart_doubt().into_iter().chain(cut_off_doubt(experiment)).chain(limited).chain(soaked);
     let doubts =
         doubts.chain(Doubts::from_warnings(&experiment.start_notes.warnings)).chain(findings.doubts.clone()).collect();
     Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned_load, instance_estimate, soak, server }))

@@ -2,16 +2,16 @@
 //! a fixed number of users.
 
 use super::recording::cut_off_doubt;
-use crate::by_route::{RouteSummary, by_route};
+use crate::by_route::{RouteSummary, summarize_routes};
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::format;
 use crate::interference::Interference;
 use crate::levels::{LEVEL_ERROR_MAX, Level, LoadUnit, MeasuredLoad, knee, peak, visits_of_level};
 use crate::sentence::{Remedy, Sentence};
-use crate::series::{goodput_error, visits_error};
+use crate::series::{goodput_error, goodput_error_between_visits};
 use crate::server::ServerUse;
 use crate::summary::Summary;
-use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
+use plimsoll_model::{Experiment, ExperimentEvent, LoadSkipReason, SweepSpec, Trial};
 
 /// One level of a sweep: a load with a fixed number of users.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ pub struct SweepFinding<'a> {
 impl<'a> SweepLevel<'a> {
     /// Computes the level that a single load measured. Returns `None` if the load has no fixed
     /// number of users.
-    pub fn measured(trial: &'a Trial) -> Option<SweepLevel<'a>> {
+    pub fn from_single_load(trial: &'a Trial) -> Option<SweepLevel<'a>> {
         SweepLevel::from_load(MeasuredLoad::from_visits(vec![trial])?)
     }
 
@@ -69,10 +69,10 @@ impl<'a> SweepLevel<'a> {
     /// measured. Returns `None` if the load has no fixed number of users.
     pub fn from_load(load: MeasuredLoad<'a>) -> Option<SweepLevel<'a>> {
         let (LoadUnit::Concurrency, level) = Level::from_run(&load.run)? else { return None };
-        let between = visits_error(&load.rates());
+        let between = goodput_error_between_visits(&load.visit_rates_rps());
         let figures = SweepFigures {
             summary: load.summary(),
-            routes: by_route(&load.run),
+            routes: summarize_routes(&load.run),
             error: between.or_else(|| goodput_error(&load.run)),
             replicated: between.is_some(),
             server: load.server_use().ok(),
@@ -83,7 +83,7 @@ impl<'a> SweepLevel<'a> {
     }
 
     /// Creates a level that was skipped for `reason`.
-    pub fn skipped(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
+    pub fn skipped_level(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
         SweepLevel { concurrency, outcome: Err(reason.clone()) }
     }
 
@@ -109,7 +109,7 @@ impl<'a> SweepFinding<'a> {
     }
 
     /// Returns the figures of the measured levels, without skipped levels.
-    pub fn measured(&self) -> Vec<Level> {
+    pub fn measured_levels(&self) -> Vec<Level> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
@@ -124,19 +124,20 @@ impl<'a> SweepFinding<'a> {
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
             let text = match limits.count() {
                 0 => format!("with {users}, plimsoll was the limit, not the server: "),
-                1 => format!("with {users} and at one further level, plimsoll was the limit, not the server: "),
+                1 => format!("with {users} and one further user count, plimsoll was the limit, not the server: "),
                 more => {
-                    format!("with {users} and at {more} further levels, plimsoll was the limit, not the server: ")
+                    format!("with {users} and {more} further user counts, plimsoll was the limit, not the server: ")
                 }
             };
             let reason = first.summary.generator.reason.clone();
             let reason = reason.unwrap_or_else(|| "plimsoll could not generate the load fast enough".into());
-            doubts.add(DoubtKind::Generator, Sentence::from(text).then(&reason));
+            doubts.add(DoubtKind::Generator, Sentence::from(text).append_sentence(&reason));
         }
         for SweepLevel { concurrency, outcome } in &self.levels {
             if let Err(reason) = outcome {
                 let (users, reason) = (format::count(*concurrency), format::skip_reason(reason));
-                let text = Sentence::from(format!("the level with {users} users was not measured: ")).then(&reason);
+                let text =
+                    Sentence::from(format!("the load with {users} users was not measured: ")).append_sentence(&reason);
                 doubts.add(DoubtKind::Unmeasured, text);
             }
         }
@@ -147,8 +148,8 @@ impl<'a> SweepFinding<'a> {
         if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
             let text = format!(
-                "the goodput varied: with {users} users, its error is up to {error_percent:.0} %. Small differences \
-                 between levels carry no information. More time reduces this error (",
+                "the goodput varied: with {users} users, the error of the goodput is up to {error_percent:.0} %. Small \
+                 differences between user counts carry no information. More time reduces this error (",
                 users = at.join(", "),
                 error_percent = worst * 100.0
             );
@@ -163,9 +164,9 @@ pub(super) fn sweep_finding<'a>(experiment: &'a Experiment, spec: &SweepSpec) ->
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = visits_of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
-            let mut unheld = experiment.remarks.iter().filter_map(Remark::skipped_load);
+            let mut unheld = experiment.remarks.iter().filter_map(ExperimentEvent::skipped_load);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;
-            Some(SweepLevel::skipped(*users, reason))
+            Some(SweepLevel::skipped_level(*users, reason))
         };
         load.or_else(unheld)
     };

@@ -41,7 +41,7 @@ use plimsoll_statistics::basics::{ConfidenceInterval, DEVIATION_PER_MAD, median}
 
 /// Largest p-value of a change point: the probability that a series of an unchanged build contains
 /// a change point.
-pub const FALSE_ALARM: f64 = 0.003;
+pub const FALSE_ALARM_PROBABILITY: f64 = 0.003;
 /// The minimum relative change of the level at a change point, as in the command `prove`. A smaller
 /// change of the level does not matter in practice.
 pub const CHANGE_MIN: f64 = 0.02;
@@ -78,9 +78,9 @@ pub struct ChangePoint {
 /// permutations.
 pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
-    let logs = without_outliers(&logs);
+    let logs = limit_outliers(&logs);
     let mut found = Vec::new();
-    split(&logs, 0, &mut Rng::new(seed), &mut found);
+    find_change_points_recursively(&logs, 0, &mut Rng::new(seed), &mut found);
     found.sort_by_key(|(at, _)| *at);
     let places: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
     let placed = (0..found.len()).filter_map(|number| {
@@ -99,7 +99,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
 
 /// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
 /// `logs` contains the logarithms of the series' values.
-pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
+pub fn limit_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let noise = median(&steps).unwrap_or(0.0) * DEVIATION_PER_MAD / std::f64::consts::SQRT_2;
     if noise <= 0.0 {
@@ -116,18 +116,18 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
 
 /// Searches for a change point in `logs`, and then in the parts before and after the change point.
 /// `offset` is the index of the first value of `logs` in the whole series.
-fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
+fn find_change_points_recursively(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64)>) {
     if logs.len() < SERIES_MIN {
         return;
     }
     let Some((at, size)) = best_split(logs) else { return };
     let p = permutation_p_value(logs, size, rng);
-    if p > FALSE_ALARM {
+    if p > FALSE_ALARM_PROBABILITY {
         return;
     }
     found.push((offset + at, p));
-    split(&logs[..at], offset, rng, found);
-    split(&logs[at..], offset + at, rng, found);
+    find_change_points_recursively(&logs[..at], offset, rng, found);
+    find_change_points_recursively(&logs[at..], offset + at, rng, found);
 }
 
 /// Returns the index of the split with the maximum S (the weighted difference of the means of both
@@ -159,11 +159,11 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
 /// permutations as soon as the share exceeds [`FALSE_ALARM`].
 fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
-    let most = (FALSE_ALARM * f64::from(PERMUTATION_COUNT + 1)).round() as u32;
+    let most = (FALSE_ALARM_PROBABILITY * f64::from(PERMUTATION_COUNT + 1)).round() as u32;
     let mut as_great = 0u32;
     for _ in 0..PERMUTATION_COUNT {
         for last in (1..order.len()).rev() {
-            order.swap(last, rng.below(last as u64 + 1) as usize);
+            order.swap(last, rng.uniform_below(last as u64 + 1) as usize);
         }
         // Rounding makes sums of the same values in a different order differ in their last digits,
         // so the comparison has a tolerance.
@@ -274,11 +274,11 @@ mod tests {
     /// Checks that a fall of 5 % at a random commit is found in at least 18 of 20 series of 40
     /// commits. The reported commit may differ from the correct commit by one.
     #[test]
-    fn a_planted_regression_is_named() {
+    fn a_regression_is_located() {
         let mut rng = Rng::new(2);
         let mut right = 0;
         for seed in 0..20 {
-            let from = 5 + rng.below(31) as usize;
+            let from = 5 + rng.uniform_below(31) as usize;
             let points = change_points(&noisy_series(&mut rng, 40, 0.02, Some(from)), seed);
             let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);
             right += usize::from(named && points.len() == 1);
@@ -302,7 +302,7 @@ mod tests {
             for (least, shown) in [(5, "at least 5 from either end"), (1, "anywhere")] {
                 let (mut right, mut seen) = (0, 0);
                 for seed in 0..1000 {
-                    let from = least + rng.below(41 - 2 * least as u64) as usize;
+                    let from = least + rng.uniform_below(41 - 2 * least as u64) as usize;
                     let points = change_points(&noisy_series(&mut rng, 40, noise, Some(from)), seed);
                     seen += usize::from(!points.is_empty());
                     let named = points.iter().any(|point| point.at.abs_diff(from) <= 1 && point.ratio < 1.0);

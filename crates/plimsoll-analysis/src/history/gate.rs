@@ -15,14 +15,14 @@
 //!
 //! Not here: the exit code, and the display of the result.
 
-use super::change_points::{change_points, student_quantile, without_outliers};
-use super::lanes::incomparability;
+use super::change_points::{change_points, limit_outliers, student_quantile};
+use super::lanes::incomparability_reasons;
 use super::run::HistoryRun;
 use plimsoll_statistics::basics::ConfidenceInterval;
 
 /// The minimum number of runs of the branch for a verdict on a new commit. Fewer runs do not show
 /// how much runs scatter.
-pub const REFERENCE_MIN: usize = 5;
+pub const REFERENCE_RUNS_MIN: usize = 5;
 /// The margin, as a share: the gate ignores smaller changes of the performance, as the command
 /// `prove` does.
 pub const CHANGE_MARGIN_SHARE: f64 = 0.02;
@@ -76,7 +76,7 @@ pub struct GateFinding {
 
 /// Compares the commit of the run `candidate` with `branch`. The reference consists of the branch's
 /// earlier, comparable runs among `runs` since the branch's last change point.
-pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
+pub fn compare_commit_with_branch(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFinding {
     let commit = |run: &HistoryRun| {
         run.revision.as_ref().map(|revision| (revision.commit.clone(), revision.dirty == Some(true)))
     };
@@ -86,7 +86,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         .iter()
         .filter(|run| {
             run.service == candidate.service
-                && incomparability(run, candidate).is_empty()
+                && incomparability_reasons(run, candidate).is_empty()
                 && run.series_value_rps().is_some()
         })
         .collect();
@@ -110,13 +110,17 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         return no_verdict(
             before.len(),
             0,
-            format!("the run {file} has no {measure}: {reason}", file = candidate.file, measure = candidate.measure()),
+            format!(
+                "the run {file} has no {measure}: {reason}",
+                file = candidate.file,
+                measure = candidate.measure_name()
+            ),
         );
     }
     let (reference, new) = (logs(before), logs(candidates));
     let values: Vec<f64> = reference.iter().map(|log| log.exp()).collect();
     let level = change_points(&values, 1).last().map_or(0, |change| change.at);
-    compare_levels(&without_outliers(&reference[level..]), &new, branch)
+    compare_levels(&limit_outliers(&reference[level..]), &new, branch)
 }
 
 fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding {
@@ -133,14 +137,14 @@ fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding
 /// and `new` contain the logarithms of the values of the runs.
 fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
-    if n < REFERENCE_MIN || m == 0 {
-        let runs = if n == 1 { "run" } else { "runs" };
+    if n < REFERENCE_RUNS_MIN || m == 0 {
+        let comparable_runs = if n == 1 { "1 comparable run".to_owned() } else { format!("{n} comparable runs") };
         return no_verdict(
             n,
             m,
             format!(
-                "branch {branch} has {n} comparable {runs} since its last change in performance, and the gate needs \
-                 at least {REFERENCE_MIN} runs"
+                "branch {branch} has {comparable_runs} since its last change in performance, and the gate needs at \
+                 least {REFERENCE_RUNS_MIN} runs"
             ),
         );
     }

@@ -5,12 +5,12 @@
 
 use super::change_points::{ChangePoint, change_points};
 use super::run::HistoryRun;
-use plimsoll_model::rng::mix;
+use plimsoll_model::rng::mix_bits;
 use std::collections::BTreeMap;
 
 /// The order of the runs in a lane (a group of comparable runs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LaneOrder {
+pub enum SeriesOrder {
     /// Runs are ordered by start time; each run is one point of the series.
     #[default]
     Time,
@@ -21,13 +21,13 @@ pub enum LaneOrder {
 
 /// Returns the reasons why two runs must not be compared, as sentences without a full stop. The
 /// list is empty if the runs are comparable.
-pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
+pub fn incomparability_reasons(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
-    if a.measure() != b.measure() {
+    if a.measure_name() != b.measure_name() {
         return vec![format!(
-            "the runs have different figures: {measure_a} and {measure_b}",
-            measure_a = a.measure(),
-            measure_b = b.measure()
+            "the runs measured different figures: {measure_a} and {measure_b}",
+            measure_a = a.measure_name(),
+            measure_b = b.measure_name()
         )];
     }
     let reasons = [
@@ -80,7 +80,7 @@ pub struct ConcurrentChanges {
 
 /// A change point of a lane (comparable runs), with the other figures that changed at this point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LaneChange {
+pub struct SeriesChange {
     /// The index and the size of the change.
     pub point: ChangePoint,
     /// The figures, other than the value of the series itself, that changed at the same point.
@@ -89,7 +89,7 @@ pub struct LaneChange {
 
 /// A lane: comparable runs of one service, in order, as a series with change points.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HistoryLane {
+pub struct ComparableRunSeries {
     /// The service under load.
     pub service: String,
     /// The measure of the series: `load line` or `goodput`.
@@ -104,7 +104,7 @@ pub struct HistoryLane {
     /// The points of the series, in order.
     pub points: Vec<SeriesPoint>,
     /// The change points of the series, in order.
-    pub changes: Vec<LaneChange>,
+    pub changes: Vec<SeriesChange>,
     /// Why the runs of this lane (group of comparable runs) are not in the first lane of their
     /// service, as sentences without a full stop. The list is empty for the first lane (group of
     /// comparable runs) of a service.
@@ -122,16 +122,17 @@ const FUNCTIONS_MAX: usize = 3;
 /// lanes that compare load lines come before the lanes that compare goodput. Among the lanes of one
 /// service and one measure, the lane with the latest run comes first. Runs of comparisons (`prove`)
 /// and sweeps belong to no lane.
-pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
+pub fn group_comparable_runs(runs: &[HistoryRun], order: SeriesOrder) -> Vec<ComparableRunSeries> {
     let mut by_key: BTreeMap<[&str; 5], Vec<&HistoryRun>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure())) {
+    for run in runs.iter().filter(|run| ["load line", "goodput"].contains(&run.measure_name())) {
         let slo = run.slo.as_deref().unwrap_or_default();
-        let key = [run.service.as_str(), run.measure(), run.traffic.as_str(), slo, run.machine.as_str()];
+        let key = [run.service.as_str(), run.measure_name(), run.traffic.as_str(), slo, run.machine.as_str()];
         by_key.entry(key).or_default().push(run);
     }
-    let mut all: Vec<HistoryLane> = by_key.into_values().filter_map(|runs| build_lane(runs, order)).collect();
-    let latest = |lane: &HistoryLane| lane.runs.iter().map(|run| run.started_unix_ms).max();
-    let is_of_load = |lane: &HistoryLane| lane.measure != "load line";
+    let mut all: Vec<ComparableRunSeries> =
+        by_key.into_values().filter_map(|runs| build_comparable_series(runs, order)).collect();
+    let latest = |lane: &ComparableRunSeries| lane.runs.iter().map(|run| run.started_unix_ms).max();
+    let is_of_load = |lane: &ComparableRunSeries| lane.measure != "load line";
     all.sort_by(|a, b| {
         let of_load = is_of_load(a).cmp(&is_of_load(b));
         a.service.cmp(&b.service).then(of_load).then(latest(b).cmp(&latest(a)))
@@ -140,18 +141,20 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     for lane in &mut all {
         let here = lane.runs[0].clone();
         match &first {
-            Some(first) if first.service == here.service => lane.separation_reasons = incomparability(first, &here),
+            Some(first) if first.service == here.service => {
+                lane.separation_reasons = incomparability_reasons(first, &here)
+            }
             _ => first = Some(here),
         }
     }
     all
 }
 
-fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
+fn build_comparable_series(mut runs: Vec<&HistoryRun>, order: SeriesOrder) -> Option<ComparableRunSeries> {
     let committed = |run: &HistoryRun| run.revision.as_ref().and_then(|revision| revision.committed_unix_s);
     match order {
-        LaneOrder::Time => runs.sort_by_key(|run| run.started_unix_ms),
-        LaneOrder::Commit => runs.sort_by_key(|run| (committed(run), run.started_unix_ms)),
+        SeriesOrder::Time => runs.sort_by_key(|run| run.started_unix_ms),
+        SeriesOrder::Commit => runs.sort_by_key(|run| (committed(run), run.started_unix_ms)),
     }
     let first = *runs.first()?;
     let runs: Vec<HistoryRun> = runs.into_iter().cloned().collect();
@@ -161,8 +164,8 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
     for (number, run) in runs.iter().enumerate() {
         let why = match (run.series_value_rps(), &run.revision, order) {
             (None, _, _) => Some(run.reason_without_value().to_owned()),
-            (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
-            (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
+            (Some(_), None, SeriesOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
+            (Some(_), Some(revision), SeriesOrder::Commit) if revision.dirty == Some(true) => {
                 Some("the run was made with uncommitted changes in the repository".to_owned())
             }
             _ => None,
@@ -173,7 +176,7 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
         }
         let commit = run.revision.as_ref().map(|revision| revision.commit.as_str());
         match (order, commit.and_then(|commit| places.get(commit))) {
-            (LaneOrder::Commit, Some(place)) => points[*place].runs.push(number),
+            (SeriesOrder::Commit, Some(place)) => points[*place].runs.push(number),
             _ => {
                 commit.map(|commit| places.insert(commit, points.len()));
                 points.push(SeriesPoint { runs: vec![number], rps: 0.0, interval: None });
@@ -183,14 +186,14 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
     for point in &mut points {
         let logs: Vec<f64> = point.runs.iter().filter_map(|run| runs[*run].series_value_rps()).map(f64::ln).collect();
         point.rps = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-        let lines = point.runs.iter().filter_map(|run| runs[*run].line());
+        let lines = point.runs.iter().filter_map(|run| runs[*run].valid_load_line());
         point.interval =
             lines.map(|line| (line.lower, line.upper.unwrap_or(line.rps))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     }
     let values: Vec<f64> = points.iter().map(|point| point.rps).collect();
     // The seed of the permutation test depends only on the values, so that the same runs always
     // give the same permutations.
-    let seed = values.iter().fold(0, |seed, value| mix(seed ^ value.to_bits()));
+    let seed = values.iter().fold(0, |seed, value| mix_bits(seed ^ value.to_bits()));
     let found = change_points(&values, seed);
     let ends: Vec<usize> = found.iter().map(|point| point.at).chain([points.len()]).collect();
     let mut begin = 0;
@@ -201,11 +204,11 @@ fn build_lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLan
         };
         let moved = concurrent_changes(&level(begin, point.at), &level(point.at, ends[number + 1]));
         begin = point.at;
-        changes.push(LaneChange { point, concurrent: moved });
+        changes.push(SeriesChange { point, concurrent: moved });
     }
-    Some(HistoryLane {
+    Some(ComparableRunSeries {
         service: first.service.clone(),
-        measure: first.measure(),
+        measure: first.measure_name(),
         slo: first.slo.clone(),
         machine: first.machine.clone(),
         points,
@@ -224,7 +227,7 @@ fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> Concurre
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let both = |figure| mean(before, figure).zip(mean(after, figure));
-    let causes = most_frequent(before).zip(most_frequent(after)).filter(|(first, second)| first != second);
+    let causes = most_frequent_cause(before).zip(most_frequent_cause(after)).filter(|(first, second)| first != second);
     let mut functions: Vec<(String, f64, f64)> = Vec::new();
     let shares = [before, after].map(function_shares);
     for name in shares[0].keys().chain(shares[1].keys().filter(|name| !shares[0].contains_key(*name))) {
@@ -245,7 +248,7 @@ fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> Concurre
     }
 }
 
-fn most_frequent(runs: &[&HistoryRun]) -> Option<String> {
+fn most_frequent_cause(runs: &[&HistoryRun]) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let causes = runs.iter().filter_map(|run| run.summary.as_ref()?.cause.as_deref());
     causes.for_each(|cause| *counts.entry(cause).or_default() += 1);
@@ -270,7 +273,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 
-    fn run(number: u64, rps: f64, commit: u64) -> HistoryRun {
+    fn history_run(number: u64, rps: f64, commit: u64) -> HistoryRun {
         let line = LineSummary { rps, lower: rps * 0.98, upper: Some(rps * 1.02), confirmed: true };
         HistoryRun {
             file: format!("find-{number}-1.plimsoll"),
@@ -296,30 +299,30 @@ mod tests {
     }
 
     #[test]
-    fn only_comparable_runs_share_a_lane() {
-        let mut runs: Vec<HistoryRun> = (0..6).map(|number| run(number, 2000.0, number)).collect();
+    fn only_comparable_runs_are_grouped() {
+        let mut runs: Vec<HistoryRun> = (0..6).map(|number| history_run(number, 2000.0, number)).collect();
         runs[1].slo = Some("p99<=50ms".to_owned());
         runs[2].machine = "8 cores".to_owned();
         runs[3].traffic = "u".to_owned();
         runs[4].service = "http://h:81/".to_owned();
-        runs.push(HistoryRun { study: "prove".to_owned(), ..run(9, 1.0, 1) });
-        let lanes = lanes(&runs, LaneOrder::Time);
+        runs.push(HistoryRun { study: "prove".to_owned(), ..history_run(9, 1.0, 1) });
+        let lanes = group_comparable_runs(&runs, SeriesOrder::Time);
         assert_eq!(lanes.len(), 5);
         // The first lane of a service has the latest run. The other lanes of the service contain
         // the reasons why they are separate from the first lane.
         assert_eq!((lanes[0].runs.len(), lanes[0].separation_reasons.len()), (2, 0));
         assert!(lanes[1..4].iter().all(|lane| lane.separation_reasons.len() == 1), "{lanes:?}");
         assert!(lanes[4].separation_reasons.is_empty());
-        assert!(incomparability(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
-        assert!(incomparability(&runs[0], &runs[5]).is_empty());
+        assert!(incomparability_reasons(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
+        assert!(incomparability_reasons(&runs[0], &runs[5]).is_empty());
     }
 
     #[test]
-    fn wide_intervals_give_their_middle_or_nothing() {
+    fn wide_line_intervals_give_their_middle() {
         let with = |rps: f64, lower: f64, upper: f64| {
             let line = LineSummary { rps, lower, upper: Some(upper), confirmed: true };
             let summary = Some(StudySummary { line: Some(line), ..StudySummary::default() });
-            HistoryRun { summary, ..run(1, 1.0, 1) }.series_value_rps()
+            HistoryRun { summary, ..history_run(1, 1.0, 1) }.series_value_rps()
         };
         assert_eq!(with(1000.0, 980.0, 1020.0), Some(1000.0));
         assert_eq!(with(900.0, 900.0, 1225.0), Some(1050.0));
@@ -329,11 +332,12 @@ mod tests {
     #[test]
     fn commits_appear_once_in_commit_order() {
         // The commits were measured in reverse order of their commit times, each commit twice.
-        let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
+        let mut runs: Vec<HistoryRun> =
+            (0..8).map(|number| history_run(number, 2000.0 + number as f64, number % 4)).collect();
         runs[3].revision.as_mut().expect("one").dirty = Some(true);
         runs[7].revision = None;
-        runs.push(HistoryRun { summary: None, ..run(20, 1.0, 1) });
-        let lanes = lanes(&runs, LaneOrder::Commit);
+        runs.push(HistoryRun { summary: None, ..history_run(20, 1.0, 1) });
+        let lanes = group_comparable_runs(&runs, SeriesOrder::Commit);
         let [lane] = &lanes[..] else { panic!("{lanes:?}") };
         let commits: Vec<&str> = lane
             .points
@@ -348,7 +352,7 @@ mod tests {
     #[test]
     fn concurrent_changes_are_named() {
         let mut runs: Vec<HistoryRun> = (0..20)
-            .map(|number| run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number))
+            .map(|number| history_run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number))
             .collect();
         for (number, run) in runs.iter_mut().enumerate() {
             let summary = run.summary.as_mut().expect("one");
@@ -356,7 +360,7 @@ mod tests {
             summary.functions =
                 vec![("json".to_owned(), if number < 10 { 0.1 } else { 0.3 }), ("read".to_owned(), 0.2)];
         }
-        let lanes = lanes(&runs, LaneOrder::Time);
+        let lanes = group_comparable_runs(&runs, SeriesOrder::Time);
         let [change] = &lanes[0].changes[..] else { panic!("{lanes:?}") };
         assert_eq!(change.point.at, 10);
         assert!((change.point.ratio - 0.75).abs() < 0.01);

@@ -11,7 +11,10 @@ pub mod run;
 mod summary;
 
 pub use change_points::{ChangePoint, change_points};
-pub use gate::{GateFinding, GateVerdict, gate};
-pub use lanes::{ConcurrentChanges, HistoryLane, LaneChange, LaneOrder, SeriesPoint, incomparability, lanes};
+pub use gate::{GateFinding, GateVerdict, compare_commit_with_branch};
+pub use lanes::{
+    ComparableRunSeries, ConcurrentChanges, SeriesChange, SeriesOrder, SeriesPoint, group_comparable_runs,
+    incomparability_reasons,
+};
 pub use run::{HistoryRun, RunState};
 pub use summary::study_summary;

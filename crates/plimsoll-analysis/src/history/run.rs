@@ -3,7 +3,7 @@
 //!
 //! Not here: the rule that decides which runs are comparable (`lanes`).
 
-use plimsoll_model::codec::{FileEnd, Header};
+use plimsoll_model::codec::{RunFileEnd, RunFileHeader};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
@@ -65,20 +65,20 @@ pub struct HistoryRun {
 impl HistoryRun {
     /// Creates the entry of the run in `file`. `end` is the end of the run file, which only a
     /// complete run has.
-    pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
-        let plan = head.spec.base();
+    pub fn new(file: &str, head: &RunFileHeader, end: Option<RunFileEnd>, state: RunState) -> HistoryRun {
+        let plan = head.spec.base_plan();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
         let named = tags.iter().find(|(key, _)| key == "service").map(|(_, value)| value.clone());
-        let place = plan.map(|plan| plan.traffic.place()).unwrap_or_default();
+        let place = plan.map(|plan| plan.traffic.target_label()).unwrap_or_default();
         let elapsed_ns = end.as_ref().map(|end| end.elapsed_ns);
         HistoryRun {
             file: file.to_owned(),
             started_unix_ms: head.started_unix_ms,
-            study: head.spec.word().to_owned(),
+            study: head.spec.study_word().to_owned(),
             service: named.unwrap_or(place),
             origin: plan.map(|plan| plan.traffic.origin.to_string()).unwrap_or_default(),
             traffic: head.spec.traffic_digest(),
-            slo: head.spec.search().map(|search| search.slo.clone()),
+            slo: head.spec.search_spec().map(|search| search.slo.clone()),
             machine: describe_machine(head),
             revision: head.environment.revision.clone(),
             tags,
@@ -91,7 +91,7 @@ impl HistoryRun {
 
     /// Applies a pin and tags that the user added later. A tag replaces an earlier tag with the
     /// same key.
-    pub fn with_marks(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
+    pub fn with_pin_and_tags(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
         self.is_pinned = is_pinned;
         for (key, value) in tags {
             if key == "service" {
@@ -105,7 +105,7 @@ impl HistoryRun {
 
     /// Returns the load line of the run; `None` for a void run (without information about the
     /// server) or a run without a load line.
-    pub fn line(&self) -> Option<LineSummary> {
+    pub fn valid_load_line(&self) -> Option<LineSummary> {
         let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
         summary.line.filter(|line| line.rps > 0.0)
     }
@@ -120,8 +120,8 @@ impl HistoryRun {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
             summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
         };
-        match self.line() {
-            Some(line) if is_too_wide(line) => None,
+        match self.valid_load_line() {
+            Some(line) if is_line_interval_too_wide(line) => None,
             Some(line @ LineSummary { lower, upper: Some(upper), .. }) if !line.has_estimate() => {
                 Some((lower * upper).sqrt())
             }
@@ -156,7 +156,7 @@ impl HistoryRun {
 
     /// Returns the reason why the run has no value in a series.
     pub fn reason_without_value(&self) -> &str {
-        let nothing = match (self.line(), self.slo.is_some()) {
+        let nothing = match (self.valid_load_line(), self.slo.is_some()) {
             (Some(_), _) => "the load line (the highest sustained rate) is known only within too wide an interval",
             (None, true) => "no load met the SLO",
             (None, false) => "no request succeeded",
@@ -166,7 +166,7 @@ impl HistoryRun {
 
     /// Returns the name of the measure that is compared over several runs of this kind of study,
     /// such as `load line`.
-    pub fn measure(&self) -> &'static str {
+    pub fn measure_name(&self) -> &'static str {
         match self.study.as_str() {
             "find" | "explain" => "load line",
             "run" => "goodput",
@@ -177,13 +177,13 @@ impl HistoryRun {
 }
 
 /// Returns whether the interval of a load line is too wide for a value in a series.
-fn is_too_wide(line: LineSummary) -> bool {
+fn is_line_interval_too_wide(line: LineSummary) -> bool {
     line.upper.is_some_and(|upper| upper > LINE_INTERVAL_FACTOR_MAX * line.lower)
 }
 
 /// Describes the machine of a run. Runs with different descriptions belong to different lanes
 /// (groups of comparable runs).
-fn describe_machine(head: &Header) -> String {
+fn describe_machine(head: &RunFileHeader) -> String {
     let environment = &head.environment;
     let model = if environment.cpu.is_empty() { "unknown processor" } else { &environment.cpu };
     let mut parts = vec![format!("{} cores", environment.cores), model.to_owned()];

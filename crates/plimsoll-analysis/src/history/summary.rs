@@ -7,14 +7,14 @@ use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::explain::Cause;
 use crate::explain::functions::FunctionObservation;
 use crate::find::StopReason;
-use crate::finding::{Finding, SearchFinding, held_by};
+use crate::finding::{Finding, SearchFinding, bottleneck_of_search};
 use crate::judge::{TrialOutcome, Verdict};
-use crate::prove::Proof;
+use crate::prove::ComparisonResult;
 use crate::summary::Summary;
-use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
+use plimsoll_model::{LineSummary, LoadPurpose, StudySummary, SummaryValue};
 
 /// Smallest rate of a trial that counts as a trial at the load line, as a share of the load line.
-const AT_LINE: f64 = 0.98;
+const AT_LINE_RATE_SHARE_MIN: f64 = 0.98;
 
 /// Returns the summary of a study's finding, for display in lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
@@ -25,7 +25,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
             load_summary(&found.summary, used.and_then(|used| used.cpu_us_per_request()), doubts)
         }
         Finding::Find(found) => {
-            let held_by = held_by(found);
+            let held_by = bottleneck_of_search(found);
             let cause = held_by.map(|held| (held.cause, held.subject));
             with_cause(search_summary(found), cause)
         }
@@ -57,7 +57,7 @@ fn truncated_text(text: &str) -> String {
 fn with_cause(summary: StudySummary, cause: Option<(Cause, String)>) -> StudySummary {
     let Some((cause, subject)) = cause else { return summary };
     let subject = Some(truncated_text(&subject)).filter(|subject| !subject.is_empty());
-    StudySummary { cause: Some(cause.word().to_owned()), cause_subject: subject, ..summary }
+    StudySummary { cause: Some(cause.identifier().to_owned()), cause_subject: subject, ..summary }
 }
 
 fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySummary {
@@ -91,7 +91,7 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
     StudySummary {
         line: Some(LineSummary { rps: line.rps, lower: line.lower, upper: line.upper, confirmed: line.confirmed }),
         p99_ns: p99_at_line_ns(&findings.trials, line.rps),
-        cpu_us: found.cpu_us(),
+        cpu_us: found.cpu_us_at_load_line(),
         trials,
         void: void.map(str::to_owned),
         ..StudySummary::default()
@@ -103,13 +103,13 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
 fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     let at_line = trials.iter().filter(|trial| {
         trial.verdict == Verdict::Pass
-            && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
-            && trial.offered_rps().is_some_and(|rate| (AT_LINE..=1.02).contains(&(rate / line_rps)))
+            && !matches!(trial.purpose, LoadPurpose::Settle | LoadPurpose::Profile)
+            && trial.offered_rps().is_some_and(|rate| (AT_LINE_RATE_SHARE_MIN..=1.02).contains(&(rate / line_rps)))
     });
     at_line.max_by_key(|trial| trial.duration_ns).map(|trial| trial.p99_ns as f64)
 }
 
-fn proof_summary(proof: &Proof) -> StudySummary {
+fn proof_summary(proof: &ComparisonResult) -> StudySummary {
     let ratio = proof.measures.first().map(|measure| SummaryValue {
         value: measure.ratio,
         lower: measure.ratio_interval.map(|interval| interval.lower),

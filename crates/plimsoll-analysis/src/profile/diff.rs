@@ -26,17 +26,17 @@
 //!
 //! Not here: the choice of the compared runs, and the display of the result.
 
-use super::{Sort, View};
-use plimsoll_model::profile::{Profile, Sample, ValueType};
+use super::{FunctionCostOrder, ProfileView};
+use plimsoll_model::profile::{Profile, ProfileSample, ValueType};
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use thiserror::Error;
 
 /// The false discovery rate up to which a difference counts as a finding.
-pub const FINDING_Q: f64 = 0.05;
+pub const FALSE_DISCOVERY_RATE_MAX: f64 = 0.05;
 
 /// Smallest size of a finding, in standard deviations, even if only few functions were tested.
-const FINDING_Z: f64 = 2.0;
+const FINDING_DEVIATIONS_MIN: f64 = 2.0;
 
 /// Smallest number of sampled events on both sides together for which a difference is tested. With
 /// fewer events the normal distribution does not approximate the Poisson distribution.
@@ -46,7 +46,7 @@ const EVENTS_MIN: f64 = 10.0;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
-    pub(super) view: &'a View,
+    pub(super) view: &'a ProfileView,
     /// The divisor of the side's values: the number of requests. For percentages, the divisor is a
     /// hundredth of the profile's total.
     pub(super) units: f64,
@@ -111,7 +111,8 @@ impl CostChange {
 
     /// Returns whether the difference counts as a finding: it exceeds chance.
     pub fn is_finding(&self) -> bool {
-        self.q.is_some_and(|q| q <= FINDING_Q) && self.z.is_some_and(|z| z.abs() >= FINDING_Z)
+        self.q.is_some_and(|q| q <= FALSE_DISCOVERY_RATE_MAX)
+            && self.z.is_some_and(|z| z.abs() >= FINDING_DEVIATIONS_MIN)
     }
 
     fn add(&mut self, cost: f64, events: Option<(f64, f64)>, is_after: bool) {
@@ -122,7 +123,7 @@ impl CostChange {
         }
     }
 
-    fn compute_z(&mut self) {
+    fn compute_standardised_difference(&mut self) {
         let testable = self.events >= EVENTS_MIN && self.variance > 0.0;
         self.z = testable.then(|| self.delta() / self.variance.sqrt());
     }
@@ -143,17 +144,17 @@ pub struct DiffRow {
 }
 
 impl DiffRow {
-    fn cost_for_sort(&self, sort: Sort) -> &CostChange {
+    fn cost_for_sort(&self, sort: FunctionCostOrder) -> &CostChange {
         match sort {
-            Sort::Flat => &self.flat,
-            Sort::Cum => &self.cum,
+            FunctionCostOrder::Flat => &self.flat,
+            FunctionCostOrder::Cum => &self.cum,
         }
     }
 
-    fn column_mut(&mut self, sort: Sort) -> &mut CostChange {
+    fn cost_for_sort_mut(&mut self, sort: FunctionCostOrder) -> &mut CostChange {
         match sort {
-            Sort::Flat => &mut self.flat,
-            Sort::Cum => &mut self.cum,
+            FunctionCostOrder::Flat => &mut self.flat,
+            FunctionCostOrder::Cum => &mut self.cum,
         }
     }
 }
@@ -183,10 +184,10 @@ pub struct ProfileDiff {
 /// The function returns [`DiffError`] if the columns differ in kind, or if `basis` is shares and a
 /// total is 0.
 pub fn diff(
-    before: (&Profile, &View),
-    after: (&Profile, &View),
+    before: (&Profile, &ProfileView),
+    after: (&Profile, &ProfileView),
     basis: CostDivisor,
-    sort: Sort,
+    sort: FunctionCostOrder,
 ) -> Result<ProfileDiff, DiffError> {
     let [first, second] = comparison_sides(before, after, basis)?;
     let mut sums = CostSums::default();
@@ -198,11 +199,11 @@ pub fn diff(
 /// One of several profiles of one side (before or after the change) of a comparison. The profiles
 /// of the two sides are taken alternately.
 #[derive(Debug, Clone, Copy)]
-pub struct Repetition<'a> {
+pub struct RepeatedProfile<'a> {
     /// The profile.
     pub profile: &'a Profile,
     /// The column and the samples of the profile that are compared.
-    pub view: &'a View,
+    pub view: &'a ProfileView,
     /// Requests completed while the profile was taken; above 0.
     pub requests: f64,
 }
@@ -212,14 +213,18 @@ pub struct Repetition<'a> {
 ///
 /// # Errors
 /// The function returns [`DiffError::Types`] if the columns are not all of one kind.
-pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) -> Result<ProfileDiff, DiffError> {
+pub fn diff_repeated(
+    before: &[RepeatedProfile],
+    after: &[RepeatedProfile],
+    sort: FunctionCostOrder,
+) -> Result<ProfileDiff, DiffError> {
     let mut sums = CostSums::default();
     let mut each: [Vec<CostSums>; 2] = Default::default();
     let mut sample_type = None;
     let mut requests = [0.0; 2];
     for (number, repetitions) in [before, after].into_iter().enumerate() {
         requests[number] = repetitions.iter().map(|one| one.requests).sum();
-        for Repetition { profile, view, requests: own } in repetitions {
+        for RepeatedProfile { profile, view, requests: own } in repetitions {
             let side = ProfileSide { profile, view, units: requests[number] };
             let known = sample_type.get_or_insert_with(|| side.sample_type());
             if *known != side.sample_type() {
@@ -269,7 +274,7 @@ impl CostSums {
         let mut seen = vec![usize::MAX; functions.len()];
         for (number, sample) in side.profile.samples().enumerate() {
             let value = sample.values()[side.view.sample_type];
-            if value == 0 || !side.view.keeps(&sample) {
+            if value == 0 || !side.view.contains_sample(&sample) {
                 continue;
             }
             let cost = value as f64 / side.units;
@@ -316,7 +321,7 @@ impl CostSums {
             of(&each[0]) + of(&each[1])
         };
         let total = between(&|one| one.total.before);
-        for sort in [Sort::Flat, Sort::Cum] {
+        for sort in [FunctionCostOrder::Flat, FunctionCostOrder::Cum] {
             let mut seen = Vec::new();
             let mut excesses = Vec::new();
             for row in &self.rows {
@@ -332,22 +337,22 @@ impl CostSums {
             }
             let excess = excesses.iter().sum::<f64>() / (excesses.len() as f64).max(1.0);
             for (row, variance) in self.rows.iter_mut().zip(seen) {
-                let change = row.column_mut(sort);
+                let change = row.cost_for_sort_mut(sort);
                 change.variance = (change.variance * excess.max(1.0)).max(variance);
             }
         }
         self.total.variance = self.total.variance.max(total);
     }
 
-    fn into_profile_diff(self, sample_type: ValueType, basis: CostDivisor, sort: Sort) -> ProfileDiff {
+    fn into_profile_diff(self, sample_type: ValueType, basis: CostDivisor, sort: FunctionCostOrder) -> ProfileDiff {
         let CostSums { mut total, mut rows, calls, .. } = self;
-        total.compute_z();
+        total.compute_standardised_difference();
         for ((caller, _), (handed, _)) in calls {
             rows[caller].costliest_callee = rows[caller].costliest_callee.max(handed);
         }
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
-        let tested_flat = test_and_correct(&mut rows, |row| &mut row.flat);
-        let tested_cum = test_and_correct(&mut rows, |row| &mut row.cum);
+        let tested_flat = test_cost_differences(&mut rows, |row| &mut row.flat);
+        let tested_cum = test_cost_differences(&mut rows, |row| &mut row.cum);
         rows.sort_by(|a, b| {
             let (x, y) = (a.cost_for_sort(sort), b.cost_for_sort(sort));
             (y.is_finding().cmp(&x.is_finding()))
@@ -360,11 +365,11 @@ impl CostSums {
 
 /// Returns both sides of a comparison, each with the divisor of its values.
 pub(super) fn comparison_sides<'a>(
-    before: (&'a Profile, &'a View),
-    after: (&'a Profile, &'a View),
+    before: (&'a Profile, &'a ProfileView),
+    after: (&'a Profile, &'a ProfileView),
     basis: CostDivisor,
 ) -> Result<[ProfileSide<'a>; 2], DiffError> {
-    let type_of = |(profile, view): (&Profile, &View)| profile.sample_types[view.sample_type].clone();
+    let type_of = |(profile, view): (&Profile, &ProfileView)| profile.sample_types[view.sample_type].clone();
     if type_of(before) != type_of(after) {
         return Err(DiffError::Types(type_of(before), type_of(after)));
     }
@@ -386,7 +391,7 @@ pub(super) fn comparison_sides<'a>(
 /// object of mean size `s` was sampled with probability `1 - exp(-s / period)` (`runtime/pprof`,
 /// `scaleHeapSample`). So the number of sampled objects is computed from the estimate. In other
 /// profiles the number of events is the first column, or the value divided by the period.
-pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
+pub(super) fn events_variance(side: &ProfileSide, sample: &ProfileSample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
     let value = values[view.sample_type] as f64;
@@ -420,11 +425,11 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
 
 /// Tests one cost (flat or cumulative) of all rows, and corrects the p-values for the number of
 /// tests. Returns the number of tests.
-fn test_and_correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
+fn test_cost_differences(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
         let change = column(row);
-        change.compute_z();
+        change.compute_standardised_difference();
         by_p.extend(change.z.map(|z| (two_sided_p(z), at)));
     }
     by_p.sort_by(|a, b| a.0.total_cmp(&b.0));

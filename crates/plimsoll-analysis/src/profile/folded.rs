@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 /// Memory of a name in the table of names, in bytes. The factor is 3, because a growing table
 /// exists as an old copy and a new copy of twice the size.
-const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
+const NAME_ENTRY_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
 /// Parses folded stacks into a profile with one column: `samples`, in `count`.
 pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError> {
@@ -32,14 +32,14 @@ pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError
         })?;
         for name in stack.trim_end().rsplit(';').filter(|name| !name.is_empty()) {
             let place = *places.entry(name).or_insert_with(|| {
-                let function = builder.function(name, "");
-                builder.place(&[function])
+                let function = builder.intern_function(name, "");
+                builder.add_place(&[function])
             });
             builder.push_place(place);
-            room.check_memory(&builder, places.len() * PLACE_BYTES)?;
+            room.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
         }
-        builder.sample(&[count]);
-        room.check_memory(&builder, places.len() * PLACE_BYTES)?;
+        builder.end_sample(&[count]);
+        room.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
     }
     Ok(builder.finish())
 }

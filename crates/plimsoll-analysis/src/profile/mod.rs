@@ -23,12 +23,17 @@ mod top;
 mod tree;
 mod view;
 
-pub use diff::{CostChange, CostDivisor, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
-pub use profiling_schedule::{PeriodFigures, ProfiledTrial, ProfilingSchedule, rates, steady_rps};
-pub use read::{READ_BYTES_MAX, read, read_up_to};
+pub use diff::{
+    CostChange, CostDivisor, DiffError, DiffRow, FALSE_DISCOVERY_RATE_MAX, ProfileDiff, RepeatedProfile, diff,
+    diff_repeated,
+};
+pub use profiling_schedule::{
+    PeriodFigures, ProfiledTrial, ProfilingSchedule, profiling_rates_rps, steady_profiling_rps,
+};
+pub use read::{READ_BYTES_MAX, read, read_untrusted_profile};
 pub use room::ReadError;
-pub use sample_split::{SampleSplit, group_samples, has_label, label_keys};
-pub use sampled::{SampledProfile, sampled_ns};
-pub use top::{Row, Sort, Top, percent, sum_by_function};
-pub use tree::{Node, Tree, diff_tree, tree};
-pub use view::View;
+pub use sample_split::{SampleGrouping, group_samples, has_label, label_keys};
+pub use sampled::{SampledProfile, sampled_cpu_time_ns};
+pub use top::{FunctionCostOrder, FunctionCostRow, FunctionCostTable, percent, sum_by_function};
+pub use tree::{FlameGraphFrame, FlameGraphTree, flame_graph_difference_tree, flame_graph_tree};
+pub use view::ProfileView;

@@ -112,12 +112,12 @@ struct RawSample {
 
 /// The names of functions, each stored once.
 #[derive(Default)]
-struct Names {
+struct FunctionNames {
     all: Vec<String>,
     known: HashMap<String, u32>,
 }
 
-impl Names {
+impl FunctionNames {
     /// Returns the number of a name. A new name is added and gets the next number.
     fn intern_name(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
@@ -125,7 +125,7 @@ impl Names {
         }
         // The name is stored in the profile and in both tables of names, each of which exists twice
         // while it grows.
-        room.take(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
+        room.reserve_memory(1, 8 * size_of::<String>() + 64 + 4 * name.len())?;
         self.all.push(name.clone());
         self.known.insert(name, self.all.len() as u32 - 1);
         Ok(self.all.len() as u32 - 1)
@@ -135,7 +135,7 @@ impl Names {
 /// Reads the text of `perf script`.
 pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
-    let mut names = Names::default();
+    let mut names = FunctionNames::default();
     let mut caught: Vec<RawSample> = Vec::new();
     let mut within = false;
     for (number, line) in text.lines().enumerate() {
@@ -157,7 +157,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             };
             // The list of raw samples exists twice while it grows: as an old and a new copy. After
             // the whole text is read, the columns of the samples take memory.
-            room.take(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
+            room.reserve_memory(1, 3 * size_of::<RawSample>() + 64 + head.thread.len())?;
             let stack = match parse_frame_line(head.frame) {
                 Some(name) => vec![names.intern_name(name, &mut room)?],
                 None => Vec::new(),
@@ -165,10 +165,10 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
             caught.push(RawSample { event, period: head.period, label: head.thread.to_owned(), stack });
             within = true;
         } else if let Some((sample, name)) = caught.last_mut().filter(|_| within).zip(parse_frame_line(line)) {
-            room.take(1, 3 * size_of::<u32>())?;
+            room.reserve_memory(1, 3 * size_of::<u32>())?;
             sample.stack.push(names.intern_name(name, &mut room)?);
         } else {
-            let what = "the line is neither the first line of a sample nor a frame, as 'perf script' prints them";
+            let what = "the line is neither the first line of a 'perf script' sample nor a frame of its stack";
             return Err(ReadError::Line { line: number + 1, what });
         }
     }
@@ -179,23 +179,23 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
     types.extend(events.iter().map(|e| ValueType::new(*e, if clock(e) { "nanoseconds" } else { "count" })));
     let width = types.len();
     let mut builder = ProfileBuilder::new(types);
-    builder.default_type(events.iter().position(clock).map_or(0, |index| index + 1));
+    builder.set_default_type(events.iter().position(clock).map_or(0, |index| index + 1));
     let places: Vec<u32> = names
         .all
         .iter()
         .map(|name| {
-            let function: FunctionId = builder.function(name, "");
-            builder.place(&[function])
+            let function: FunctionId = builder.intern_function(name, "");
+            builder.add_place(&[function])
         })
         .collect();
     for RawSample { event, period, label, stack } in caught {
         stack.iter().for_each(|name| builder.push_place(places[*name as usize]));
-        let label = builder.label(Label { key: "thread".into(), value: LabelValue::Text(label) });
+        let label = builder.intern_label(Label { key: "thread".into(), value: LabelValue::Text(label) });
         builder.push_label(label);
         let mut values = vec![0; width];
         values[0] = 1;
         values[event + 1] = period;
-        builder.sample(&values);
+        builder.end_sample(&values);
         room.check_memory(&builder, 0)?;
     }
     Ok(builder.finish())

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 /// The content of one protobuf field. Fixed-width numbers do not occur in profiles, so their
 /// content is skipped.
-enum Wire<'a> {
+enum FieldContent<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
     Fixed,
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, ReadError> {
+    fn next(&mut self) -> Result<Option<(u64, FieldContent<'a>)>, ReadError> {
         if self.at == self.end {
             return Ok(None);
         }
@@ -81,13 +81,13 @@ impl<'a> Fields<'a> {
             return Err(pprof_error(self.at, "a protobuf field has the invalid number 0"));
         }
         let content = match key & 7 {
-            0 => Wire::Varint(self.read_varint()?),
-            1 => self.skip(8).map(|_| Wire::Fixed)?,
+            0 => FieldContent::Varint(self.read_varint()?),
+            1 => self.skip(8).map(|_| FieldContent::Fixed)?,
             2 => {
                 let length = self.read_varint()?;
-                Wire::Bytes(self.skip(length)?)
+                FieldContent::Bytes(self.skip(length)?)
             }
-            5 => self.skip(4).map(|_| Wire::Fixed)?,
+            5 => self.skip(4).map(|_| FieldContent::Fixed)?,
             _ => return Err(pprof_error(self.at, "a protobuf field has an unknown type")),
         };
         Ok(Some((key >> 3, content)))
@@ -98,27 +98,27 @@ impl<'a> Fields<'a> {
     #[inline]
     fn for_each_number(
         &self,
-        content: Wire<'a>,
+        content: FieldContent<'a>,
         mut each: impl FnMut(u64) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
         match content {
-            Wire::Varint(number) => each(number),
-            Wire::Bytes(bytes) => {
+            FieldContent::Varint(number) => each(number),
+            FieldContent::Bytes(bytes) => {
                 let mut packed = Fields::for_message(self.input, bytes);
                 while packed.at < packed.end {
                     each(packed.read_varint()?)?;
                 }
                 Ok(())
             }
-            Wire::Fixed => Ok(()),
+            FieldContent::Fixed => Ok(()),
         }
     }
 }
 
 /// The string table: slices of the input. A slice becomes text only when it is used.
-struct Strings<'a>(Vec<&'a [u8]>);
+struct StringTable<'a>(Vec<&'a [u8]>);
 
-impl Strings<'_> {
+impl StringTable<'_> {
     fn get(&self, index: u64) -> Result<String, ReadError> {
         let bytes = usize::try_from(index).ok().and_then(|index| self.0.get(index));
         bytes
@@ -129,35 +129,35 @@ impl Strings<'_> {
 
 /// Maps the ids in the file to plimsoll's ids. The map is a plain table if the ids are dense, as in
 /// all known files; otherwise it is a hash map.
-enum Ids {
+enum ProfileIdMap {
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
 }
 
 const NO_ID: u32 = u32::MAX;
 
-impl Ids {
+impl ProfileIdMap {
     /// Creates an empty map for `count` ids; `largest` is the largest of these ids.
-    fn new(count: usize, largest: u64) -> Ids {
+    fn new(count: usize, largest: u64) -> ProfileIdMap {
         if largest <= 4 * count as u64 + 64 {
-            Ids::Dense(vec![NO_ID; largest as usize + 1])
+            ProfileIdMap::Dense(vec![NO_ID; largest as usize + 1])
         } else {
-            Ids::Sparse(HashMap::with_capacity(count))
+            ProfileIdMap::Sparse(HashMap::with_capacity(count))
         }
     }
 
     fn insert(&mut self, id: u64, own: u32) {
         match self {
-            Ids::Dense(table) => table[id as usize] = own,
-            Ids::Sparse(map) => drop(map.insert(id, own)),
+            ProfileIdMap::Dense(table) => table[id as usize] = own,
+            ProfileIdMap::Sparse(map) => drop(map.insert(id, own)),
         }
     }
 
     #[inline]
     fn get(&self, id: u64) -> Option<u32> {
         match self {
-            Ids::Dense(table) => table.get(usize::try_from(id).ok()?).copied().filter(|own| *own != NO_ID),
-            Ids::Sparse(map) => map.get(&id).copied(),
+            ProfileIdMap::Dense(table) => table.get(usize::try_from(id).ok()?).copied().filter(|own| *own != NO_ID),
+            ProfileIdMap::Sparse(map) => map.get(&id).copied(),
         }
     }
 }
@@ -169,7 +169,7 @@ fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
-        if let (1, Wire::Varint(number)) = (field, content) {
+        if let (1, FieldContent::Varint(number)) = (field, content) {
             id = number;
         }
     }
@@ -180,18 +180,18 @@ fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
 /// Creates an empty map for the ids of `messages`, the entries of one table of the profile.
-fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
-    room.take(messages.len(), ID_BYTES)?;
+fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<ProfileIdMap, ReadError> {
+    room.reserve_memory(messages.len(), ID_BYTES)?;
     let mut largest = 0;
     for message in messages {
         largest = largest.max(message_id(input, message)?);
     }
-    Ok(Ids::new(messages.len(), largest))
+    Ok(ProfileIdMap::new(messages.len(), largest))
 }
 
 /// The parts of an encoded profile, before they are decoded.
 #[derive(Default)]
-struct Parts<'a> {
+struct EncodedProfileParts<'a> {
     sample_types: Vec<&'a [u8]>,
     mappings: Vec<&'a [u8]>,
     locations: Vec<&'a [u8]>,
@@ -204,26 +204,26 @@ struct Parts<'a> {
     default_type: u64,
 }
 
-fn read_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, ReadError> {
-    let mut parts = Parts::default();
+fn read_encoded_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<EncodedProfileParts<'a>, ReadError> {
+    let mut parts = EncodedProfileParts::default();
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
-        if let (1 | 3..=6, Wire::Bytes(_)) = (field, &content) {
+        if let (1 | 3..=6, FieldContent::Bytes(_)) = (field, &content) {
             // While a table grows, an old copy and a new copy of twice the size exist, so the table
             // needs three times its size.
-            room.take(1, 3 * size_of::<&[u8]>())?;
+            room.reserve_memory(1, 3 * size_of::<&[u8]>())?;
         }
         match (field, content) {
-            (1, Wire::Bytes(bytes)) => parts.sample_types.push(bytes),
-            (3, Wire::Bytes(bytes)) => parts.mappings.push(bytes),
-            (4, Wire::Bytes(bytes)) => parts.locations.push(bytes),
-            (5, Wire::Bytes(bytes)) => parts.functions.push(bytes),
-            (6, Wire::Bytes(bytes)) => parts.strings.push(bytes),
-            (9, Wire::Varint(number)) => parts.time_unix_ns = number,
-            (10, Wire::Varint(number)) => parts.duration_ns = number,
-            (11, Wire::Bytes(bytes)) => parts.period_type = Some(bytes),
-            (12, Wire::Varint(number)) => parts.period = number,
-            (14, Wire::Varint(number)) => parts.default_type = number,
+            (1, FieldContent::Bytes(bytes)) => parts.sample_types.push(bytes),
+            (3, FieldContent::Bytes(bytes)) => parts.mappings.push(bytes),
+            (4, FieldContent::Bytes(bytes)) => parts.locations.push(bytes),
+            (5, FieldContent::Bytes(bytes)) => parts.functions.push(bytes),
+            (6, FieldContent::Bytes(bytes)) => parts.strings.push(bytes),
+            (9, FieldContent::Varint(number)) => parts.time_unix_ns = number,
+            (10, FieldContent::Varint(number)) => parts.duration_ns = number,
+            (11, FieldContent::Bytes(bytes)) => parts.period_type = Some(bytes),
+            (12, FieldContent::Varint(number)) => parts.period = number,
+            (14, FieldContent::Varint(number)) => parts.default_type = number,
             _ => {}
         }
     }
@@ -236,13 +236,13 @@ fn read_parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>,
     Ok(parts)
 }
 
-fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueType, ReadError> {
+fn value_type(input: &[u8], message: &[u8], strings: &StringTable) -> Result<ValueType, ReadError> {
     let (mut kind, mut unit) = (0, 0);
     let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
         match (field, content) {
-            (1, Wire::Varint(index)) => kind = index,
-            (2, Wire::Varint(index)) => unit = index,
+            (1, FieldContent::Varint(index)) => kind = index,
+            (2, FieldContent::Varint(index)) => unit = index,
             _ => {}
         }
     }
@@ -256,12 +256,12 @@ const TABLE_GROWTH_FACTOR: usize = 3;
 /// Decodes a pprof profile that is not compressed.
 pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let room = &mut room;
-    let parts = read_parts(input, room)?;
-    let strings = Strings(parts.strings);
+    let parts = read_encoded_parts(input, room)?;
+    let strings = StringTable(parts.strings);
     let mut types = Vec::new();
     for message in &parts.sample_types {
         let column = value_type(input, message, &strings)?;
-        room.take(1, 4 * size_of::<ValueType>() + 2 * (column.kind.len() + column.unit.len()))?;
+        room.reserve_memory(1, 4 * size_of::<ValueType>() + 2 * (column.kind.len() + column.unit.len()))?;
         types.push(column);
     }
     let width = types.len();
@@ -269,16 +269,16 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
     if parts.default_type != 0 {
         let wanted = strings.get(parts.default_type)?;
         if let Some(index) = types.iter().position(|t| t.kind == wanted) {
-            builder.default_type(index);
+            builder.set_default_type(index);
         }
     }
     let period_type = parts.period_type.map(|m| value_type(input, m, &strings)).transpose()?;
-    builder.period(period_type, parts.period as i64);
+    builder.set_period(period_type, parts.period as i64);
     builder.set_time(parts.time_unix_ns as i64, parts.duration_ns as i64);
 
     let functions = read_functions(input, &parts.functions, &strings, &mut builder, room)?;
     let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, room)?;
-    let unknown = builder.function("<unknown>", "");
+    let unknown = builder.intern_function("<unknown>", "");
     let mut places = empty_id_map(input, &parts.locations, room)?;
     let mut inlined = Vec::new();
     for message in &parts.locations {
@@ -287,9 +287,9 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
         let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
-                (1, Wire::Varint(number)) => id = number,
-                (2, Wire::Varint(number)) => mapping = number,
-                (4, Wire::Bytes(line)) => {
+                (1, FieldContent::Varint(number)) => id = number,
+                (2, FieldContent::Varint(number)) => mapping = number,
+                (4, FieldContent::Bytes(line)) => {
                     let function = message_id(input, line)?;
                     if function != 0 {
                         let known = functions.get(function);
@@ -305,7 +305,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
         if inlined.is_empty() {
             inlined.push(nameless.get(mapping).unwrap_or(unknown));
         }
-        let place = builder.place(&inlined);
+        let place = builder.add_place(&inlined);
         room.check_memory(&builder, 0)?;
         places.insert(id, place);
     }
@@ -316,26 +316,26 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
 fn read_functions(
     input: &[u8],
     messages: &[&[u8]],
-    strings: &Strings,
+    strings: &StringTable,
     builder: &mut ProfileBuilder,
     room: &mut MemoryBudget,
-) -> Result<Ids, ReadError> {
+) -> Result<ProfileIdMap, ReadError> {
     let mut functions = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
         let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
-                (1, Wire::Varint(number)) => id = number,
-                (2, Wire::Varint(index)) => name = index,
-                (3, Wire::Varint(index)) => system_name = index,
-                (4, Wire::Varint(index)) => file = index,
+                (1, FieldContent::Varint(number)) => id = number,
+                (2, FieldContent::Varint(index)) => name = index,
+                (3, FieldContent::Varint(index)) => system_name = index,
+                (4, FieldContent::Varint(index)) => file = index,
                 _ => {}
             }
         }
         let name = strings.get(if name == 0 { system_name } else { name })?;
         let name = if name.is_empty() { "<unknown>" } else { &name };
-        let own = builder.function(name, &strings.get(file)?);
+        let own = builder.intern_function(name, &strings.get(file)?);
         room.check_memory(builder, 0)?;
         functions.insert(id, own);
     }
@@ -347,25 +347,25 @@ fn read_functions(
 fn read_mappings(
     input: &[u8],
     messages: &[&[u8]],
-    strings: &Strings,
+    strings: &StringTable,
     builder: &mut ProfileBuilder,
     room: &mut MemoryBudget,
-) -> Result<Ids, ReadError> {
+) -> Result<ProfileIdMap, ReadError> {
     let mut mappings = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut file) = (0, 0);
         let mut fields = Fields::for_message(input, message);
         while let Some((field, content)) = fields.next()? {
             match (field, content) {
-                (1, Wire::Varint(number)) => id = number,
-                (5, Wire::Varint(index)) => file = index,
+                (1, FieldContent::Varint(number)) => id = number,
+                (5, FieldContent::Varint(index)) => file = index,
                 _ => {}
             }
         }
         let file = strings.get(file)?;
         let base = file.rsplit('/').next().unwrap_or_default();
         if !base.is_empty() {
-            let own: FunctionId = builder.function(&format!("[{base}]"), "");
+            let own: FunctionId = builder.intern_function(&format!("[{base}]"), "");
             room.check_memory(builder, 0)?;
             mappings.insert(id, own);
         }
@@ -376,21 +376,21 @@ fn read_mappings(
 fn read_samples(
     input: &[u8],
     width: usize,
-    places: &Ids,
-    strings: &Strings,
+    places: &ProfileIdMap,
+    strings: &StringTable,
     builder: &mut ProfileBuilder,
     room: &MemoryBudget,
 ) -> Result<(), ReadError> {
     let mut values = Vec::with_capacity(width);
     let mut profile = Fields::new(input);
     while let Some((field, content)) = profile.next()? {
-        let (2, Wire::Bytes(sample)) = (field, content) else { continue };
+        let (2, FieldContent::Bytes(sample)) = (field, content) else { continue };
         values.clear();
         let mut fields = Fields::for_message(input, sample);
         while let Some((field, content)) = fields.next()? {
             // A packed number has at least one byte, so the length in bytes limits the count of
             // numbers.
-            let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
+            let entries = if let FieldContent::Bytes(bytes) = content { bytes.len() } else { 1 };
             room.check_memory(builder, if field == 1 { TABLE_GROWTH_FACTOR * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.for_each_number(content, |id| {
@@ -410,9 +410,9 @@ fn read_samples(
                     values.push(value as i64);
                     Ok(())
                 })?,
-                (3, Wire::Bytes(label)) => {
+                (3, FieldContent::Bytes(label)) => {
                     let label = read_label(input, label, strings)?;
-                    let id = builder.label(label);
+                    let id = builder.intern_label(label);
                     builder.push_label(id);
                 }
                 _ => {}
@@ -421,20 +421,20 @@ fn read_samples(
         if values.len() != width {
             return Err(pprof_error(fields.end, "a sample has fewer or more values than the profile has value types"));
         }
-        builder.sample(&values);
+        builder.end_sample(&values);
     }
     Ok(())
 }
 
-fn read_label(input: &[u8], message: &[u8], strings: &Strings) -> Result<Label, ReadError> {
+fn read_label(input: &[u8], message: &[u8], strings: &StringTable) -> Result<Label, ReadError> {
     let (mut key, mut text, mut number, mut unit) = (0, 0, 0, 0);
     let mut fields = Fields::for_message(input, message);
     while let Some((field, content)) = fields.next()? {
         match (field, content) {
-            (1, Wire::Varint(index)) => key = index,
-            (2, Wire::Varint(index)) => text = index,
-            (3, Wire::Varint(value)) => number = value,
-            (4, Wire::Varint(index)) => unit = index,
+            (1, FieldContent::Varint(index)) => key = index,
+            (2, FieldContent::Varint(index)) => text = index,
+            (3, FieldContent::Varint(value)) => number = value,
+            (4, FieldContent::Varint(index)) => unit = index,
             _ => {}
         }
     }

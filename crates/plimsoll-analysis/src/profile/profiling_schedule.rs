@@ -16,16 +16,16 @@ use plimsoll_model::{Histogram, LoadShape, Run};
 /// Length of the warm-up before the first interval, in ns. The warm-up is not measured.
 const WARMUP_NS: u64 = 2 * SECOND;
 /// Pause after a profile, in ns, in which the server stops the profile and writes it.
-const GAP_NS: u64 = SECOND / 2;
+const PAUSE_AFTER_PROFILE_NS: u64 = SECOND / 2;
 /// Longest time between the two snapshots of each profile of a kind other than CPU, in s.
-const OTHERS_SECONDS_MAX: u32 = 5;
+const OTHER_KINDS_SECONDS_MAX: u32 = 5;
 /// Smallest throughput at which the server counts as sustaining the offered rate, as a share of the
 /// rate.
 const SUSTAINED_SHARE: f64 = 0.98;
 /// A rate at which queues stay short, as a share of the server's throughput.
 const SHORT_QUEUE_SHARE: f64 = 0.85;
 /// The low rate of profiling, as a share of the rate under investigation.
-const LOW_SHARE: f64 = 0.15;
+const LOW_RATE_SHARE: f64 = 0.15;
 
 /// The schedule of a trial in which profiles are taken. Each interval has a start and an end, in ns
 /// since the start of the schedule.
@@ -58,29 +58,29 @@ impl ProfilingSchedule {
             (start, start + length_ns)
         };
         let before = next(tenths(cpu_ns / 2), 0);
-        let cpu = next(cpu_ns, GAP_NS);
+        let cpu = next(cpu_ns, PAUSE_AFTER_PROFILE_NS);
         let after = next(tenths(cpu_ns / 2), 0);
-        let others = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, GAP_NS);
+        let others = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, PAUSE_AFTER_PROFILE_NS);
         ProfilingSchedule {
             warmup_ns: WARMUP_NS,
             without_profiling: [before, after],
             cpu,
             other_kinds: others,
-            end_ns: others.1 + GAP_NS,
+            end_ns: others.1 + PAUSE_AFTER_PROFILE_NS,
         }
     }
 
     /// Returns the length of the profiles of kinds other than CPU, in s, for a CPU profile of
     /// `cpu_seconds` seconds.
     pub fn other_kinds_seconds(cpu_seconds: u32) -> u32 {
-        cpu_seconds.min(OTHERS_SECONDS_MAX)
+        cpu_seconds.min(OTHER_KINDS_SECONDS_MAX)
     }
 }
 
 /// Returns the two rates at which profiles are taken, in 1/s: a low rate, and `level_rps` itself.
 /// The low rate is rounded to three significant digits.
-pub fn rates(level_rps: f64) -> [f64; 2] {
-    let low = (level_rps * LOW_SHARE).max(level_rps.min(1.0));
+pub fn profiling_rates_rps(level_rps: f64) -> [f64; 2] {
+    let low = (level_rps * LOW_RATE_SHARE).max(level_rps.min(1.0));
     let unit = 10_f64.powf(low.max(1e-9).log10().floor() - 2.0);
     [(low / unit).round() * unit, level_rps]
 }
@@ -88,7 +88,7 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
 /// Returns the rate at which a server is profiled in steady state, 1/s. The rate is the final
 /// offered rate if the server sustained that offered rate. If the server did not sustain the final
 /// offered rate, the rate for profiling is well below the server's throughput.
-pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
+pub fn steady_profiling_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
         Some(offered) if summary.offered_unit_rps() >= offered * SUSTAINED_SHARE => offered,
@@ -127,7 +127,7 @@ impl PeriodFigures {
             for (_, interval) in run.intervals.range(first..last) {
                 intervals += 1;
                 let whole = interval.all_routes();
-                completed += whole.ledger.requests();
+                completed += whole.ledger.finished_requests();
                 succeeded += whole.ledger.succeeded;
                 response.merge_sparse(&whole.response);
             }
@@ -180,7 +180,7 @@ impl ProfiledTrial {
     /// Returns the number of requests that completed while a profile was taken, from the throughput
     /// `meanwhile` and the length `duration_ns` of the profile. The length is measured, because a
     /// profile takes a little longer than requested.
-    pub fn requests(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
+    pub fn requests_during_profile(meanwhile: &PeriodFigures, duration_ns: i64) -> f64 {
         meanwhile.completed_rps * duration_ns.max(0) as f64 / 1e9
     }
 }
@@ -188,10 +188,10 @@ impl ProfiledTrial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, Interval, LoadShape, Plan};
+    use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan};
 
     #[test]
-    fn profiled_stretches_are_consecutive() {
+    fn profiling_intervals_are_consecutive() {
         for seconds in [1, 3, 10, 60] {
             let ProfilingSchedule { warmup_ns, without_profiling: [before, after], cpu, other_kinds: others, end_ns } =
                 ProfilingSchedule::new(seconds);
@@ -208,21 +208,26 @@ mod tests {
     #[test]
     fn the_low_rate_is_well_below_the_line() {
         for (level, low) in [(10_000.0, 1500.0), (1234.5, 185.0), (5.0, 1.0), (0.5, 0.5)] {
-            assert_eq!(rates(level), [low, level]);
+            assert_eq!(profiling_rates_rps(level), [low, level]);
         }
     }
 
     #[test]
-    fn figures_cover_only_the_profiled_stretch() {
-        let rate = Curve::constant_for_duration(20.0, 3 * SECOND);
-        let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
+    fn figures_cover_only_the_profiled_interval() {
+        let rate = LoadCurve::constant_for_duration(20.0, 3 * SECOND);
+        let plan = Plan::for_get_request(
+            "h",
+            80,
+            vec![],
+            LoadShape::Open { rate, arrivals: plimsoll_model::ArrivalSpacing::Constant },
+        );
         let mut run = Run::new(plan);
         for tick in 0..30_u64 {
             let mut interval = Interval::default();
             let mut response = Histogram::new();
             // From 1 s to 2 s, responses are slower and half of the requests fail.
             let inside = (10..20).contains(&tick);
-            let figures = interval.routes.of_mut(0);
+            let figures = interval.routes.figures_mut(0);
             figures.ledger.succeeded = if inside { 1 } else { 2 };
             figures.ledger.failed[0] = u64::from(inside);
             response.record_n(if inside { 5_000_000 } else { 1_000_000 }, 2);
@@ -236,7 +241,7 @@ mod tests {
         assert_eq!((outside.seconds, outside.goodput_rps), (2.0, 20.0));
         assert!(outside.p99_ns < 1_010_000, "{outside:?}");
         assert_eq!(PeriodFigures::from_run(&run, &[(9 * SECOND, 10 * SECOND)]), PeriodFigures::default());
-        assert_eq!(ProfiledTrial::requests(&inside, 1_500_000_000), 30.0);
+        assert_eq!(ProfiledTrial::requests_during_profile(&inside, 1_500_000_000), 30.0);
         let level = |offered_rps, requests_each| ProfiledTrial {
             offered_rps,
             requests_each,

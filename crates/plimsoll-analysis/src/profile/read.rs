@@ -20,10 +20,10 @@ pub const READ_BYTES_MAX: usize = 1 << 30;
 const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Largest memory for a profile from a gzip file, as a multiple of the file's size. Unpacking makes
 /// well compressed profiles thirty times as large.
-const MEMORY_TIMES_PACKED: usize = 64;
+const GZIP_MEMORY_FACTOR_MAX: usize = 64;
 /// Largest memory for a profile from a file without compression, as a multiple of the file's size.
 /// A file that contains only new names needs twenty times its size.
-const MEMORY_TIMES: usize = 16;
+const MEMORY_FACTOR_MAX: usize = 16;
 
 /// Number of bytes at the start of the input in which the reader searches for control characters,
 /// which distinguish pprof from text.
@@ -36,9 +36,9 @@ const SNIFF_BYTES: usize = 4096;
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     // A large file may be a real profile, so the limit of the memory grows with the size of the
     // file. A small file that expands to more than [`MEMORY_BYTES_MAX`] is no real profile.
-    let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
+    let times = if is_gzip(bytes) { GZIP_MEMORY_FACTOR_MAX } else { MEMORY_FACTOR_MAX };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
-    read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
+    read_within_limits(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
 }
 
 /// Reads a profile from an untrusted sender. At most `bytes_max` bytes are unpacked.
@@ -46,12 +46,12 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
 /// # Errors
 ///
 /// [`ReadError`]: its text says what the user can do.
-pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
-    read_within(bytes, bytes_max, MEMORY_BYTES_MAX)
+pub fn read_untrusted_profile(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
+    read_within_limits(bytes, bytes_max, MEMORY_BYTES_MAX)
 }
 
-fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
-    if is_packed(bytes) {
+fn read_within_limits(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
+    if is_gzip(bytes) {
         let unpacked = gunzip(bytes, bytes_max)?;
         let room = MemoryBudget::new(memory_bytes_max, unpacked.len());
         return read_unpacked(&unpacked, bytes_max, room);
@@ -59,7 +59,7 @@ fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Resul
     read_unpacked(bytes, bytes_max, MemoryBudget::new(memory_bytes_max, 0))
 }
 
-fn is_packed(bytes: &[u8]) -> bool {
+fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
@@ -101,21 +101,22 @@ fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
         return Some(ReadError::Empty);
     }
     let kinds: [(&[u8], &'static str); 9] = [
-        (b"PERFILE2", "the content is raw perf data. Run `perf script -i FILE > FILE.txt` and give FILE.txt"),
-        (b"go 1.", "the content is an execution trace of Go. Fetch /debug/pprof/profile instead of trace"),
+        (b"PERFILE2", "the given profile is raw perf data. Run `perf script -i FILE > FILE.txt` and give FILE.txt"),
+        (b"go 1.", "the given profile is an execution trace of Go. Fetch /debug/pprof/profile instead of trace"),
         (
             b"FLR\0",
-            "the content is a Java flight recording. Convert the recording to pprof or collapsed stacks with jfrconv",
+            "the given profile is a Java flight recording. Convert the recording to pprof or collapsed stacks with \
+             jfrconv",
         ),
-        (b"heap profile:", "the content is the text form of a profile. Fetch the profile without debug= in the URL"),
+        (b"heap profile:", "the given profile is in text form. Fetch the profile without debug= in the URL"),
+        (b"goroutine profile:", "the given profile is in text form. Fetch the profile without debug= in the URL"),
+        (b"goroutine ", "the given profile is a text dump of goroutines. Fetch the profile without debug= in the URL"),
+        (b"--- ", "the given profile is in text form. Fetch the profile without debug= in the URL"),
+        (b"{", "the given profile is JSON. Export the profile as pprof or as folded (collapsed) stacks"),
         (
-            b"goroutine profile:",
-            "the content is the text form of a profile. Fetch the profile without debug= in the URL",
+            b"<",
+            "the given profile is HTML or XML. Give the address of the profile itself, such as /debug/pprof/profile",
         ),
-        (b"goroutine ", "the content is a text dump of goroutines. Fetch the profile without debug= in the URL"),
-        (b"--- ", "the content is the text form of a profile. Fetch the profile without debug= in the URL"),
-        (b"{", "the content is JSON. Export the profile as pprof or as folded (collapsed) stacks"),
-        (b"<", "the content is HTML or XML. Give the address of the profile itself, such as /debug/pprof/profile"),
     ];
     kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::Other(what))
 }

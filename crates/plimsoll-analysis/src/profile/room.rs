@@ -62,7 +62,7 @@ impl MemoryBudget {
 
     /// Reserves memory for `count` table entries of `bytes` bytes each, until the whole profile is
     /// read. The error means that the limit is exceeded.
-    pub(super) fn take(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
+    pub(super) fn reserve_memory(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
         self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
         Ok(())
     }

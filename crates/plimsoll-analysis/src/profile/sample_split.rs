@@ -8,29 +8,29 @@
 //! know about groups. The flag `-tagroot` of pprof has the same effect as the additional root
 //! frame.
 
-use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
+use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, ProfileSample};
 
 /// The group name of samples without a group.
 pub const UNGROUPED_NAME: &str = "(none)";
 
 /// The rule that assigns a group to each sample.
-pub enum SampleSplit<'a> {
+pub enum SampleGrouping<'a> {
     /// The group is the value of the label with this key.
     Label(&'a str),
     /// The group is the first function from the root for which the predicate is true.
     Function(&'a dyn Fn(&str) -> bool),
 }
 
-impl SampleSplit<'_> {
-    fn group_name(&self, profile: &Profile, sample: &Sample) -> Option<String> {
+impl SampleGrouping<'_> {
+    fn group_name(&self, profile: &Profile, sample: &ProfileSample) -> Option<String> {
         match self {
-            SampleSplit::Label(key) => {
+            SampleGrouping::Label(key) => {
                 sample.labels().find(|label| label.key == *key).map(|label| match &label.value {
                     LabelValue::Text(text) => text.clone(),
                     LabelValue::Number(number, unit) => format!("{number} {unit}").trim_end().to_owned(),
                 })
             }
-            SampleSplit::Function(meant) => {
+            SampleGrouping::Function(meant) => {
                 let names =
                     sample.functions_from_root().map(|function| profile.functions()[function as usize].name.as_str());
                 names.into_iter().find(|name| meant(name)).map(str::to_owned)
@@ -54,7 +54,7 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
 }
 
 /// Returns the profile with an additional root frame `NAME: GROUP` in each stack.
-pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
+pub fn group_samples(profile: &Profile, name: &str, by: &SampleGrouping) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     // Functions keep their index numbers in the new profile, because they are added in the original
     // order.
@@ -62,8 +62,8 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
         .functions()
         .iter()
         .map(|function| {
-            let id = builder.function(&function.name, &function.file);
-            builder.place(&[id])
+            let id = builder.intern_function(&function.name, &function.file);
+            builder.add_place(&[id])
         })
         .collect();
     let mut stack: Vec<u32> = Vec::new();
@@ -72,17 +72,17 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
         stack.extend(sample.functions_from_root());
         stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
         let group = by.group_name(profile, &sample);
-        let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(UNGROUPED_NAME)), "");
-        let root = builder.place(&[root]);
+        let root = builder.intern_function(&format!("{name}: {}", group.as_deref().unwrap_or(UNGROUPED_NAME)), "");
+        let root = builder.add_place(&[root]);
         builder.push_place(root);
         for label in sample.labels() {
-            let label = builder.label(label.clone());
+            let label = builder.intern_label(label.clone());
             builder.push_label(label);
         }
-        builder.sample(sample.values());
+        builder.end_sample(sample.values());
     }
-    builder.default_type(profile.sample_type_default);
-    builder.period(profile.period_type.clone(), profile.period);
+    builder.set_default_type(profile.sample_type_default);
+    builder.set_period(profile.period_type.clone(), profile.period);
     builder.set_time(profile.time_unix_ns, profile.duration_ns);
     builder.finish()
 }
@@ -90,11 +90,11 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Sort, View, read, sum_by_function};
+    use crate::profile::{FunctionCostOrder, ProfileView, read, sum_by_function};
     use plimsoll_model::profile::{Label, ValueType};
 
     fn cumulative_function_costs(profile: &Profile) -> Vec<(String, i64)> {
-        let sums = sum_by_function(profile, &View::all(0), Sort::Cum);
+        let sums = sum_by_function(profile, &ProfileView::all_samples(0), FunctionCostOrder::Cum);
         sums.rows.iter().map(|row| (profile.functions()[row.function as usize].name.clone(), row.cum)).collect()
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn stacks_are_grouped_by_their_handler() {
         let profile = read(b"main;serve;list;json 5\nmain;serve;order 3\nmain;gc 1\n").expect("folded");
         let handler = |name: &str| ["list", "order", "json"].contains(&name);
-        let result = group_samples(&profile, "handler", &SampleSplit::Function(&handler));
+        let result = group_samples(&profile, "handler", &SampleGrouping::Function(&handler));
         let rows = cumulative_function_costs(&result);
         for (name, cum) in [("handler: list", 5), ("handler: order", 3), ("handler: (none)", 1), ("main", 9)] {
             assert!(rows.contains(&(name.to_owned(), cum)), "{name}: {rows:?}");
@@ -113,21 +113,22 @@ mod tests {
     #[test]
     fn samples_are_grouped_by_label() {
         let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
-        let main = builder.function("main", "main.go");
-        let place = builder.place(&[main]);
+        let main = builder.intern_function("main", "main.go");
+        let place = builder.add_place(&[main]);
         for (value, count) in [(Some("/a"), 4), (None, 2), (Some("/b"), 1), (Some("/a"), 1)] {
             builder.push_place(place);
             if let Some(value) = value {
-                let label = builder.label(Label { key: "endpoint".into(), value: LabelValue::Text(value.into()) });
+                let label =
+                    builder.intern_label(Label { key: "endpoint".into(), value: LabelValue::Text(value.into()) });
                 builder.push_label(label);
             }
-            builder.sample(&[count]);
+            builder.end_sample(&[count]);
         }
-        builder.period(Some(ValueType::new("cpu", "nanoseconds")), 10);
+        builder.set_period(Some(ValueType::new("cpu", "nanoseconds")), 10);
         let profile = builder.finish();
         assert!(has_label(&profile, "endpoint") && !has_label(&profile, "user"));
         assert_eq!(label_keys(&profile), ["endpoint"]);
-        let result = group_samples(&profile, "endpoint", &SampleSplit::Label("endpoint"));
+        let result = group_samples(&profile, "endpoint", &SampleGrouping::Label("endpoint"));
         let expect = [("main", 8), ("endpoint: /a", 5), ("endpoint: (none)", 2), ("endpoint: /b", 1)];
         assert_eq!(cumulative_function_costs(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
         assert_eq!((result.period, result.functions()[0].file.as_str()), (10, "main.go"));

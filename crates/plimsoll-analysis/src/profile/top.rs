@@ -4,12 +4,12 @@
 //! the function occurs there. The value counts in `flat` only for the function at the leaf, which
 //! may be an inlined function (pprof, `internal/graph/graph.go`).
 
-use super::View;
+use super::ProfileView;
 use plimsoll_model::profile::{FunctionId, Profile};
 
 /// The sums of a profile's samples by function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Top {
+pub struct FunctionCostTable {
     /// The denominator of percentages: the sum of the absolute values of all samples
     /// ([`View::total`]).
     pub total: i64,
@@ -17,12 +17,12 @@ pub struct Top {
     /// the view leaves out samples, or if some values are negative.
     pub selected_total: i64,
     /// One row for each function with a sum other than 0, sorted by the requested column.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FunctionCostRow>,
 }
 
 /// The sums of one function, in the unit of the selected column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct FunctionCostRow {
     /// The id of the function in the profile.
     pub function: FunctionId,
     /// Value spent in the function itself.
@@ -33,7 +33,7 @@ pub struct Row {
 
 /// The sum by which rows are sorted. The largest absolute value comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
+pub enum FunctionCostOrder {
     /// Rows are sorted by `flat`, the cost of a function itself.
     Flat,
     /// Rows are sorted by `cum`, the cost of a function and its callees.
@@ -46,9 +46,10 @@ pub fn percent(value: i64, total: i64) -> f64 {
 }
 
 /// Sums up the samples in a view of a profile by function.
-pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
+pub fn sum_by_function(profile: &Profile, view: &ProfileView, sort: FunctionCostOrder) -> FunctionCostTable {
     let functions = profile.functions();
-    let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
+    let mut rows: Vec<FunctionCostRow> =
+        (0..functions.len() as u32).map(|function| FunctionCostRow { function, flat: 0, cum: 0 }).collect();
     // `seen` contains, for each function, the number of the last sample that contained the
     // function. The number of the last sample makes a recursive function count only once in each
     // sample.
@@ -56,7 +57,7 @@ pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {
         let value = sample.values()[view.sample_type];
-        if value == 0 || !view.keeps(&sample) {
+        if value == 0 || !view.contains_sample(&sample) {
             continue;
         }
         kept = kept.saturating_add(value);
@@ -80,12 +81,12 @@ pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
             b.cum.unsigned_abs().cmp(&a.cum.unsigned_abs()),
         );
         let by_value = match sort {
-            Sort::Flat => flat.then(cum),
-            Sort::Cum => cum.then(flat),
+            FunctionCostOrder::Flat => flat.then(cum),
+            FunctionCostOrder::Cum => cum.then(flat),
         };
         by_value.then_with(|| functions[a.function as usize].name.cmp(&functions[b.function as usize].name))
     });
-    Top { total: view.total(profile), selected_total: kept, rows }
+    FunctionCostTable { total: view.total(profile), selected_total: kept, rows }
 }
 
 #[cfg(test)]
@@ -93,7 +94,13 @@ mod tests {
     use super::*;
     use crate::profile::read;
 
-    fn check(text: &str, view: impl Fn(&Profile) -> View, sort: Sort, expect: &[(&str, i64, i64)], total: i64) {
+    fn check(
+        text: &str,
+        view: impl Fn(&Profile) -> ProfileView,
+        sort: FunctionCostOrder,
+        expect: &[(&str, i64, i64)],
+        total: i64,
+    ) {
         let profile = read(text.as_bytes()).expect("folded stacks");
         let top = sum_by_function(&profile, &view(&profile), sort);
         let rows: Vec<_> = top
@@ -107,24 +114,25 @@ mod tests {
     #[test]
     fn sums_count_recursion_once() {
         let text = "main;f;f;g 3\nmain;f;g;f 2\nmain;h 4\n";
-        let all = |_: &Profile| View::all(0);
-        check(text, all, Sort::Cum, &[("main", 0, 9), ("g", 3, 5), ("f", 2, 5), ("h", 4, 4)], 9);
-        check(text, all, Sort::Flat, &[("h", 4, 4), ("g", 3, 5), ("f", 2, 5), ("main", 0, 9)], 9);
-        let focus = |p: &Profile| View::all(0).focus(p, |name| name == "g");
-        check(text, focus, Sort::Cum, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
-        let ignore = |p: &Profile| View::all(0).ignore(p, |name| name == "g");
-        check(text, ignore, Sort::Cum, &[("h", 4, 4), ("main", 0, 4)], 9);
-        let both = |p: &Profile| View::all(0).focus(p, |name| name == "main").ignore(p, |name| name == "h");
-        check(text, both, Sort::Flat, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
+        let all = |_: &Profile| ProfileView::all_samples(0);
+        check(text, all, FunctionCostOrder::Cum, &[("main", 0, 9), ("g", 3, 5), ("f", 2, 5), ("h", 4, 4)], 9);
+        check(text, all, FunctionCostOrder::Flat, &[("h", 4, 4), ("g", 3, 5), ("f", 2, 5), ("main", 0, 9)], 9);
+        let focus = |p: &Profile| ProfileView::all_samples(0).focus(p, |name| name == "g");
+        check(text, focus, FunctionCostOrder::Cum, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
+        let ignore = |p: &Profile| ProfileView::all_samples(0).ignore(p, |name| name == "g");
+        check(text, ignore, FunctionCostOrder::Cum, &[("h", 4, 4), ("main", 0, 4)], 9);
+        let both =
+            |p: &Profile| ProfileView::all_samples(0).focus(p, |name| name == "main").ignore(p, |name| name == "h");
+        check(text, both, FunctionCostOrder::Flat, &[("g", 3, 5), ("f", 2, 5), ("main", 0, 5)], 9);
     }
 
     #[test]
-    fn negative_values_count_in_full() {
-        let all = |_: &Profile| View::all(0);
+    fn negative_values_count_by_their_size() {
+        let all = |_: &Profile| ProfileView::all_samples(0);
         check(
             "main;a -4\nmain;b 1\nlone;c 2\nlone;d -2\n",
             all,
-            Sort::Flat,
+            FunctionCostOrder::Flat,
             &[("a", -4, -4), ("c", 2, 2), ("d", -2, -2), ("b", 1, 1), ("main", 0, -3)],
             9,
         );

@@ -14,7 +14,7 @@
 //!
 //! Not here: pixels, colours, and the inverted tree, which is derived from this tree.
 
-use super::View;
+use super::ProfileView;
 use super::diff::{CostDivisor, DiffError, comparison_sides, events_variance};
 use plimsoll_model::profile::{Function, Profile};
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 /// A frame of the tree, with the sums of its samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Node {
+pub struct FlameGraphFrame {
     /// Index of the frame's function in [`Tree::functions`].
     pub function: u32,
     /// Number of callers above the frame: 0 for the first function of a stack.
@@ -42,11 +42,11 @@ pub struct Node {
 
 /// The merged stacks of a profile. Each frame comes after its caller and before its next sibling.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tree {
+pub struct FlameGraphTree {
     /// The functions of the frames.
     pub functions: Vec<Function>,
     /// The frames in drawing order.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<FlameGraphFrame>,
     /// Whether some frames were too narrow for the tree and were summed up.
     pub left_out: bool,
     /// Whether the tree compares two profiles, so that each frame has two costs.
@@ -112,7 +112,7 @@ impl Eq for WaitingFrame {}
 /// The stack of one sample, whose frames are processed from the root to some depth. The array of
 /// samples contains whole structs instead of indices, so that memory is accessed in order.
 #[derive(Debug, Clone, Copy)]
-struct Stack {
+struct SampleStack {
     /// Index of the first frame that is not yet processed, in [`Builder::frames`].
     at: usize,
     /// Number of the stack's remaining frames, from `at` on.
@@ -126,26 +126,26 @@ struct Stack {
 /// The stacks of all samples in input order. `frames` contains the frames of all stacks, each stack
 /// from its root on.
 #[derive(Default)]
-struct Builder {
+struct FlameGraphBuilder {
     frames: Vec<u32>,
-    stacks: Vec<Stack>,
+    stacks: Vec<SampleStack>,
 }
 
-impl Builder {
+impl FlameGraphBuilder {
     /// Adds a sample. A sample without a stack is dropped, because it cannot be drawn.
     fn add(&mut self, stack: impl Iterator<Item = u32>, sums: SampleSums) {
         let at = self.frames.len();
         self.frames.extend(stack);
         let left = (self.frames.len() - at) as u32;
         if left > 0 {
-            self.stacks.push(Stack { at, left, group: 0, sums });
+            self.stacks.push(SampleStack { at, left, group: 0, sums });
         }
     }
 
     /// Merges the stacks into a tree of at most `frames_max` frames, in drawing order.
-    fn build_tree(self, functions: &[&Function], frames_max: usize, difference: bool) -> Tree {
-        let Builder { frames, mut stacks } = self;
-        let mut divider = Divider {
+    fn build_tree(self, functions: &[&Function], frames_max: usize, difference: bool) -> FlameGraphTree {
+        let FlameGraphBuilder { frames, mut stacks } = self;
+        let mut divider = CalleeDivider {
             frames,
             group_of: vec![NO_GROUP; functions.len()],
             groups: Vec::new(),
@@ -167,7 +167,7 @@ impl Builder {
         for frame in divider.waiting.into_sorted_vec() {
             narrow.entry(frame.caller).or_default().add(&frame.sums);
         }
-        in_order(&kept, &narrow, functions, left_out, difference)
+        order_frames_for_drawing(&kept, &narrow, functions, left_out, difference)
     }
 }
 
@@ -176,22 +176,22 @@ impl Builder {
 const NO_GROUP: u32 = u32::MAX;
 
 /// Divides the samples of a frame by the function that comes next on their stacks.
-struct Divider {
+struct CalleeDivider {
     frames: Vec<u32>,
     /// The group number of each function, while the samples of a frame are grouped.
     group_of: Vec<u32>,
     /// The groups of one frame's samples, while the samples are grouped: next function, number of
     /// samples, sums.
     groups: Vec<(u32, usize, SampleSums)>,
-    sorted: Vec<Stack>,
+    sorted: Vec<SampleStack>,
     waiting: BinaryHeap<WaitingFrame>,
 }
 
-impl Divider {
+impl CalleeDivider {
     /// Sorts `part` of the array of stacks by the next function of each stack. Stacks without a
     /// next function come first. Each next function becomes a frame that waits to join the tree.
     /// `start` is the index of `part` in the whole array.
-    fn divide_by_next_function(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
+    fn divide_by_next_function(&mut self, part: &mut [SampleStack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
             stack.group = NO_GROUP;
@@ -240,13 +240,13 @@ impl Divider {
 }
 
 /// Puts the frames of the tree into drawing order: each frame after its caller, siblings by name.
-fn in_order(
+fn order_frames_for_drawing(
     kept: &[WaitingFrame],
     narrow: &HashMap<u32, SampleSums>,
     functions: &[&Function],
     left_out: bool,
     difference: bool,
-) -> Tree {
+) -> FlameGraphTree {
     let mut by_name: Vec<usize> = (0..functions.len()).collect();
     by_name.sort_by(|a, b| functions[*a].name.cmp(&functions[*b].name));
     let mut rank = vec![0_u32; functions.len()];
@@ -259,18 +259,18 @@ fn in_order(
         &order[start..start + length]
     };
 
-    let mut tree = Tree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
+    let mut tree = FlameGraphTree { functions: Vec::new(), nodes: Vec::new(), left_out, difference };
     // Maps a function to its index in the functions of the tree. The key `None` stands for the sum
     // of narrow frames.
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
-    let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &SampleSums| {
+    let mut push = |tree: &mut FlameGraphTree, function: Option<u32>, depth: u32, sums: &SampleSums| {
         let function = *names.entry(function).or_insert_with(|| {
-            let smaller = || Function { name: Tree::MERGED_FRAME_NAME.to_owned(), file: String::new() };
+            let smaller = || Function { name: FlameGraphTree::MERGED_FRAME_NAME.to_owned(), file: String::new() };
             tree.functions.push(function.map_or_else(smaller, |function| functions[function as usize].clone()));
             tree.functions.len() as u32 - 1
         });
         let SampleSums { width, value, before, variance } = *sums;
-        tree.nodes.push(Node { function, depth, width, value, before, variance });
+        tree.nodes.push(FlameGraphFrame { function, depth, width, value, before, variance });
     };
     if let Some(sums) = narrow.get(&ROOT) {
         push(&mut tree, None, 0, sums);
@@ -287,7 +287,7 @@ fn in_order(
     tree
 }
 
-impl Tree {
+impl FlameGraphTree {
     /// The name of the frame that sums up the frames that are too narrow for the tree.
     pub const MERGED_FRAME_NAME: &'static str = "(smaller frames)";
 
@@ -300,11 +300,11 @@ impl Tree {
 
 /// Merges the stacks of a view (the selected samples of a profile) into a tree of at most
 /// `frames_max` frames.
-pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
-    let mut builder = Builder::default();
+pub fn flame_graph_tree(profile: &Profile, view: &ProfileView, frames_max: usize) -> FlameGraphTree {
+    let mut builder = FlameGraphBuilder::default();
     for sample in profile.samples() {
         let value = sample.values()[view.sample_type];
-        if value == 0 || !view.keeps(&sample) {
+        if value == 0 || !view.contains_sample(&sample) {
             continue;
         }
         let (width, value) = (value.unsigned_abs() as f64, value as f64);
@@ -319,16 +319,16 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
 ///
 /// # Errors
 /// The same errors as [`diff`](super::diff()).
-pub fn diff_tree(
-    before: (&Profile, &View),
-    after: (&Profile, &View),
+pub fn flame_graph_difference_tree(
+    before: (&Profile, &ProfileView),
+    after: (&Profile, &ProfileView),
     basis: CostDivisor,
     frames_max: usize,
-) -> Result<Tree, DiffError> {
+) -> Result<FlameGraphTree, DiffError> {
     let [before, after] = comparison_sides(before, after, basis)?;
     let mut functions: Vec<&Function> = Vec::new();
     let mut known: HashMap<&str, u32> = HashMap::new();
-    let mut builder = Builder::default();
+    let mut builder = FlameGraphBuilder::default();
     for (side, is_after) in [(before, false), (after, true)] {
         let shared: Vec<u32> = side
             .profile
@@ -343,7 +343,7 @@ pub fn diff_tree(
             .collect();
         for sample in side.profile.samples() {
             let value = sample.values()[side.view.sample_type];
-            if value == 0 || !side.view.keeps(&sample) {
+            if value == 0 || !side.view.contains_sample(&sample) {
                 continue;
             }
             let stack = sample.functions_from_root().map(|function| shared[function as usize]);
@@ -363,8 +363,8 @@ mod tests {
 
     fn tree_lines(text: &str, frames_max: usize) -> Vec<String> {
         let profile = read(text.as_bytes()).expect("folded stacks");
-        let tree = tree(&profile, &View::all(0), frames_max);
-        let line = |n: &Node| {
+        let tree = flame_graph_tree(&profile, &ProfileView::all_samples(0), frames_max);
+        let line = |n: &FlameGraphFrame| {
             let name = &tree.functions[n.function as usize].name;
             format!("{}{name} {}", " ".repeat(n.depth as usize), n.width)
         };
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn negative_values_have_a_width_in_the_flame_graph() {
         let profile = read(b"main;a -4\nmain;b 1\n").expect("folded stacks");
-        let tree = tree(&profile, &View::all(0), 9);
+        let tree = flame_graph_tree(&profile, &ProfileView::all_samples(0), 9);
         let sums: Vec<_> = tree.nodes.iter().map(|n| (n.width, n.value)).collect();
         assert_eq!(sums, [(5.0, -3.0), (4.0, -4.0), (1.0, 1.0)]);
         assert_eq!(tree.width(), 5.0);

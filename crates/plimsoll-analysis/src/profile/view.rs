@@ -4,38 +4,38 @@
 //! `ignore` leaves such samples out. Percentages still refer to all samples. Unlike in pprof, the
 //! name of the binary is not matched, because it would match every frame.
 
-use plimsoll_model::profile::{Profile, Sample};
+use plimsoll_model::profile::{Profile, ProfileSample};
 
 /// A column of a profile and a selection of its samples. Create a view only once per profile,
 /// because its creation checks whether the name of every function matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct ProfileView {
     /// The selected column: an index into the profile's sample types.
     pub sample_type: usize,
     focus: Option<Vec<bool>>,
     ignore: Option<Vec<bool>>,
 }
 
-impl View {
+impl ProfileView {
     /// Creates a view of all samples in one column.
-    pub fn all(sample_type: usize) -> View {
-        View { sample_type, focus: None, ignore: None }
+    pub fn all_samples(sample_type: usize) -> ProfileView {
+        ProfileView { sample_type, focus: None, ignore: None }
     }
 
     /// Restricts the view to samples with a frame whose function name or file name `matches`.
-    pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
+    pub fn focus(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> ProfileView {
         self.focus = Some(matching_functions(profile, matches));
         self
     }
 
     /// Leaves out samples with a frame whose function name or file name `matches`.
-    pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> View {
+    pub fn ignore(mut self, profile: &Profile, matches: impl Fn(&str) -> bool) -> ProfileView {
         self.ignore = Some(matching_functions(profile, matches));
         self
     }
 
     /// Returns whether the view contains the sample.
-    pub fn keeps(&self, sample: &Sample) -> bool {
+    pub fn contains_sample(&self, sample: &ProfileSample) -> bool {
         let any = |wanted: &Vec<bool>| sample.functions_from_root().any(|function| wanted[function as usize]);
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }

@@ -14,12 +14,12 @@
 //! measure, which decides the comparison.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare_measure};
-use super::interim_looks::{INTERVAL_ERROR_PROBABILITY, InterimLook};
-use super::reading::{Block, RouteReading};
-use super::rules::{Quantity, Rules};
+use super::interim_looks::{EvaluationNumber, INTERVAL_ERROR_PROBABILITY};
+use super::reading::{ArmRouteFigures, ComparisonBlock};
+use super::rules::{EffectQuantity, Rules};
 use crate::doubts::{Doubt, DoubtKind};
 use plimsoll_statistics::basics;
-use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
+use plimsoll_statistics::resample::{BlockRatio, EffectEstimate};
 
 /// A measure of one route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +37,16 @@ impl RouteMeasure {
     pub const ALL: [RouteMeasure; 3] = [RouteMeasure::Success, RouteMeasure::P50, RouteMeasure::P99];
 
     /// Returns the quantity from which the effect of this measure is computed.
-    fn effect_quantity(self, blocks: &[[RouteReading; 2]]) -> Quantity<'_> {
+    fn effect_quantity(self, blocks: &[[ArmRouteFigures; 2]]) -> EffectQuantity<'_> {
         let times =
-            |q| Quantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
+            |q| EffectQuantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
         match self {
             RouteMeasure::Success => {
-                let amount = |route: &RouteReading| BlockAmount {
+                let amount = |route: &ArmRouteFigures| BlockRatio {
                     of: route.ledger.succeeded() as f64,
                     per: route.ledger.scheduled as f64,
                 };
-                Quantity::Amounts(blocks.iter().map(|[a, b]| [amount(a), amount(b)]).collect())
+                EffectQuantity::Amounts(blocks.iter().map(|[a, b]| [amount(a), amount(b)]).collect())
             }
             RouteMeasure::P50 => times(0.5),
             RouteMeasure::P99 => times(0.99),
@@ -72,34 +72,38 @@ pub struct RouteComparison {
 
 /// One test of the family (all measures of all routes): its route, measure and effect, and its
 /// p-value. The p-value is corrected for all evaluations of the comparison.
-struct Test {
+struct RouteTest {
     route: usize,
     measure: RouteMeasure,
-    effect: ProvedEffect,
+    effect: EffectEstimate,
     p: f64,
 }
 
 /// Returns whether `counted` has enough blocks (paired loads) to prove an effect of a route at this
 /// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
 /// (paired loads), because its report could say nothing about the routes.
-pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
+pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
-    let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
+    let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.error_part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
 /// Compares all routes over the valid blocks (paired loads) at one evaluation of the comparison.
 /// The result is empty for a plan with a single route.
-pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimLook) -> Vec<RouteComparison> {
+pub(super) fn compare_routes(
+    settings: &Rules,
+    counted: &[ComparisonBlock],
+    look: EvaluationNumber,
+) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
     let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
     for (number, route) in first.routes.iter().enumerate() {
-        let (both, sides) = common_blocks(counted, number);
+        let (both, sides) = blocks_with_route_on_both_sides(counted, number);
         for measure in RouteMeasure::ALL {
             if let Ok(effect) = measure.effect_quantity(&sides).compute_effect(&both) {
-                let p = (effect.p_two_sided() / look.part()).min(1.0);
-                tests.push(Test { route: number, measure, effect, p });
+                let p = (effect.p_two_sided() / look.error_part()).min(1.0);
+                tests.push(RouteTest { route: number, measure, effect, p });
             }
         }
         routes.push(route_totals(&route.name, counted, number, sides.len()));
@@ -129,16 +133,21 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
 
 /// Returns the blocks (paired loads) in which A and B got requests of the route with index `at`,
 /// and the route's readings in these blocks.
-fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading; 2]>) {
-    let of = |block: &Block, arm: usize| block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned();
-    let both = |block: &Block| Some([of(block, 0)?, of(block, 1)?]);
-    let is_asked = |sides: &[RouteReading; 2]| sides.iter().all(|route| route.ledger.scheduled > 0);
+fn blocks_with_route_on_both_sides(
+    counted: &[ComparisonBlock],
+    at: usize,
+) -> (Vec<ComparisonBlock>, Vec<[ArmRouteFigures; 2]>) {
+    let of = |block: &ComparisonBlock, arm: usize| {
+        block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned()
+    };
+    let both = |block: &ComparisonBlock| Some([of(block, 0)?, of(block, 1)?]);
+    let is_asked = |sides: &[ArmRouteFigures; 2]| sides.iter().all(|route| route.ledger.scheduled > 0);
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
 /// Sums the requests and the successes of a route over all blocks (paired loads). The list of
 /// measures in the result is empty.
-fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
+fn route_totals(name: &str, counted: &[ComparisonBlock], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
         for (arm, reading) in block.readings.iter().enumerate().take(2) {
@@ -153,7 +162,7 @@ fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> Rout
 
 /// Returns a warning about a route that succeeds on one side only, because such a route has no
 /// ratio. Returns `None` if no route succeeds on one side only.
-pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
+pub(super) fn one_sided_success_doubt(routes: &[RouteComparison]) -> Option<Doubt> {
     let never = |route: &RouteComparison, side: usize| {
         route.requests[side] > 0 && route.success_rate[side] <= 0.0 && route.success_rate[1 - side] > 0.0
     };

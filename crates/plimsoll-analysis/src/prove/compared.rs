@@ -5,10 +5,10 @@
 //! (`interim_looks`). The list of measures, and how many of them share an error probability, are in
 //! `mod` and `by_route`.
 
-use super::interim_looks::{InterimLook, Look, RANKS_ALARM_ERROR};
+use super::interim_looks::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};
 use plimsoll_model::Criterion;
 use plimsoll_statistics::basics::{self, ConfidenceInterval};
-use plimsoll_statistics::resample::ProvedEffect;
+use plimsoll_statistics::resample::EffectEstimate;
 use std::fmt;
 
 /// The verdict on build B of a comparison with build A.
@@ -73,7 +73,7 @@ pub struct MeasureComparison<M = Criterion> {
 impl<M> MeasureComparison<M> {
     /// Returns the largest difference between A and B that the confidence interval contains, as a
     /// share; `None` with too few blocks (paired loads).
-    pub fn at_most(&self) -> Option<f64> {
+    pub fn difference_max(&self) -> Option<f64> {
         self.ratio_interval.map(|interval| (interval.upper - 1.0).abs().max((interval.lower - 1.0).abs()))
     }
 }
@@ -83,10 +83,11 @@ impl<M> MeasureComparison<M> {
 /// because a few blocks (paired loads) that other processes disturbed can distort the mean. The
 /// test of the ranks counts only if the mean and the median have the same sign. Each of the two
 /// sign-flip tests has its own error probability.
-fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
-    let error = RANKS_ALARM_ERROR * seen.number.part();
+fn is_difference_real(seen: &EvaluationResult, ratios_by_block: &[f64]) -> bool {
+    let error = RANKS_ALARM_ERROR * seen.number.error_part();
     let middle = basics::median(ratios_by_block).unwrap_or(0.0);
-    let by_ranks = middle * seen.estimate > 0.0 && seen.is_resolved && basics::sign_flip_p(ratios_by_block) <= error;
+    let by_ranks =
+        middle * seen.estimate > 0.0 && seen.is_resolved && basics::sign_flip_p_value(ratios_by_block) <= error;
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
@@ -97,8 +98,8 @@ fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
 /// whole interval is outside the margin. At the last evaluation, a real difference exceeds the
 /// margin if its estimate is outside the margin. A difference is inside the margin if its whole
 /// equivalence interval is inside the margin.
-fn difference_verdict(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
-    let last = seen.number == InterimLook::Last;
+fn difference_verdict(seen: &EvaluationResult, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
+    let last = seen.number == EvaluationNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
     let inside = seen.equivalence.is_some_and(|interval| interval.is_within_ratio(margin));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
@@ -121,7 +122,7 @@ pub(super) struct JudgementTerms {
     pub(super) margin: f64,
     /// The evaluation of the comparison (after a planned number of blocks) at which the measure is
     /// judged.
-    pub(super) look: InterimLook,
+    pub(super) look: EvaluationNumber,
     /// Number of measures among which this evaluation's part of the error probability is divided.
     pub(super) family: usize,
     /// Whether this is the primary measure, which decides the comparison.
@@ -134,17 +135,17 @@ pub(super) struct JudgementTerms {
 /// result applies to this one evaluation alone. `ratios_by_block` contains ln(B/A) of each block,
 /// which only the primary measure needs.
 pub(super) fn compare_measure<M>(
-    effect: &ProvedEffect,
+    effect: &EffectEstimate,
     measure: M,
     judged: JudgementTerms,
     ratios_by_block: &[f64],
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
-    let seen = Look::from_effect(effect, look, family);
+    let seen = EvaluationResult::from_effect(effect, look, family);
     // Secondary measures never decide a comparison, so a secondary difference already counts as
     // real if its interval excludes 0.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
-    let real = if primary { is_real(&seen, ratios_by_block) } else { shown() };
+    let real = if primary { is_difference_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {
         measure,
         primary,

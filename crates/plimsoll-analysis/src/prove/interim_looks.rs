@@ -7,7 +7,7 @@
 //! evaluations together, however they correlate.
 
 use plimsoll_statistics::basics::ConfidenceInterval;
-use plimsoll_statistics::resample::ProvedEffect;
+use plimsoll_statistics::resample::EffectEstimate;
 
 /// Probability that an interval misses the true value, over all evaluations of a comparison
 /// together.
@@ -22,56 +22,58 @@ pub const RANKS_ALARM_ERROR: f64 = 0.005;
 /// Probability that the comparison finds a fall of the success rate although there is none, over
 /// all evaluations together. The sum of this probability, [`MEAN_ALARM_ERROR`] and
 /// [`RANKS_ALARM_ERROR`] is 2 %, the probability of a false verdict.
-pub const SUCCESS_ERROR: f64 = 0.005;
+pub const SUCCESS_ALARM_ERROR: f64 = 0.005;
 /// The part of each error probability that is reserved for the last evaluation.
-const LAST_PART: f64 = 0.6;
+const LAST_EVALUATION_PART: f64 = 0.6;
 /// The last evaluation's part of the error probability of the equivalence claim. The equivalence
 /// claim is "B is the same". Evaluations before the last evaluation almost never prove the
 /// equivalence claim.
-const LAST_EQUIVALENCE_PART: f64 = 0.96;
+const LAST_EVALUATION_EQUIVALENCE_PART: f64 = 0.96;
 /// Number of blocks (paired loads of A and B) after which the first evaluation is planned.
-const FIRST_BLOCKS: f64 = 10.0;
+const FIRST_EVALUATION_BLOCKS: f64 = 10.0;
 
 /// Which evaluation of a comparison: an interim evaluation with its number, or the last evaluation.
 /// The number determines the evaluation's part of the error probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum InterimLook {
+pub enum EvaluationNumber {
     /// The n-th evaluation that may stop the comparison, counted from 1.
     Interim(u32),
     /// The evaluation after the last block (paired loads), or at the end of the budget.
     Last,
 }
 
-impl InterimLook {
+impl EvaluationNumber {
     /// Returns the part of the comparison's error probability that this evaluation may use. The
     /// last evaluation gets `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the
     /// remaining error probability.
-    pub fn part(self) -> f64 {
+    pub fn error_part(self) -> f64 {
         match self {
-            InterimLook::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
-            InterimLook::Last => LAST_PART,
+            EvaluationNumber::Interim(n) => (1.0 - LAST_EVALUATION_PART) / (f64::from(n) * f64::from(n + 1)),
+            EvaluationNumber::Last => LAST_EVALUATION_PART,
         }
     }
 
     /// Returns this evaluation's part of the error probability of the equivalence claim ("B is the
     /// same").
-    fn equivalence_part(self) -> f64 {
+    fn equivalence_error_part(self) -> f64 {
         match self {
-            InterimLook::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
-            InterimLook::Last => LAST_EQUIVALENCE_PART,
+            EvaluationNumber::Interim(_) => {
+                self.error_part() * (1.0 - LAST_EVALUATION_EQUIVALENCE_PART) / (1.0 - LAST_EVALUATION_PART)
+            }
+            EvaluationNumber::Last => LAST_EVALUATION_EQUIVALENCE_PART,
         }
     }
 }
 
 /// Returns the evaluation that is planned after exactly `blocks` blocks; `None` if no evaluation is
 /// planned after this number of blocks.
-pub fn interim(blocks: usize) -> Option<InterimLook> {
+pub fn planned_evaluation(blocks: usize) -> Option<EvaluationNumber> {
     for look in 0..64 {
         // Each planned number of blocks is even, and about sqrt(2) times the previous planned
         // number.
-        let planned = (FIRST_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
+        let planned = (FIRST_EVALUATION_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
         if planned >= blocks {
-            return (planned == blocks).then_some(InterimLook::Interim(look + 1));
+            return (planned == blocks).then_some(EvaluationNumber::Interim(look + 1));
         }
     }
     None
@@ -79,9 +81,9 @@ pub fn interim(blocks: usize) -> Option<InterimLook> {
 
 /// The effect of B compared with A in one measure at one evaluation, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct EvaluationResult {
     /// Which evaluation of the comparison gave these figures.
-    pub number: InterimLook,
+    pub number: EvaluationNumber,
     /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
     /// Interval of the estimate, at this evaluation's part of [`INTERVAL_ERROR_PROBABILITY`];
@@ -100,18 +102,18 @@ pub struct Look {
     pub is_resolved: bool,
 }
 
-impl Look {
+impl EvaluationResult {
     /// Computes the result of one evaluation ("look") of `effect`. The evaluation's part of
     /// [`INTERVAL_ERROR_PROBABILITY`] is divided among `family` measures.
-    pub fn from_effect(effect: &ProvedEffect, number: InterimLook, family: usize) -> Look {
+    pub fn from_effect(effect: &EffectEstimate, number: EvaluationNumber, family: usize) -> EvaluationResult {
         let family = family.max(1) as f64;
         let share = INTERVAL_ERROR_PROBABILITY / family;
-        Look {
+        EvaluationResult {
             number,
             estimate: effect.estimate,
-            interval: effect.interval(share * number.part()),
-            wide: effect.interval(MEAN_ALARM_ERROR / family * number.part()),
-            equivalence: effect.interval(2.0 * share * number.equivalence_part()),
+            interval: effect.interval(share * number.error_part()),
+            wide: effect.interval(MEAN_ALARM_ERROR / family * number.error_part()),
+            equivalence: effect.interval(2.0 * share * number.equivalence_error_part()),
             p: effect.p_two_sided(),
             is_resolved: effect.is_resolved(),
         }
@@ -123,18 +125,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_probabilities_of_looks_sum_to_the_total() {
+    fn error_probabilities_of_evaluations_sum_up() {
         let looks: Vec<(usize, f64)> =
-            (0..4000).filter_map(|blocks| interim(blocks).map(|look| (blocks, look.part()))).collect();
+            (0..4000).filter_map(|blocks| planned_evaluation(blocks).map(|look| (blocks, look.error_part()))).collect();
         let first: Vec<usize> = looks.iter().map(|look| look.0).take(8).collect();
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
-        let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + InterimLook::Last.part();
+        let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + EvaluationNumber::Last.error_part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
         // Each early evaluation has enough blocks to reject the hypothesis "no difference" at its
         // own error probability. If all n blocks favour one side, the p-value is 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);
-            let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ERROR;
+            let is_enough = least <= part * MEAN_ALARM_ERROR && least / 2.0 <= part * SUCCESS_ALARM_ERROR;
             assert!(is_enough, "{blocks}");
         }
     }

@@ -8,10 +8,10 @@
 //! all rungs (endpoints) together.
 
 use super::interim_looks::INTERVAL_ERROR_PROBABILITY;
-use super::reading::{self, Block};
+use super::reading::{self, ComparisonBlock};
 use crate::doubts::{DoubtKind, Doubts};
 use plimsoll_statistics::basics::ConfidenceInterval;
-use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
+use plimsoll_statistics::resample::{BlockRatio, EffectEstimate};
 
 /// The result of one rung (endpoint) of a ladder.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,18 +47,19 @@ pub struct Ladder {
 
 /// Computes the ladder from these blocks (a block is one load on each rung). `broken` is the reason
 /// why the measurement ended early, if it did.
-pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // A block (one load on each rung) does not count if a rung has no success in the block, because
-    // its cost per request is not known.
-    let known = |block: &&Block| {
+pub fn compute_ladder(blocks: &[ComparisonBlock], rungs: usize, broken: Option<&str>) -> Ladder {
+    // A block (one load on each rung) without a success on some rung does not count, because that
+    // rung's cost per request is unknown.
+    let known = |block: &&ComparisonBlock| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };
-    let counted: Vec<&Block> = blocks.iter().filter(|block| block.void().is_none()).filter(known).collect();
-    let column = |rung: usize| -> Vec<BlockAmount> {
+    let counted: Vec<&ComparisonBlock> =
+        blocks.iter().filter(|block| block.void_reason().is_none()).filter(known).collect();
+    let column = |rung: usize| -> Vec<BlockRatio> {
         counted.iter().filter_map(|block| Some(block.readings.get(rung)?.goodput)).collect()
     };
-    let rate = |amounts: &[BlockAmount]| {
-        let sum = |of: fn(&BlockAmount) -> f64| amounts.iter().map(of).sum::<f64>();
+    let rate = |amounts: &[BlockRatio]| {
+        let sum = |of: fn(&BlockRatio) -> f64| amounts.iter().map(of).sum::<f64>();
         let per = sum(|amount| amount.per);
         if per > 0.0 { sum(|amount| amount.of) / per } else { 0.0 }
     };
@@ -70,13 +71,12 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         let mut one =
             Rung { goodput_rps: rate(&here), share: None, share_interval: None, cost_us: None, cost_us_interval: None };
         if let Some(before) = rung.checked_sub(1).map(column) {
-            let pairs: Vec<[BlockAmount; 2]> =
-                before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
-            if let Some(effect) = ProvedEffect::ratio_of_counts(&pairs, &weights) {
+            let pairs: Vec<[BlockRatio; 2]> = before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
+            if let Some(effect) = EffectEstimate::ratio_of_counts(&pairs, &weights) {
                 one.share = Some(effect.estimate.exp());
                 one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
             }
-            if let Some(effect) = ProvedEffect::added_cost_us(&pairs) {
+            if let Some(effect) = EffectEstimate::added_cost_us(&pairs) {
                 one.cost_us = Some(effect.estimate);
                 one.cost_us_interval = effect.interval(alpha);
             }
@@ -84,7 +84,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         out.push(one);
     }
     let blocks_void = blocks.len() - counted.len();
-    let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
+    let mut doubts: Doubts = reading::void_blocks_doubt(blocks).into_iter().collect();
     if let Some(reason) = broken {
         doubts.add(DoubtKind::Ended, format!("the measurement ended early: {reason}"));
     }

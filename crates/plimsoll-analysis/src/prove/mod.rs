@@ -23,26 +23,28 @@ pub mod verdict;
 
 pub use by_route::{RouteComparison, RouteMeasure};
 pub use compared::{MeasureComparison, ProveVerdict};
-pub use ladder::{Ladder, Rung, ladder};
+pub use ladder::{Ladder, Rung, compute_ladder};
 pub use plimsoll_model::Criterion;
 pub use plimsoll_statistics::basics::ConfidenceInterval;
-pub use plimsoll_statistics::resample::{BlockAmount, LedgerTimes, ProvedEffect};
+pub use plimsoll_statistics::resample::{BlockRatio, EffectEstimate, LoadResponseTimes};
 pub use process_age::ProcessAge;
-pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
-pub use required_blocks::budget_enough_ns;
+pub use reading::{
+    ArmLoadFigures, ArmRouteFigures, ComparisonBlock, RecordedBlocks, arm_name, blocks_from_trials, shuffled_arm_order,
+};
+pub use required_blocks::sufficient_budget_ns;
 pub use rules::Rules;
-pub use verdict::{Reason, Success};
+pub use verdict::{SuccessRateComparison, VerdictReason};
 
 use crate::doubts::{DoubtKind, Doubts};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
-use interim_looks::{InterimLook, Look};
+use interim_looks::{EvaluationNumber, EvaluationResult};
 use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide_verdict};
 
 /// Number of void (unusable) blocks after which a comparison may end. The comparison ends if it
 /// also has more than twice as many void blocks as valid blocks.
-const VOIDS_MAX: usize = 6;
+const VOID_BLOCKS_MAX: usize = 6;
 
 /// Why a comparison of two builds ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,15 +78,15 @@ pub struct InterimEstimate {
 
 /// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct ComparisonResult {
     /// The verdict from the primary measure and the success rate, unless a rule forbids it.
     pub verdict: ProveVerdict,
     /// The reason for the verdict; `None` if the primary measure alone decides.
-    pub reason: Option<Reason>,
+    pub reason: Option<VerdictReason>,
     /// All compared measures, the primary measure first.
     pub measures: Vec<MeasureComparison>,
     /// The comparison of success rates; `None` without a valid block (paired loads of both builds).
-    pub success: Option<Success>,
+    pub success: Option<SuccessRateComparison>,
     /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
     /// The standard deviation of a single load's value on each side, as a share of the value. The
@@ -116,8 +118,9 @@ pub struct Proof {
 /// Returns the evaluation of the comparison that is planned after exactly these blocks (paired
 /// loads), and its decision. Returns `None` if no evaluation is planned after these blocks, or if
 /// the evaluation's verdict is not certain.
-fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
-    let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
+fn certain_decision(settings: &Rules, counted: &[ComparisonBlock]) -> Option<(EvaluationNumber, Decision)> {
+    let number = interim_looks::planned_evaluation(counted.len())
+        .filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations give no certain verdict. The primary measure and the success rate alone show
     // quickly whether a certain verdict is possible.
     if !verdict::may_be_certain(settings, counted, number) {
@@ -129,10 +132,10 @@ fn certain_decision(settings: &Rules, counted: &[Block]) -> Option<(InterimLook,
 
 /// Returns the reason to stop the comparison after these blocks (paired loads); `None` to continue.
 /// The caller checks the time budget.
-pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
+pub fn stop_reason(settings: &Rules, blocks: &[ComparisonBlock]) -> Option<ComparisonEnd> {
     let counted = valid_blocks(blocks, settings.primary);
     let void = blocks.len() - counted.len();
-    if void >= VOIDS_MAX && void > 2 * counted.len() {
+    if void >= VOID_BLOCKS_MAX && void > 2 * counted.len() {
         return Some(ComparisonEnd::Void);
     }
     if certain_decision(settings, &counted).is_some() {
@@ -143,14 +146,18 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
 
 /// Estimates the primary measure after these blocks (paired loads), for display during the
 /// measurement. At a planned evaluation, the verdict uses the interval that this function returns.
-pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
+pub fn interim_estimate(settings: &Rules, blocks: &[ComparisonBlock]) -> Option<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
-    let look = interim_looks::interim(counted.len()).unwrap_or(InterimLook::Last);
+    let look = interim_looks::planned_evaluation(counted.len()).unwrap_or(EvaluationNumber::Last);
     estimate_from_blocks(settings, &counted, look)
 }
 
-fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) -> Option<InterimEstimate> {
-    let seen = Look::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, look, 1);
+fn estimate_from_blocks(
+    settings: &Rules,
+    counted: &[ComparisonBlock],
+    look: EvaluationNumber,
+) -> Option<InterimEstimate> {
+    let seen = EvaluationResult::from_effect(&rules::effect_of_measure(counted, settings.primary).ok()?, look, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -160,26 +167,30 @@ fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) 
 
 /// Estimates the primary measure after increasing numbers of blocks (paired loads). The result
 /// contains at most 40 estimates.
-pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
+pub fn interim_estimates(settings: &Rules, blocks: &[ComparisonBlock]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
     if after.last() != Some(&counted.len()) && !counted.is_empty() {
         after.push(counted.len());
     }
-    after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n], InterimLook::Last)).collect()
+    after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n], EvaluationNumber::Last)).collect()
 }
 
 /// Computes the result of all blocks (paired loads) of a comparison together.
-pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
+pub fn compute_comparison_result(
+    settings: &Rules,
+    blocks: &[ComparisonBlock],
+    stopped_by: ComparisonEnd,
+) -> ComparisonResult {
     let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain_decision(settings, &counted) } else { None };
     let (look, decision) =
-        early.unwrap_or_else(|| (InterimLook::Last, decide_verdict(settings, &counted, InterimLook::Last)));
+        early.unwrap_or_else(|| (EvaluationNumber::Last, decide_verdict(settings, &counted, EvaluationNumber::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, look);
-    let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
+    let mut doubts: Doubts = reading::void_blocks_doubt(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
         let [failed_a, failed_b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
         let text = format!("{failed_b} of the requests to side B fail, but only {failed_a} of the requests to side A");
@@ -188,11 +199,11 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     // If more requests of B than of A fail, the responses of B differ as well, so the warning about
     // the failures is enough.
     let fails = success.is_some_and(|success| success.has_fallen);
-    if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
+    if let Some(differing) = verdict::describe_response_difference(&counted).filter(|_| !fails) {
         let text = format!("{difference}; the two sides may not do the same work", difference = differing.text);
         doubts.add(DoubtKind::Unlike, text);
     }
-    doubts.extend(by_route::succeed_on_one_side(&routes));
+    doubts.extend(by_route::one_sided_success_doubt(&routes));
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
     if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
         let text = format!(
@@ -208,16 +219,16 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     if let Some(why) = refused {
         let kind = if stopped_by == ComparisonEnd::Void { DoubtKind::Void } else { DoubtKind::Ended };
         doubts.add(kind, Sentence::from(format!("no verdict, because {why}")));
-        (verdict, reason) = (ProveVerdict::Inconclusive, Some(Reason::Ended(why)));
+        (verdict, reason) = (ProveVerdict::Inconclusive, Some(VerdictReason::Ended(why)));
         let of_routes = routes.iter_mut().flat_map(|route| &mut route.measures);
         of_routes.for_each(|one| one.verdict = ProveVerdict::Inconclusive);
         measures.iter_mut().filter(|one| one.primary).for_each(|one| one.verdict = verdict);
     }
     // If evidence contradicts the verdict, more blocks (paired loads) would not help.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
-        && matches!(reason, None | Some(Reason::NotTaken(EffectUnavailable::TooFew { .. })));
-    let blocks_more = only_blocks_are_missing.then(|| required_blocks::blocks_more(settings, &counted));
-    Proof {
+        && matches!(reason, None | Some(VerdictReason::NotTaken(EffectUnavailable::TooFew { .. })));
+    let blocks_more = only_blocks_are_missing.then(|| required_blocks::further_blocks_needed(settings, &counted));
+    ComparisonResult {
         verdict,
         reason,
         measures,
@@ -236,9 +247,9 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
 
 /// Returns the standard deviation of a load's value on one side, as a share. The estimate uses the
 /// differences between neighbouring loads, so that drift has no effect.
-fn relative_deviation(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
+fn relative_deviation(counted: &[ComparisonBlock], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
-        counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();
+        counted.iter().filter_map(|block| block.readings[side].measure_value(measure)).map(f64::ln).collect();
     let squares: Vec<f64> =
         values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).filter(|square| square.is_finite()).collect();
     (squares.len() >= VARIATION_PAIRS_MIN).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())

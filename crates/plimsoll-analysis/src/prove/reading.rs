@@ -4,33 +4,34 @@
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;
 use crate::interference::Interference;
-use crate::quantile::BEYOND_MIN;
+use crate::quantile::REQUESTS_BEYOND_MIN;
 use crate::sentence::{Remedy, Sentence};
 use crate::server::ServerUse;
 use crate::summary::Summary;
 use plimsoll_model::rng::Rng;
 use plimsoll_model::{
-    ArmIndex, Criterion, Histogram, LoadEnd, PlanRecord, Purpose, RouteFigures, RouteRecord, Run, Tally, Trial,
+    ArmIndex, CountsByKey, Criterion, Histogram, LoadEnd, LoadPurpose, PlanRecord, RouteFigures, RouteRecord, Run,
+    Trial,
 };
 use plimsoll_statistics::basics;
-use plimsoll_statistics::resample::{BlockAmount, LedgerTimes};
+use plimsoll_statistics::resample::{BlockRatio, LoadResponseTimes};
 
 /// The figures of one load on one arm (side) of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct ArmLoadFigures {
     /// Number of successes in the measured window, and the length of the window in s.
-    pub goodput: BlockAmount,
+    pub goodput: BlockRatio,
     /// The response times of all scheduled requests of the load.
-    pub ledger: LedgerTimes,
+    pub ledger: LoadResponseTimes,
     /// CPU time of the server's processes, ns, and the number of responses as its divisor; `None`
     /// if the CPU time could not be read.
-    pub cpu_ns: Option<BlockAmount>,
+    pub cpu_ns: Option<BlockRatio>,
     /// Total bytes of the responses, and the number of responses as their divisor.
-    pub answer_bytes: BlockAmount,
+    pub answer_bytes: BlockRatio,
     /// Number of responses by HTTP status.
-    pub statuses: Tally,
+    pub statuses: CountsByKey,
     /// The figures of each route, in the order of the plan; empty for a plan with a single route.
-    pub routes: Vec<RouteReading>,
+    pub routes: Vec<ArmRouteFigures>,
     /// Mean time for which a response waited unread in plimsoll, as a share of the response time;
     /// measured only in closed loads.
     pub client_wait_share: f64,
@@ -43,30 +44,30 @@ pub struct Reading {
 
 /// The figures of one load for one route of a plan with several routes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RouteReading {
+pub struct ArmRouteFigures {
     /// The name of the route.
     pub name: String,
     /// The response times of all scheduled requests of the route.
-    pub ledger: LedgerTimes,
+    pub ledger: LoadResponseTimes,
 }
 
 /// Largest share of the response time for which responses may wait unread in plimsoll. Above this
 /// share the load is void, because its figures describe plimsoll and not the server.
 pub const CLIENT_WAIT_SHARE_MAX: f64 = 0.1;
 
-fn ledger_times(figures: &RouteFigures<Histogram>) -> LedgerTimes {
-    LedgerTimes::new(figures.ledger.scheduled, figures.ledger.succeeded, figures.response.buckets())
+fn ledger_times(figures: &RouteFigures<Histogram>) -> LoadResponseTimes {
+    LoadResponseTimes::new(figures.ledger.scheduled, figures.ledger.succeeded, figures.response.buckets())
 }
 
-impl Reading {
+impl ArmLoadFigures {
     /// Computes the figures of one load.
-    pub fn from_trial(trial: &Trial) -> Reading {
+    pub fn from_trial(trial: &Trial) -> ArmLoadFigures {
         let run = &trial.run;
         let summary = Summary::from_run(run);
         let whole = run.totals().routes_sum;
         let used = ServerUse::from_run(run).ok().filter(|used| used.cpu_us_per_request().is_some());
         let several = run.plan.traffic.routes.len() > 1;
-        let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| RouteReading {
+        let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| ArmRouteFigures {
             name: route.label.clone(),
             ledger: ledger_times(&figures),
         };
@@ -80,11 +81,11 @@ impl Reading {
                 busy_percent = summary.generator.work_share * 100.0
             ))
         });
-        Reading {
-            goodput: BlockAmount { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
+        ArmLoadFigures {
+            goodput: BlockRatio { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
             ledger: ledger_times(&whole),
-            cpu_ns: used.map(|used| BlockAmount { of: used.cpu_ns, per: used.responses as f64 }),
-            answer_bytes: BlockAmount { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
+            cpu_ns: used.map(|used| BlockRatio { of: used.cpu_ns, per: used.responses as f64 }),
+            answer_bytes: BlockRatio { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
             statuses: whole.statuses,
             routes: match several {
                 true => run.plan.traffic.routes.iter().zip(run.route_totals()).map(route).collect(),
@@ -108,11 +109,11 @@ impl Reading {
 
     /// Returns the value of a measure in this load alone. The value is `None` if the measure is
     /// missing. A quantile is infinite if too many requests failed.
-    pub fn value(&self, measure: Criterion) -> Option<f64> {
+    pub fn measure_value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
             Criterion::P50 | Criterion::P99 => {
-                let q = quantile(measure).unwrap_or_default();
+                let q = quantile_of_measure(measure).unwrap_or_default();
                 (self.ledger.scheduled > 0).then(|| self.ledger.quantile_ns(q))
             }
             Criterion::Cpu => self.cpu_ns.map(|amount| amount.of / amount.per).filter(|ns| ns.is_finite() && *ns > 0.0),
@@ -122,8 +123,9 @@ impl Reading {
     /// Returns the value of a measure in this load, if the value may be printed: a quantile needs
     /// enough requests beyond it.
     pub fn printable_value(&self, measure: Criterion) -> Option<f64> {
-        let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
-        self.value(measure).filter(|value| enough && value.is_finite())
+        let enough = quantile_of_measure(measure)
+            .is_none_or(|q| self.ledger.requests_beyond_quantile(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
+        self.measure_value(measure).filter(|value| enough && value.is_finite())
     }
 
     /// Returns whether no response arrived during the load.
@@ -134,11 +136,11 @@ impl Reading {
 
 /// Minimum number of requests beyond a quantile. With fewer requests the quantile is neither
 /// printed nor compared.
-pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = BEYOND_MIN as f64;
+pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = REQUESTS_BEYOND_MIN as f64;
 
 /// Returns the quantile that a measure of response times stands for, such as 0.99 for p99; `None`
 /// for other measures.
-pub fn quantile(measure: Criterion) -> Option<f64> {
+pub fn quantile_of_measure(measure: Criterion) -> Option<f64> {
     match measure {
         Criterion::P50 => Some(0.5),
         Criterion::P99 => Some(0.99),
@@ -157,14 +159,14 @@ fn client_wait_share(run: &Run, summary: &Summary) -> f64 {
 
 /// A block of a comparison: one load on each arm (side of the comparison), in random order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Block {
+pub struct ComparisonBlock {
     /// The figures of the loads by arm (side): A, B, ...
-    pub readings: Vec<Reading>,
+    pub readings: Vec<ArmLoadFigures>,
 }
 
-impl Block {
+impl ComparisonBlock {
     /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
-    pub fn void(&self) -> Option<&Sentence> {
+    pub fn void_reason(&self) -> Option<&Sentence> {
         self.readings.iter().find_map(|reading| reading.void.as_ref())
     }
 
@@ -176,19 +178,19 @@ impl Block {
 
 /// Returns the order of the loads on the arms (sides) in block number `block`: a shuffle that
 /// depends only on the seed and the number.
-pub fn order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
-    let mut rng = Rng::stream(seed, block as u64);
+pub fn shuffled_arm_order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
+    let mut rng = Rng::for_stream(seed, block as u64);
     let mut order: Vec<u8> = (0..arms as u8).collect();
     for last in (1..order.len()).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
+        order.swap(last, rng.uniform_below(last as u64 + 1) as usize);
     }
     order
 }
 
 /// Returns the complete blocks (one load on each side) of the recorded loads, and the reason why
 /// the recording ended early, if it did.
-pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
-    let mut blocks = Blocks::new(arms);
+pub fn blocks_from_trials(trials: &[Trial], arms: usize) -> (Vec<ComparisonBlock>, Option<String>) {
+    let mut blocks = RecordedBlocks::new(arms);
     blocks.read(trials);
     (blocks.whole, blocks.broken)
 }
@@ -197,21 +199,21 @@ pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
 /// recorded, and each load only once, because reading a load takes longer than evaluating all
 /// blocks.
 #[derive(Debug, Clone)]
-pub struct Blocks {
+pub struct RecordedBlocks {
     /// The complete blocks (one load on each side).
-    pub whole: Vec<Block>,
+    pub whole: Vec<ComparisonBlock>,
     /// Why the recording ended early; `None` for a complete recording. Loads after an early end do
     /// not count.
     pub broken: Option<String>,
     /// The figures of the loads in the current, incomplete block, by arm (side).
-    next: Vec<Option<Reading>>,
+    next: Vec<Option<ArmLoadFigures>>,
     trials_read: usize,
 }
 
-impl Blocks {
+impl RecordedBlocks {
     /// Creates an empty list of blocks with `arms` loads each.
-    pub fn new(arms: usize) -> Blocks {
-        Blocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
+    pub fn new(arms: usize) -> RecordedBlocks {
+        RecordedBlocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
     }
 
     /// Reads the loads that were recorded since the last call.
@@ -219,7 +221,7 @@ impl Blocks {
         let new = trials.get(self.trials_read..).unwrap_or_default();
         self.trials_read = trials.len();
         for trial in new {
-            let (Purpose::Block, Some(arm)) = (trial.tag.purpose, trial.tag.arm) else { continue };
+            let (LoadPurpose::Block, Some(arm)) = (trial.tag.purpose, trial.tag.arm) else { continue };
             if self.broken.is_some() {
                 return;
             }
@@ -235,7 +237,7 @@ impl Blocks {
     fn judge_missing_responses(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
-            let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.value(Criterion::P50)).collect();
+            let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.measure_value(Criterion::P50)).collect();
             let usual_ns = basics::median(&usual_ns).unwrap_or(f64::INFINITY);
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
                 let length_ns = reading.goodput.per * 1e9;
@@ -253,15 +255,15 @@ impl Blocks {
     fn add(&mut self, arm: ArmIndex, trial: &Trial) -> Result<(), String> {
         match &trial.run.ending {
             Some(LoadEnd::Finished) => {}
-            Some(LoadEnd::Stopped(stop)) => return Err(format::stop(stop).to_owned()),
+            Some(LoadEnd::Stopped(stop)) => return Err(format::stop_reason(stop).to_owned()),
             None => return Err("the recording in the run file was cut off".into()),
         }
-        let reading = Reading::from_trial(trial);
+        let reading = ArmLoadFigures::from_trial(trial);
         if let Some(place) = self.next.get_mut(arm.index()) {
             *place = Some(reading);
         }
         if self.next.iter().all(Option::is_some) {
-            self.whole.push(Block { readings: self.next.iter_mut().filter_map(Option::take).collect() });
+            self.whole.push(ComparisonBlock { readings: self.next.iter_mut().filter_map(Option::take).collect() });
         }
         Ok(())
     }
@@ -275,21 +277,21 @@ pub fn arm_name(arm: u8) -> char {
 /// Returns a warning about void blocks, which do not count because one of their loads is void. The
 /// warning states the number of void blocks, and why the first void block is void. Returns `None`
 /// if all blocks are valid.
-pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
-    let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
+pub(super) fn void_blocks_doubt(blocks: &[ComparisonBlock]) -> Option<Doubt> {
+    let void: Vec<&Sentence> = blocks.iter().filter_map(ComparisonBlock::void_reason).collect();
     let text = Sentence::from(format!(
         "{void_blocks} of {all_blocks} blocks (one load on each side) do not count: ",
         void_blocks = void.len(),
         all_blocks = blocks.len()
     ));
-    void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.then(reason) })
+    void.first().map(|reason| Doubt { kind: DoubtKind::Void, text: text.append_sentence(reason) })
 }
 
 /// Returns the plan of the loads on each arm (side) in the recorded blocks; empty if no block was
 /// recorded.
 pub fn block_plans(trials: &[Trial], arms: usize) -> Vec<&PlanRecord> {
     let on = |trial: &Trial, arm: usize| {
-        trial.tag.purpose == Purpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)
+        trial.tag.purpose == LoadPurpose::Block && trial.tag.arm.map(ArmIndex::index) == Some(arm)
     };
     let of = |arm: usize| trials.iter().find(|trial| on(trial, arm));
     (0..arms).filter_map(of).map(|trial| &trial.run.plan).collect()

@@ -1,10 +1,10 @@
 //! Estimates the number of blocks (paired loads) and the budget with which an inconclusive
 //! comparison would give a verdict.
 
-use super::reading::Block;
-use super::rules::{EffectUnavailable, Rules, effect_of_measure, requests_needed, valid_blocks};
+use super::reading::ComparisonBlock;
+use super::rules::{EffectUnavailable, Rules, effect_of_measure, quantile_requests_needed, valid_blocks};
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{Purpose, Trial};
+use plimsoll_model::{LoadPurpose, Trial};
 use plimsoll_statistics::basics;
 
 /// Number of standard errors of the estimate that must fit into the margin: 2.51 + 0.84. At the
@@ -23,12 +23,12 @@ const VERDICT_BLOCKS_MIN: usize = 10;
 /// total number of blocks is n = (3.35 s / margin)^2, where s is the standard deviation of a block.
 /// The total number is at least 1.5 times the present number of blocks. If a quantile has too few
 /// requests so far, the total is the number of blocks with enough requests.
-pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
+pub(super) fn further_blocks_needed(settings: &Rules, counted: &[ComparisonBlock]) -> usize {
     let n = counted.len();
     let effect = match effect_of_measure(counted, settings.primary) {
         Ok(effect) => effect,
         Err(EffectUnavailable::TooFew { q, requests }) if requests > 0.0 => {
-            let needed = (QUANTILE_REQUESTS_FACTOR * requests_needed(q) * n as f64 / requests).ceil() as usize;
+            let needed = (QUANTILE_REQUESTS_FACTOR * quantile_requests_needed(q) * n as f64 / requests).ceil() as usize;
             return needed.max(VERDICT_BLOCKS_MIN).saturating_sub(n).max(1);
         }
         Err(_) => return VERDICT_BLOCKS_MIN.saturating_sub(n).max(1),
@@ -47,15 +47,15 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
 
 /// Estimates the budget with which the comparison would probably give a verdict, in ns, rounded up.
 /// Returns `None` before the first load of a block (paired loads).
-pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
+pub fn sufficient_budget_ns(settings: &Rules, blocks: &[ComparisonBlock], trials: &[Trial]) -> Option<u64> {
     let counted = valid_blocks(blocks, settings.primary);
-    let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
+    let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == LoadPurpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
     let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;
     let block_ns = ended_ns.saturating_sub(began_ns) as f64 / blocks.len().max(1) as f64;
     // The estimate assumes that the share of void blocks (blocks that do not count) stays constant.
     let share_void = blocks.len() as f64 / counted.len().max(1) as f64;
-    let needed = (counted.len() + blocks_more(settings, &counted)) as f64 * share_void;
+    let needed = (counted.len() + further_blocks_needed(settings, &counted)) as f64 * share_void;
     // The estimate includes one more block (paired loads), because a block begins only if it can
     // end within the budget.
     Some(round_up_budget(began_ns as f64 + block_ns * (needed + 1.0)))

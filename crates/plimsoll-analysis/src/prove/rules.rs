@@ -1,10 +1,10 @@
 //! The rules of a comparison ([`Rules`]), and the selection of valid blocks. This file also
 //! selects, for each measure, the quantity from which the effect (B compared with A) is computed.
 
-use super::reading::{Block, REQUESTS_BEYOND_QUANTILE_MIN, Reading, quantile};
+use super::reading::{ArmLoadFigures, ComparisonBlock, REQUESTS_BEYOND_QUANTILE_MIN, quantile_of_measure};
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 use plimsoll_statistics::basics;
-use plimsoll_statistics::resample::{BlockAmount, LedgerTimes, ProvedEffect};
+use plimsoll_statistics::resample::{BlockRatio, EffectEstimate, LoadResponseTimes};
 
 /// The rules of a comparison of two builds.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,17 +36,17 @@ impl Rules {
 }
 
 /// The quantity from which the effect of a measure is computed.
-pub(super) enum Quantity<'a> {
+pub(super) enum EffectQuantity<'a> {
     /// For each block (paired loads) and both sides, the number of successes and the length of the
     /// measured window.
-    Counts(Vec<[BlockAmount; 2]>),
+    Counts(Vec<[BlockRatio; 2]>),
     /// For each block (paired loads) and both sides, an amount such as CPU time, and its divisor
     /// such as the number of responses.
-    Amounts(Vec<[BlockAmount; 2]>),
+    Amounts(Vec<[BlockRatio; 2]>),
     /// A quantile of each side, computed from the side's requests in all blocks (paired loads)
     /// together. The second value contains, for each block, the times of side A's requests and of
     /// side B's requests.
-    Quantile(f64, Vec<[&'a LedgerTimes; 2]>),
+    Quantile(f64, Vec<[&'a LoadResponseTimes; 2]>),
 }
 
 /// Why an effect cannot be computed.
@@ -64,14 +64,17 @@ pub enum EffectUnavailable {
 }
 
 /// Returns the number of scheduled requests that a quantile needs on each side.
-pub fn requests_needed(q: f64) -> f64 {
+pub fn quantile_requests_needed(q: f64) -> f64 {
     (REQUESTS_BEYOND_QUANTILE_MIN / (1.0 - q)).round()
 }
 
 /// Applies `of` to both sides of each block (paired loads). Returns `None` if `of` returns `None`
 /// for any load.
-pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
-    let sides = |block: &'a Block| match block.readings.as_slice() {
+pub(super) fn side_values<'a, T>(
+    blocks: &'a [ComparisonBlock],
+    of: impl Fn(&'a ArmLoadFigures) -> Option<T>,
+) -> Option<Vec<[T; 2]>> {
+    let sides = |block: &'a ComparisonBlock| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
         _ => None,
     };
@@ -80,13 +83,13 @@ pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -
 
 /// Returns the quantity from which the effect of a measure is computed; `None` if the measure is
 /// missing in some block (paired loads).
-pub(super) fn quantity_of_measure(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
-    if let Some(q) = quantile(measure) {
-        return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
+pub(super) fn quantity_of_measure(blocks: &[ComparisonBlock], measure: Criterion) -> Option<EffectQuantity<'_>> {
+    if let Some(q) = quantile_of_measure(measure) {
+        return Some(EffectQuantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
     }
     Some(match measure {
-        Criterion::Cpu => Quantity::Amounts(side_values(blocks, |reading| reading.cpu_ns)?),
-        _ => Quantity::Counts(side_values(blocks, |reading| Some(reading.goodput))?),
+        Criterion::Cpu => EffectQuantity::Amounts(side_values(blocks, |reading| reading.cpu_ns)?),
+        _ => EffectQuantity::Counts(side_values(blocks, |reading| Some(reading.goodput))?),
     })
 }
 
@@ -97,14 +100,14 @@ const BLOCK_WEIGHT_MIN: f64 = 0.1;
 /// estimated. With fewer blocks (paired loads) all blocks have equal weight.
 const WEIGHTED_BLOCKS_MIN: usize = 5;
 
-impl Quantity<'_> {
+impl EffectQuantity<'_> {
     /// Returns ln(B/A) of each single block (one load of A and one load of B).
     fn ratios_by_block(&self) -> Vec<f64> {
         match self {
-            Quantity::Counts(blocks) | Quantity::Amounts(blocks) => {
+            EffectQuantity::Counts(blocks) | EffectQuantity::Amounts(blocks) => {
                 blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect()
             }
-            Quantity::Quantile(q, blocks) => {
+            EffectQuantity::Quantile(q, blocks) => {
                 blocks.iter().map(|[a, b]| (b.quantile_ns(*q) / a.quantile_ns(*q)).ln()).collect()
             }
         }
@@ -115,7 +118,7 @@ impl Quantity<'_> {
     /// disturbed blocks. CPU times of the machine show whether a block is disturbed, and the
     /// scatter does not show which side is better. So the weight of a block does not depend on the
     /// better side, and the test keeps its error probability.
-    fn block_weights(&self, blocks: &[Block]) -> Vec<f64> {
+    fn block_weights(&self, blocks: &[ComparisonBlock]) -> Vec<f64> {
         let values = self.ratios_by_block();
         let middle = basics::median(&values).unwrap_or(0.0);
         let variance = |disturbed: bool| {
@@ -132,21 +135,21 @@ impl Quantity<'_> {
 
     /// Computes the effect of B compared with A. For a quantile, each side needs enough requests
     /// beyond the quantile.
-    pub(super) fn compute_effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
+    pub(super) fn compute_effect(&self, blocks: &[ComparisonBlock]) -> Result<EffectEstimate, EffectUnavailable> {
         let weights = self.block_weights(blocks);
         match self {
-            Quantity::Counts(amounts) => {
-                ProvedEffect::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+            EffectQuantity::Counts(amounts) => {
+                EffectEstimate::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
             }
-            Quantity::Amounts(amounts) => {
-                ProvedEffect::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+            EffectQuantity::Amounts(amounts) => {
+                EffectEstimate::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
             }
-            Quantity::Quantile(q, times) => {
+            EffectQuantity::Quantile(q, times) => {
                 let requests = |side: usize| times.iter().map(|block| block[side].scheduled as f64).sum::<f64>();
                 let requests = requests(0).min(requests(1));
-                match requests + 0.5 < requests_needed(*q) {
+                match requests + 0.5 < quantile_requests_needed(*q) {
                     true => Err(EffectUnavailable::TooFew { q: *q, requests }),
-                    false => ProvedEffect::ratio_of_quantiles(times, *q, &weights).ok_or(EffectUnavailable::NotTaken),
+                    false => EffectEstimate::ratio_of_quantiles(times, *q, &weights).ok_or(EffectUnavailable::NotTaken),
                 }
             }
         }
@@ -154,19 +157,23 @@ impl Quantity<'_> {
 }
 
 /// Computes the effect of B compared with A for one measure, from these blocks (paired loads).
-pub(super) fn effect_of_measure(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
+pub(super) fn effect_of_measure(
+    blocks: &[ComparisonBlock],
+    measure: Criterion,
+) -> Result<EffectEstimate, EffectUnavailable> {
     quantity_of_measure(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.compute_effect(blocks)
 }
 
 /// Returns ln(B/A) of each single block (one load of A and one load of B) for a measure. The result
 /// is empty if the measure is missing in some block.
-pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
+pub(super) fn ratios_by_block(blocks: &[ComparisonBlock], measure: Criterion) -> Vec<f64> {
     quantity_of_measure(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }
 
 /// Returns the blocks that are not void and have a value of the primary measure on every arm
 /// (side).
-pub(super) fn valid_blocks(blocks: &[Block], primary: Criterion) -> Vec<Block> {
-    let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
-    blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()
+pub(super) fn valid_blocks(blocks: &[ComparisonBlock], primary: Criterion) -> Vec<ComparisonBlock> {
+    let whole =
+        |block: &&ComparisonBlock| block.readings.iter().all(|reading| reading.measure_value(primary).is_some());
+    blocks.iter().filter(|block| block.void_reason().is_none()).filter(whole).cloned().collect()
 }

@@ -7,18 +7,18 @@
 //! (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare_measure};
-use super::interim_looks::{InterimLook, Look, SUCCESS_ERROR};
-use super::reading::{Block, Reading};
+use super::interim_looks::{EvaluationNumber, EvaluationResult, SUCCESS_ALARM_ERROR};
+use super::reading::{ArmLoadFigures, ComparisonBlock};
 use super::rules::{EffectUnavailable, Rules, effect_of_measure, ratios_by_block, side_values};
 use crate::format;
 use plimsoll_model::Criterion;
 use plimsoll_statistics::basics::{self, ConfidenceInterval};
-use plimsoll_statistics::resample::{BlockAmount, ProvedEffect};
+use plimsoll_statistics::resample::{BlockRatio, EffectEstimate};
 use std::collections::BTreeSet;
 
 /// The success rates of builds A and B, compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Success {
+pub struct SuccessRateComparison {
     /// Success rate of A and of B, 0..=1.
     pub rates: [f64; 2],
     /// B's success rate divided by A's success rate.
@@ -33,7 +33,7 @@ pub struct Success {
 
 /// The reason for a verdict that does not come from the primary measure alone.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reason {
+pub enum VerdictReason {
     /// More requests of B fail, so B is worse whatever the primary measure shows.
     Fails,
     /// The primary measure is missing, or has too few requests.
@@ -52,12 +52,12 @@ pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
     pub(super) primary: Option<MeasureComparison>,
     pub(super) secondary: Vec<MeasureComparison>,
-    pub(super) success: Option<Success>,
-    pub(super) reason: Option<Reason>,
+    pub(super) success: Option<SuccessRateComparison>,
+    pub(super) reason: Option<VerdictReason>,
 }
 
 /// Error probability of each test whose result can contradict a verdict.
-const SIGN_ERROR: f64 = 0.01;
+const CONTRADICTION_TEST_ERROR: f64 = 0.01;
 /// Distance from the median of all blocks (paired loads) beyond which a block is an outlier, in
 /// standard deviations. The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
@@ -69,7 +69,7 @@ const SIZE_TOLERANCE: f64 = 0.01;
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Makes the decision at one evaluation of the comparison, from all valid blocks (paired loads).
-pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
+pub(super) fn decide_verdict(settings: &Rules, counted: &[ComparisonBlock], look: EvaluationNumber) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
         look,
@@ -84,37 +84,38 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimL
         Err(why) => {
             let fallen = success.is_some_and(|success| success.has_fallen);
             let (verdict, reason) = match fallen {
-                true => (ProveVerdict::Worse, Reason::Fails),
-                false => (ProveVerdict::Inconclusive, Reason::NotTaken(why)),
+                true => (ProveVerdict::Worse, VerdictReason::Fails),
+                false => (ProveVerdict::Inconclusive, VerdictReason::NotTaken(why)),
             };
             return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
         }
     };
     let values = ratios_by_block(counted, settings.primary);
     let mut primary = compare_measure(&effect, settings.primary, judged(settings.primary, true, 1), &values);
-    primary.p = (primary.p / look.part()).min(1.0);
+    primary.p = (primary.p / look.error_part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
     let against = match said {
         // Outlier blocks in which B is much worse contradict the verdict "better". Outlier blocks
         // in which A is much worse are a part of B's advantage.
-        ProveVerdict::Better => evidence_against_better(settings, counted)
-            .or_else(|| outlier_side(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
+        ProveVerdict::Better => evidence_against_better(settings, counted).or_else(|| {
+            side_with_bad_outliers(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)
+        }),
         ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
             .or_else(|| worse_secondary_measure(&secondary))
-            .or_else(|| outlier_side(&values, more_is_better).map(|(_, text)| text))
+            .or_else(|| side_with_bad_outliers(&values, more_is_better).map(|(_, text)| text))
             .or_else(|| describe_trend(counted, settings.primary)),
         ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
     };
     let (verdict, reason) = match (said, against) {
         (ProveVerdict::Worse, _) => (said, None),
-        _ if success.is_some_and(|success| success.has_fallen) => (ProveVerdict::Worse, Some(Reason::Fails)),
-        (_, Some(why)) => (ProveVerdict::Inconclusive, Some(Reason::Against(said, why))),
+        _ if success.is_some_and(|success| success.has_fallen) => (ProveVerdict::Worse, Some(VerdictReason::Fails)),
+        (_, Some(why)) => (ProveVerdict::Inconclusive, Some(VerdictReason::Against(said, why))),
         _ => (said, None),
     };
     // If evidence contradicts the verdict of the primary measure, the primary measure also becomes
     // inconclusive. If only the failed requests of B decide the comparison, the primary measure
     // keeps its own verdict.
-    if matches!(reason, Some(Reason::Against(..))) {
+    if matches!(reason, Some(VerdictReason::Against(..))) {
         primary.verdict = verdict;
     }
     Decision { verdict, primary: Some(primary), secondary, success, reason }
@@ -122,7 +123,7 @@ pub(super) fn decide_verdict(settings: &Rules, counted: &[Block], look: InterimL
 
 /// Returns whether this evaluation of the comparison may give a certain verdict. The function uses
 /// only the primary measure and the success rate, because they are quick to compute.
-pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimLook) -> bool {
+pub(super) fn may_be_certain(settings: &Rules, counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
     let verdict = effect_of_measure(counted, settings.primary).map(|effect| {
@@ -136,22 +137,23 @@ pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimL
 /// probability, and the p-values are adjusted for the number of measures.
 fn compare_secondary_measures(
     settings: &Rules,
-    counted: &[Block],
+    counted: &[ComparisonBlock],
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
-    look: InterimLook,
+    look: EvaluationNumber,
 ) -> Vec<MeasureComparison> {
     // At a fixed rate the goodput equals the rate, so a comparison of the goodput would be
     // meaningless.
     let beside = |measure: &Criterion| {
-        *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
+        *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.needs_fixed_rate())
     };
     let taken = |measure| Some((measure, effect_of_measure(counted, measure).ok()?));
-    let effects: Vec<(Criterion, ProvedEffect)> = Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
+    let effects: Vec<(Criterion, EffectEstimate)> =
+        Criterion::ALL.into_iter().filter(beside).filter_map(taken).collect();
     let mut compared: Vec<MeasureComparison> = effects
         .iter()
         .map(|(measure, effect)| compare_measure(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
-    let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
+    let p: Vec<f64> = compared.iter().map(|one| (one.p / look.error_part()).min(1.0)).collect();
     for (one, p) in compared.iter_mut().zip(basics::holm_adjusted_p(&p)) {
         one.p = p;
     }
@@ -159,15 +161,15 @@ fn compare_secondary_measures(
 }
 
 /// Compares the success rates of A and B; `None` without a block (paired loads).
-fn compare_success_rates(counted: &[Block], look: InterimLook) -> Option<Success> {
+fn compare_success_rates(counted: &[ComparisonBlock], look: EvaluationNumber) -> Option<SuccessRateComparison> {
     let amounts = side_values(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
-        Some(BlockAmount { of, per })
+        Some(BlockRatio { of, per })
     })?;
-    let effect = ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
-    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ERROR * look.part();
-    let seen = Look::from_effect(&effect, look, 1);
-    Some(Success {
+    let effect = EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
+    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ALARM_ERROR * look.error_part();
+    let seen = EvaluationResult::from_effect(&effect, look, 1);
+    Some(SuccessRateComparison {
         rates: effect.levels,
         ratio: effect.estimate.exp(),
         ratio_interval: seen.interval.map(|interval| interval.map(f64::exp)),
@@ -175,13 +177,15 @@ fn compare_success_rates(counted: &[Block], look: InterimLook) -> Option<Success
     })
 }
 
-fn evidence_against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
-    answers_differ(counted).filter(|differing| differing.much && !settings.answers_may_differ).map(|it| it.text)
+fn evidence_against_better(settings: &Rules, counted: &[ComparisonBlock]) -> Option<String> {
+    describe_response_difference(counted)
+        .filter(|differing| differing.much && !settings.answers_may_differ)
+        .map(|it| it.text)
 }
 
 /// A difference between the responses of the two sides.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AnswerMismatch {
+pub(super) struct ResponseDifference {
     /// The difference in words, without a full stop.
     pub(super) text: String,
     /// Whether the difference is so large that the two sides may do different work.
@@ -190,18 +194,18 @@ pub(super) struct AnswerMismatch {
 
 /// Returns whether an effect is more than chance. If there are too few blocks (paired loads) for
 /// the usual error probability, the differences of all blocks must have the same sign.
-fn is_credible(effect: &ProvedEffect) -> bool {
-    effect.p_two_sided() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
+fn is_effect_beyond_chance(effect: &EffectEstimate) -> bool {
+    effect.p_two_sided() <= CONTRADICTION_TEST_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
 
 /// Describes how the responses of both sides differ, in status or in size.
-pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
+pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Option<ResponseDifference> {
     let weights = vec![1.0; counted.len()];
-    let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
+    let compared = |of: &dyn Fn(&ArmLoadFigures) -> BlockRatio| {
         let amounts = side_values(counted, |reading| Some(of(reading)))?;
-        let sum = |side: usize, of: fn(&BlockAmount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
+        let sum = |side: usize, of: fn(&BlockRatio) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
         let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
-        Some((ProvedEffect::ratio_of_amounts(&amounts, &weights)?, shares))
+        Some((EffectEstimate::ratio_of_amounts(&amounts, &weights)?, shares))
     };
     let statuses: BTreeSet<u16> = counted
         .iter()
@@ -209,22 +213,22 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
         .flat_map(|reading| reading.statuses.iter().map(|(status, _)| status))
         .collect();
     for status in statuses {
-        let share = |reading: &Reading| BlockAmount {
+        let share = |reading: &ArmLoadFigures| BlockRatio {
             of: reading.statuses.get(status) as f64,
             per: reading.statuses.total() as f64,
         };
         let Some((effect, shares)) = compared(&share) else { continue };
-        if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_credible(&effect) {
+        if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_effect_beyond_chance(&effect) {
             let [share_a, share_b] = shares.map(format::share);
             let text = format!(
                 "the sides respond differently: {share_b} of B's responses have status {status}, but {share_a} of A's \
                  responses"
             );
-            return Some(AnswerMismatch { text, much: true });
+            return Some(ResponseDifference { text, much: true });
         }
     }
     let (effect, sizes) = compared(&|reading| reading.answer_bytes)?;
-    if !is_credible(&effect) || effect.estimate == 0.0 {
+    if !is_effect_beyond_chance(&effect) || effect.estimate == 0.0 {
         return None;
     }
     let much = (sizes[1] / sizes[0] - 1.0).abs() > SIZE_TOLERANCE;
@@ -235,18 +239,18 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
         bytes_of_a = sizes[0],
         bytes_of_b = sizes[1]
     );
-    Some(AnswerMismatch { text, much })
+    Some(ResponseDifference { text, much })
 }
 
 /// Describes the first secondary measure in which B is worse; `None` if there is no such measure.
 fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
-    Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
+    Some(format!("{} of B is worse ({:+.1} %)", worse.measure.flag_word(), (worse.ratio - 1.0) * 100.0))
 }
 
 /// Returns the side ('A' or 'B') that is much worse in more outlier blocks (unusual pairs of loads)
 /// than chance explains, and a description. Returns `None` if chance explains the outlier blocks.
-fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
+fn side_with_bad_outliers(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = basics::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
     let far = OUTLIER_BLOCK_DEVIATIONS * basics::DEVIATION_PER_MAD * basics::median(&sizes)?;
@@ -260,11 +264,11 @@ fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, 
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
     let text = format!(
-        "side {side} is sometimes much worse: {against} of {all_blocks} blocks are outliers against this side, and \
-         only {in_favour} in its favour",
-        against = most,
-        in_favour = least,
-        all_blocks = ratios_by_block.len()
+        "side {side} is sometimes much worse: {worse_pairs} of {all_pairs} pairs of loads are outliers where {side} is \
+         worse, and only {better_pairs} where {side} is better",
+        worse_pairs = most,
+        better_pairs = least,
+        all_pairs = ratios_by_block.len()
     );
     Some((side, text))
 }
@@ -275,13 +279,14 @@ const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 
 /// Describes how the difference between A and B changes during the measurement; `None` if the
 /// difference does not change.
-fn describe_trend(counted: &[Block], measure: Criterion) -> Option<String> {
-    if basics::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
+fn describe_trend(counted: &[ComparisonBlock], measure: Criterion) -> Option<String> {
+    if basics::trend_p_value(&ratios_by_block(counted, measure)) > CONTRADICTION_TEST_ERROR {
         return None;
     }
     let (first, second) = counted.split_at(counted.len() / 2);
-    let half =
-        |blocks: &[Block]| effect_of_measure(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0);
+    let half = |blocks: &[ComparisonBlock]| {
+        effect_of_measure(blocks, measure).ok().map(|effect| (effect.estimate.exp() - 1.0) * 100.0)
+    };
     let (first, second) = (half(first)?, half(second)?);
     Some(format!(
         "the difference between A and B changes with time: {first:+.1} % in the first half of the blocks, {second:+.1} \

@@ -4,10 +4,10 @@
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
-use super::step::{History, Step, StopRule, end_ns};
-use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
-use plimsoll_model::rng::mix;
-use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
+use super::step::{History, Step, StopRule, trial_end_ns};
+use crate::prove::{self, ComparisonBlock, InterimEstimate, Ladder, RecordedBlocks, Rules};
+use plimsoll_model::rng::mix_bits;
+use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, LoadPurpose, LoadTag, ProfilesSpec, Trial};
 
 /// The required budget is estimated only from at least this number of blocks (a block is one load
 /// per arm).
@@ -24,7 +24,7 @@ pub struct Comparison {
     /// has no verdict.
     rules: Option<Rules>,
     wanted: LoadRules,
-    blocks: Blocks,
+    blocks: RecordedBlocks,
     /// The load of each arm (side), and the end time of the climb, in ns since the study began.
     /// `None` while the climb (the search for each arm's load) continues.
     loads: Option<(Vec<ArmLoad>, u64)>,
@@ -44,12 +44,13 @@ pub enum BlocksStatus {
 impl Comparison {
     /// Creates the study before its first load; `None` for a study of another kind.
     pub fn new(spec: &ExperimentSpec) -> Option<Comparison> {
-        let blocks = spec.blocks()?;
+        let blocks = spec.blocks_spec()?;
         let rules = Rules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
-        let wanted = LoadRules { fixed_rate: criterion.is_some_and(Criterion::at_fixed_rate), apart: rules.is_none() };
-        let blocks_so_far = Blocks::new(blocks.arms.len());
-        let profiles = spec.profiles().cloned();
+        let wanted =
+            LoadRules { fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate), apart: rules.is_none() };
+        let blocks_so_far = RecordedBlocks::new(blocks.arms.len());
+        let profiles = spec.profiles_spec().cloned();
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
@@ -59,14 +60,14 @@ impl Comparison {
     }
 
     /// Returns the complete blocks (a block is one load per arm).
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[ComparisonBlock] {
         &self.blocks.whole
     }
 
     /// Returns the tag of a load: its purpose, its arm (side), and its number `turn`.
-    pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
+    pub fn trial_tag(&self, purpose: LoadPurpose, arm: u8, turn: usize) -> LoadTag {
         let arm = if self.rules.is_some() { ArmIndex::Side(arm) } else { ArmIndex::Rung(arm) };
-        Tag { purpose, arm: Some(arm), turn: turn as u32 }
+        LoadTag { purpose, arm: Some(arm), turn: turn as u32 }
     }
 
     /// Returns the time budget, ns. Every block must end within this time after the start of the
@@ -89,17 +90,17 @@ impl Comparison {
         if begun == 0 && self.is_over(number, climbed_ns, history.elapsed_ns) || self.blocks.broken.is_some() {
             return Step::Stop;
         }
-        let order = prove::order(self.spec.seed(), number, self.spec.arms.len());
+        let order = prove::shuffled_arm_order(self.spec.seed(), number, self.spec.arms.len());
         let Some(arm) = order.get(begun).copied() else { return Step::Stop };
         // All arms (sides) of a block get the same seed, and so the same arrival times of requests.
-        let seed = mix(self.spec.seed().wrapping_add(number as u64));
+        let seed = mix_bits(self.spec.seed().wrapping_add(number as u64));
         let plan = loads[usize::from(arm)].plan(&self.spec, usize::from(arm), seed);
-        Step::measure_trial(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
+        Step::measure_trial(self.trial_tag(LoadPurpose::Block, arm, number), plan, StopRule::End)
     }
 
     /// Returns the step that takes the next profile, if the user requested profiles. If a failure
     /// ended the measurement of the blocks early, no profile is taken.
-    pub(super) fn next_profiled(&self, history: &History) -> Step {
+    pub(super) fn next_profile_step(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
                 profiling::next_comparison_step(profiles, &self.spec, &self.blocks.whole, history)
@@ -117,13 +118,13 @@ impl Comparison {
         let mut peaks = Vec::new();
         let mut climbed_ns = 0;
         for arm in 0..self.spec.arms.len() as u8 {
-            let tag = self.tag(Purpose::Peak, arm, 0);
+            let tag = self.trial_tag(LoadPurpose::Peak, arm, 0);
             let of_arm: Vec<&Trial> = trials.iter().filter(|trial| trial.tag == tag).collect();
             peaks.push(climb::find_arm_peak(&self.spec, tag, &of_arm)?);
-            climbed_ns = of_arm.last().map_or(climbed_ns, |last| end_ns(last));
+            climbed_ns = of_arm.last().map_or(climbed_ns, |last| trial_end_ns(last));
         }
         let left_ns = self.spec.budget_ns.saturating_sub(climbed_ns);
-        let known = (climb::loads(&self.spec, self.wanted, &peaks, left_ns), climbed_ns);
+        let known = (climb::equalized_arm_loads(&self.spec, self.wanted, &peaks, left_ns), climbed_ns);
         self.loads = Some(known.clone());
         Ok(known)
     }
@@ -136,9 +137,9 @@ impl Comparison {
         }
         let whole = &self.blocks.whole;
         let enough = match &self.rules {
-            Some(rules) => prove::stop(rules, whole).is_some(),
+            Some(rules) => prove::stop_reason(rules, whole).is_some(),
             None => {
-                let counted = whole.iter().filter(|block| block.void().is_none()).count();
+                let counted = whole.iter().filter(|block| block.void_reason().is_none()).count();
                 self.spec.blocks_max.is_some_and(|most| counted as u64 >= most)
             }
         };
@@ -151,22 +152,22 @@ impl Comparison {
     pub fn interim_status(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
-            let ladder = prove::ladder(whole, self.spec.arms.len(), None);
+            let ladder = prove::compute_ladder(whole, self.spec.arms.len(), None);
             return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
         };
-        let enough_ns = prove::budget_enough_ns(rules, whole, trials)
+        let enough_ns = prove::sufficient_budget_ns(rules, whole, trials)
             .filter(|ns| whole.len() >= REQUIRED_BLOCKS_ESTIMATE_MIN && *ns > self.spec.budget_ns);
         prove::interim_estimate(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }
 
 fn is_of_block(trial: &Trial, number: usize) -> bool {
-    trial.tag.purpose == Purpose::Block && trial.tag.turn as usize == number
+    trial.tag.purpose == LoadPurpose::Block && trial.tag.turn as usize == number
 }
 
 impl BlocksStatus {
     /// Returns the number of valid blocks, on which the interim result is based.
-    pub fn blocks(&self) -> usize {
+    pub fn valid_block_count(&self) -> usize {
         match self {
             BlocksStatus::Proof(standing, _) => standing.blocks,
             BlocksStatus::Ladder(ladder) => ladder.blocks,

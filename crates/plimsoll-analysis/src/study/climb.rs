@@ -4,21 +4,21 @@
 //!
 //! Not here: the sequence of the blocks (`blocks.rs`).
 
-use super::step::{Step, StopRule, StudyFailure, closed_loop_plan, end_ns};
+use super::step::{Step, StopRule, StudyFailure, closed_loop_plan, trial_end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
-use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
+use plimsoll_model::{BlocksSpec, LoadCurve, LoadEnd, LoadShape, LoadTag, Plan, PlanRecord, Trial};
 
 /// Numbers of users that the climb (the search for the load of a compared target) tries, in order.
 const CLIMB_USER_COUNTS: [u64; 6] = [1, 4, 16, 64, 256, 1024];
 /// Shortest length of each load of the climb (the search for the load of a compared target), ns.
-const CLIMB_NS: u64 = 250 * MS;
+const CLIMB_LOAD_NS_MIN: u64 = 250 * MS;
 /// Shortest length of a load of the climb (the search for the load of a compared target), as a
 /// multiple of the response time.
-const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
+const CLIMB_LOAD_RESPONSE_TIMES_MIN: f64 = 5.0;
 /// Longest length of each load of the climb (the search for the load of a compared target), ns.
-const CLIMB_NS_MAX: u64 = 4 * SECOND;
+const CLIMB_LOAD_NS_MAX: u64 = 4 * SECOND;
 /// All climbs (searches for the load of a compared target) together take at most the budget divided
 /// by this number. A load that has begun is completed, even if the climbs then take longer than
 /// this part of the budget.
@@ -47,37 +47,37 @@ const SLOW_SERVER_RESPONSES_MAX: f64 = 200.0;
 /// slower side of the comparison.
 const SLOW_SERVER_USERS_FACTOR: f64 = 1.5;
 /// Shortest warm-up before a load on a target that plimsoll has newly started, ns.
-pub const WARMUP_FRESH_NS: u64 = 500 * MS;
+pub const WARMUP_NEW_TARGET_NS: u64 = 500 * MS;
 /// Shortest warm-up before a load on a target that already runs, ns.
 const WARMUP_NS: u64 = 30 * MS;
 /// Length of a warm-up, as a multiple of the response time, if that is longer than the shortest
 /// warm-up.
-const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
+const WARMUP_RESPONSE_TIMES: f64 = 3.0;
 /// If slow responses make a warm-up longer, the warm-up takes at most the load's length divided by
 /// this number.
-const WARMUP_PART: u64 = 3;
+const WARMUP_LENGTH_DIVISOR: u64 = 3;
 /// The fixed rate of a comparison, as a share of the slower side's goodput at its peak.
-const RATE_SHARE: f64 = 0.6;
+const FIXED_RATE_GOODPUT_SHARE: f64 = 0.6;
 /// Shortest measured length of a load in a block (one load on each compared target), ns.
-const LOAD_NS: u64 = 400 * MS;
+const BLOCK_LOAD_NS_MIN: u64 = 400 * MS;
 /// Shortest length of a load in a block (one load on each compared target), as a multiple of the
 /// response time.
-const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
+const BLOCK_LOAD_RESPONSE_TIMES_MIN: f64 = 10.0;
 /// Smallest number of responses in a load on the slower side of the comparison. Loads are shorter
 /// if the budget would otherwise allow too few blocks (repetitions of the comparison).
-const LOAD_ANSWERS: f64 = 100.0;
+const BLOCK_LOAD_RESPONSES_MIN: f64 = 100.0;
 /// Smallest number of blocks (one load on each compared target) that must fit into the budget. If
 /// the budget is too short for this number of blocks, each load becomes shorter.
 const BLOCKS_MIN: u64 = 16;
 /// Shortest length of a load on a slow server, as a multiple of the response time. If the budget is
 /// too short for loads of this length, the comparison has fewer blocks, but not shorter loads. A
 /// load shorter than its slowest response has no information.
-const LOAD_ANSWERS_FEW: f64 = 3.0;
+const SLOW_SERVER_LOAD_RESPONSE_TIMES_MIN: f64 = 3.0;
 /// Smallest number of blocks for a slow server, if [`BLOCKS_MIN`] blocks would make the loads too
 /// short.
 const SLOW_SERVER_BLOCKS_MIN: u64 = 11;
 /// Maximum number of connections that are opened before a load with a fixed rate starts.
-const READY_MAX: f64 = 2048.0;
+const READY_CONNECTIONS_MAX: f64 = 2048.0;
 
 /// The requirements of a comparison on its loads that [`BlocksSpec`] does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl ArmLoad {
             None => closed_loop_plan(base, self.users),
             Some(rate) => {
                 let mut plan = base.clone();
-                plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: spec.arrivals };
+                plan.load.shape = LoadShape::Open { rate: LoadCurve::constant(rate), arrivals: spec.arrivals };
                 plan
             }
         };
@@ -143,7 +143,7 @@ impl ArmLoad {
 /// reaches this goodput. Until the peak is known, the error contains the next step, usually the
 /// next load of the climb that searches for the peak. If a flag gives the number of users, the
 /// climb tries only that number. `tag` is the tag of the climb's loads.
-pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
+pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // If a flag gives a fixed rate, the climb measures only the response time of the target, with
     // one user.
@@ -154,7 +154,7 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> R
     let mut trials = trials.iter();
     let mut tried: Vec<ArmPeak> = Vec::new();
     let mut flat = 0;
-    let mut length_ns = CLIMB_NS;
+    let mut length_ns = CLIMB_LOAD_NS_MIN;
     for users in levels {
         let (summary, ended_ns) = loop {
             let Some(trial) = trials.next() else {
@@ -164,22 +164,22 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> R
                 return Err(Step::measure_trial(tag, plan, StopRule::End));
             };
             if let Some(LoadEnd::Stopped(stop)) = &trial.run.ending {
-                return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
+                return Err(Step::Break(StudyFailure::Ended(format::stop_reason(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
             // A load that is shorter than its first response has no information, so a longer load
             // follows. A load in which the server rejects requests has information, so no longer
             // load is needed.
             let traffic = &trial.run.plan.traffic;
-            let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
-            if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
-                break (summary, end_ns(trial));
+            let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.counts_as_success(status));
+            if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_LOAD_NS_MAX {
+                break (summary, trial_end_ns(trial));
             }
             length_ns *= 4;
         };
-        let needed_ns = (summary.whole.service.mean_ns * CLIMB_ANSWERS_IN_TURN) as u64;
+        let needed_ns = (summary.whole.service.mean_ns * CLIMB_LOAD_RESPONSE_TIMES_MIN) as u64;
         let answers = summary.throughput_rps * length_ns as f64 / 1e9;
-        length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_NS_MAX);
+        length_ns = length_ns.max(needed_ns.next_multiple_of(Plan::TICK_NS)).min(CLIMB_LOAD_NS_MAX);
         let best = tried.iter().map(|peak| peak.rps).fold(0.0, f64::max);
         if summary.throughput_rps <= 0.0 && best <= 0.0 {
             let statuses = summary.whole.statuses.iter().map(|(status, _)| status).collect();
@@ -228,9 +228,9 @@ fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
 
 /// Computes the load of each arm (compared target) from the arm's highest goodput and the time left
 /// for all blocks. Arms that are compared with each other have equal loads.
-pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+pub fn equalized_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
-        return loads_of(spec, wanted, peaks, left_ns);
+        return arm_loads_for_peaks(spec, wanted, peaks, left_ns);
     }
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);
     let rps = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
@@ -239,29 +239,33 @@ pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u
     // users as saturate the faster side.
     let waiting_ns = if wanted.fixed_rate { 0.0 } else { users as f64 * 1e9 / rps };
     let hardest = ArmPeak { users, rps, mean_ns: mean_ns.max(waiting_ns), answers: 0.0 };
-    loads_of(spec, wanted, &vec![hardest; peaks.len()], left_ns)
+    arm_loads_for_peaks(spec, wanted, &vec![hardest; peaks.len()], left_ns)
 }
 
-fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
+fn arm_loads_for_peaks(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     let slowest = peaks.iter().map(|peak| peak.rps).fold(f64::INFINITY, f64::min);
-    let rate = wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * RATE_SHARE)));
+    let rate =
+        wanted.fixed_rate.then(|| spec.rate.unwrap_or_else(|| round_to_two_digits(slowest * FIXED_RATE_GOODPUT_SHARE)));
     let lengths = peaks.iter().map(|peak| {
-        let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
-        ((wanted_s * 1e9) as u64).max(LOAD_NS)
+        let wanted_s = (BLOCK_LOAD_RESPONSE_TIMES_MIN * peak.mean_ns / 1e9)
+            .max(BLOCK_LOAD_RESPONSES_MIN / rate.unwrap_or(peak.rps));
+        ((wanted_s * 1e9) as u64).max(BLOCK_LOAD_NS_MIN)
     });
     // Besides its measured time, a load needs time for its warm-up and for the last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
-    let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
-    let most_ns = fair_share_max(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
+    let measured = |blocks: u64| {
+        (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_LENGTH_DIVISOR + 1) * WARMUP_LENGTH_DIVISOR
+    };
+    let most_ns = fair_share_max(lengths.clone().collect(), measured(BLOCKS_MIN)).max(BLOCK_LOAD_NS_MIN);
     let few_ns = measured(SLOW_SERVER_BLOCKS_MIN) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
-        let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
+        let least_ns = ((peak.mean_ns * SLOW_SERVER_LOAD_RESPONSE_TIMES_MIN) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
             // The number of connections is twice the number of requests in flight, which follows
             // from Little's law.
-            Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
+            Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_CONNECTIONS_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };
         ArmLoad { users, rate, length_ns, warmup_ns: warmup_ns(spec, peak.mean_ns, length_ns) }
@@ -289,8 +293,8 @@ fn fair_share_max(mut wanted: Vec<u64>, sum: u64) -> u64 {
 /// `mean_ns`.
 fn warmup_ns(spec: &BlocksSpec, mean_ns: f64, length_ns: u64) -> u64 {
     let fresh = spec.arms.iter().any(|arm| arm.started);
-    let needed_ns = ((mean_ns * WARMUP_ANSWERS_IN_TURN) as u64).min(length_ns / WARMUP_PART);
-    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_FRESH_NS } else { WARMUP_NS }))
+    let needed_ns = ((mean_ns * WARMUP_RESPONSE_TIMES) as u64).min(length_ns / WARMUP_LENGTH_DIVISOR);
+    spec.warmup_ns.unwrap_or(needed_ns.max(if fresh { WARMUP_NEW_TARGET_NS } else { WARMUP_NS }))
 }
 
 /// Rounds a rate to two significant digits.
@@ -304,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_users_saturate_a_server() {
+    fn the_climb_selects_the_fewest_saturating_users() {
         // Each level contains (users, successes a second, mean service time in ms, seconds). The
         // last argument is the number of users that the climb is expected to select.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {

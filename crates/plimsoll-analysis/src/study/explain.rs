@@ -9,7 +9,7 @@
 //!
 //! Not here: the diagnosis from these loads (`explain`).
 
-use super::search::Search;
+use super::search::LoadLineSearch;
 use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::explain::{
     ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, intervention_results, interventions,
@@ -19,16 +19,16 @@ use crate::find::{self, Findings, LoadLine, StopReason};
 use crate::interference::Interference;
 use crate::judge::{Verdict, judge};
 use crate::slo::Slo;
-use plimsoll_model::intervention::{STOP_NS, varied_number, varied_tag};
+use plimsoll_model::intervention::{DEPENDENCY_PAUSE_NS, setting_value_index, setting_value_tag};
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Arrivals, Curve, ExplainSpec, Intervention, Load, LoadEnd, LoadShape, Plan, PlanRecord, Purpose, Remark, Stage,
-    Stop, Tag, Trial,
+    ArrivalSpacing, EarlyStopReason, ExperimentEvent, ExplainSpec, Intervention, Load, LoadCurve, LoadEnd, LoadPurpose,
+    LoadShape, LoadStage, LoadTag, Plan, PlanRecord, Trial,
 };
 
 /// The level of a steady load, relative to the load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HoldLevel {
+pub enum SteadyLoadLevel {
     /// A steady load at 15 % of the load line, where no request queues.
     Low,
     /// A steady load at half the load line.
@@ -39,27 +39,28 @@ pub enum HoldLevel {
     Past,
 }
 
-impl HoldLevel {
+impl SteadyLoadLevel {
     /// All levels in the order of the loads: the load above the load line comes last.
-    pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
+    pub const ALL: [SteadyLoadLevel; 4] =
+        [SteadyLoadLevel::Low, SteadyLoadLevel::Half, SteadyLoadLevel::Line, SteadyLoadLevel::Past];
 
     /// Returns the tag of a load at this level.
-    pub fn tag(self) -> Tag {
-        Tag { turn: self as u32, ..Tag::for_purpose(Purpose::Hold) }
+    pub fn tag(self) -> LoadTag {
+        LoadTag { turn: self as u32, ..LoadTag::for_purpose(LoadPurpose::Hold) }
     }
 
     /// Returns the level of the load with this tag.
-    pub fn from_tag(tag: &Tag) -> Option<HoldLevel> {
-        HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
+    pub fn from_tag(tag: &LoadTag) -> Option<SteadyLoadLevel> {
+        SteadyLoadLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
     /// Returns the name of the level in texts.
-    pub fn text(self) -> &'static str {
+    pub fn level_name(self) -> &'static str {
         match self {
-            HoldLevel::Low => "a low load",
-            HoldLevel::Half => "half the line",
-            HoldLevel::Line => "the line",
-            HoldLevel::Past => "a load just above the load line",
+            SteadyLoadLevel::Low => "a low load",
+            SteadyLoadLevel::Half => "half the line",
+            SteadyLoadLevel::Line => "the line",
+            SteadyLoadLevel::Past => "a load just above the load line",
         }
     }
 
@@ -69,10 +70,10 @@ impl HoldLevel {
     fn steady_load_rate_rps(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = reference_rate(findings);
         let share = match self {
-            HoldLevel::Low => 0.15,
-            HoldLevel::Half => 0.5,
-            HoldLevel::Line => 0.95,
-            HoldLevel::Past => {
+            SteadyLoadLevel::Low => 0.15,
+            SteadyLoadLevel::Half => 0.5,
+            SteadyLoadLevel::Line => 0.95,
+            SteadyLoadLevel::Past => {
                 // If plimsoll or the maximum rate ended the search, the server was not the limit.
                 // If the server was not the limit of the search, no rate is known to be above the
                 // load line.
@@ -98,14 +99,14 @@ const ABOVE_LINE_FACTOR: f64 = 1.1;
 /// another load with a higher rate follows.
 const THROUGHPUT_SHARE_REACHED: f64 = 0.97;
 /// The rate of each further load above the load line, as a multiple of the previous load's rate.
-const FURTHER_LOAD_FACTOR: f64 = 1.4;
+const FURTHER_LOAD_RATE_FACTOR: f64 = 1.4;
 /// Largest number of further loads above the load line.
 const FURTHER_LOADS_MAX: usize = 3;
 /// If no rate is known to break the SLO, the rate of a further load is at most this multiple of the
 /// load line. Without a load line, the factor multiplies the highest earlier throughput.
 const FURTHER_RATE_FACTOR_MAX: f64 = 3.0;
 /// Shortest and longest steady load, ns.
-const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
+const STEADY_LOAD_NS_RANGE: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 /// Warm-up before a steady load, ns, in which the server works off the backlog of the previous
 /// load.
 const WARMUP_NS: u64 = 500 * MS;
@@ -116,7 +117,7 @@ const OVERHEAD_NS: u64 = 150 * MS;
 /// or if plimsoll was late in an experiment.
 const TRIES_MAX: usize = 2;
 /// Maximum number of connections that are opened before a load starts.
-const READY_MAX: f64 = 2048.0;
+const READY_CONNECTIONS_MAX: f64 = 2048.0;
 /// Measured length of an experiment's load, ns.
 const INTERVENTION_LOAD_NS: u64 = 2 * SECOND;
 /// The budget divided by this number is the time for the experiments.
@@ -161,7 +162,7 @@ const SIMULTANEOUS_PAUSE_NS_MIN: u64 = 10 * MS;
 
 /// Returns the length of the experiment's load with this tag, as a multiple of
 /// [`INTERVENTION_LOAD_NS`].
-fn length_factor(tag: Tag) -> u64 {
+fn experiment_length_factor(tag: LoadTag) -> u64 {
     if tag == Intervention::Abreast.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
 }
 
@@ -169,7 +170,7 @@ fn length_factor(tag: Tag) -> u64 {
 #[derive(Debug)]
 pub struct Explain {
     /// The search for the load line.
-    pub search: Search,
+    pub search: LoadLineSearch,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
     /// The experiments that are possible with this target.
@@ -184,7 +185,7 @@ impl Explain {
     /// Creates the study before its first load.
     pub fn new(spec: &ExplainSpec, slo: Slo) -> Explain {
         Explain {
-            search: Search::new(&spec.search, slo),
+            search: LoadLineSearch::new(&spec.search, slo),
             budget_ns: spec.budget_ns,
             interventions: spec.interventions.clone(),
             flagged: spec.requested_interventions.clone(),
@@ -193,7 +194,7 @@ impl Explain {
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
-        let began = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold);
+        let began = history.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Hold);
         if began.is_none() {
             match self.search.next(history) {
                 Step::Stop => {}
@@ -205,28 +206,28 @@ impl Explain {
         if reference_rate(&findings) <= 0.0 || findings.stopped_by == StopReason::Gone {
             return Step::Stop;
         }
-        let wanted = HoldLevel::ALL
+        let wanted = SteadyLoadLevel::ALL
             .into_iter()
             .filter_map(|level| Some((level, level.steady_load_rate_rps(&findings, self.search.settings.max_rate)?)));
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns);
-        let mut missing: Vec<(HoldLevel, f64)> =
+        let mut missing: Vec<(SteadyLoadLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
-        if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
+        if trials_at_level(history.trials, SteadyLoadLevel::Past).next().is_some() {
             // The load above the load line was made already. The load above the load line comes
             // last, so no lower load follows.
             missing.clear();
         }
-        let is_wide = is_wide(&findings);
-        let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
+        let is_wide = is_load_line_uncertain(&findings);
+        let length_ns = |loads: usize| self.steady_load_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
         // If there is not enough time for all loads, the load at half the load line is dropped
         // first, because it is the least informative. If the time is still too short, the load at
         // the load line is dropped, because the search has measured this rate.
-        for least in [HoldLevel::Half, HoldLevel::Line] {
+        for least in [SteadyLoadLevel::Half, SteadyLoadLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
             }
         }
-        let is_repeatable = |level: HoldLevel| {
+        let is_repeatable = |level: SteadyLoadLevel| {
             let tries: Vec<&Trial> = trials_at_level(history.trials, level).collect();
             let is_disturbed = |trial: &&Trial| Interference::from_run(&trial.run).disturbed;
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
@@ -235,13 +236,13 @@ impl Explain {
             // If other processes disturbed the low load, the low load is repeated before the loads
             // with higher rates. If the low load came after loads with higher rates, it would start
             // with the backlog and the connections of those loads.
-            let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
+            let low = wanted.clone().find(|(at, _)| *at == SteadyLoadLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
                 return self.steady_load_step(level, rate, length_ns, &findings);
             }
             return match length_ns(missing.len()) {
                 Some(length_ns) => self.steady_load_step(*level, *rate, length_ns, &findings),
-                None => self.next_varied_load(history, &findings, left_ns),
+                None => self.next_setting_load(history, &findings, left_ns),
             };
         }
         if let Some(step) = self.further_load_above_line(history, &findings, left_ns) {
@@ -249,13 +250,15 @@ impl Explain {
         }
         // A load that other processes disturbed is repeated if there is time.
         let again = wanted.clone().find(|(level, _)| is_repeatable(*level));
-        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.reserved_ns()), overhead_ns(history)));
+        let held_again = again.zip(
+            self.longest_load_length_ns(left_ns.saturating_sub(self.experiments_reserve_ns()), overhead_ns(history)),
+        );
         match held_again {
-            Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
+            Some(((level, rate), length_ns)) if !has_experiment_load(history.trials) => {
                 self.steady_load_step(level, rate, length_ns, &findings)
             }
             _ => match self.next_experiment_load(history, &findings, left_ns) {
-                Step::Stop => self.next_varied_load(history, &findings, left_ns),
+                Step::Stop => self.next_setting_load(history, &findings, left_ns),
                 step => step,
             },
         }
@@ -266,16 +269,16 @@ impl Explain {
     /// sustain a load that was meant to exceed it. Without a load above the server's capacity, all
     /// steady loads would look alike.
     fn further_load_above_line(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
-        let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
+        let past: Vec<&Trial> = trials_at_level(history.trials, SteadyLoadLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
-        let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
+        let (offered, got) = (sight.throughput_without_waits_rps(alone_ns)?, sight.get(Signal::Goodput)?);
         // If other processes disturbed a further load above the load line, that load is repeated at
         // the same rate.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
-        if has_changed(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
+        if has_experiment_load(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
             return None;
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
@@ -287,30 +290,33 @@ impl Explain {
         let most = upper.map_or(FURTHER_RATE_FACTOR_MAX * reference_rate(findings), |upper| upper * ABOVE_LINE_FACTOR);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) =
-            if again { (made, made) } else { ((made * FURTHER_LOAD_FACTOR).min(most), made * ABOVE_LINE_FACTOR) };
+            if again { (made, made) } else { ((made * FURTHER_LOAD_RATE_FACTOR).min(most), made * ABOVE_LINE_FACTOR) };
         // A further load above the load line is shorter than the previous load if the shorter
         // length leaves time for experiments.
         let (made_ns, beside_changes_ns) =
-            (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.reserved_ns()));
-        let short_ns =
-            self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= RESERVED_STEADY_LOAD_NS);
+            (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.experiments_reserve_ns()));
+        let short_ns = self
+            .longest_load_length_ns(beside_changes_ns, overhead_ns(history))
+            .filter(|ns| *ns >= RESERVED_STEADY_LOAD_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         // Time is always reserved for an experiment that a flag requests.
-        let kept_ns = if !self.flagged.is_empty() { self.reserved_ns() } else { self.varied_ns() };
+        let kept_ns =
+            if !self.flagged.is_empty() { self.experiments_reserve_ns() } else { self.setting_loads_reserve_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
-        (fits && next >= least).then(|| self.steady_load_step(HoldLevel::Past, next, length_ns, findings))
+        (fits && next >= least).then(|| self.steady_load_step(SteadyLoadLevel::Past, next, length_ns, findings))
     }
 
     /// Returns the next load with another value of the server's setting (`--vary`). A value whose
     /// load was recorded as skipped is not tried again.
-    fn next_varied_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
-        let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
+    fn next_setting_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
+        let made =
+            |tag: LoadTag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
+        let next = (0..self.varied.len()).map(setting_value_tag).find(|tag| !made(*tag));
         match next {
             // A load with another value of the server's setting has twice the usual users, so that
             // the number of users is not the limit.
-            Some(tag) if left_ns >= self.changed_ns() => {
+            Some(tag) if left_ns >= self.experiment_load_total_ns() => {
                 self.experiment_load_step(tag, self.saturating_closed_loop_plan(Intervention::MoreUsers, findings))
             }
             _ => Step::Stop,
@@ -318,15 +324,15 @@ impl Explain {
     }
 
     /// Returns the total time that an experiment's load takes, ns, including its warm-up.
-    fn changed_ns(&self) -> u64 {
+    fn experiment_load_total_ns(&self) -> u64 {
         WARMUP_NS + INTERVENTION_LOAD_NS + OVERHEAD_NS + self.grace_ns()
     }
 
     /// Returns the next load of the experiments: a load with a change, or a control load without a
     /// change. The first and the last load of the experiments are control loads.
     fn next_experiment_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let needs_ns = self.changed_ns();
-        let left_ns = left_ns.saturating_sub(self.varied_ns());
+        let needs_ns = self.experiment_load_total_ns();
+        let left_ns = left_ns.saturating_sub(self.setting_loads_reserve_ns());
         if self.interventions.is_empty() || left_ns < needs_ns {
             return Step::Stop;
         }
@@ -335,11 +341,11 @@ impl Explain {
         let chosen = self.chosen_experiments(history.trials, findings);
         let can_be = |it: &Intervention| !is_skipped(history.remarks, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
-        let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
+        let low = trials_at_level(history.trials, SteadyLoadLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
             let mut tries = intervention_trials(history.trials, *it);
             times(*it) < TRIES_MAX
-                && tries.all(|trial| intervention_results::is_hindered(*it, &trial.run, low))
+                && tries.all(|trial| intervention_results::is_load_worth_repeating(*it, &trial.run, low))
                 && can_be(it)
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
@@ -350,7 +356,9 @@ impl Explain {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= EXPERIMENT_LOADS_MIN * needs_ns => Intervention::Control,
             (0, _) => return Step::Stop,
-            (_, Some(wanted)) if left_ns >= 2 * needs_ns + (length_factor(wanted.tag()) - 1) * INTERVENTION_LOAD_NS => {
+            (_, Some(wanted))
+                if left_ns >= 2 * needs_ns + (experiment_length_factor(wanted.tag()) - 1) * INTERVENTION_LOAD_NS =>
+            {
                 wanted
             }
             (1, _) if any => Intervention::Control,
@@ -361,7 +369,7 @@ impl Explain {
 
     /// Returns the experiments that distinguish the causes remaining after the steady loads.
     pub fn chosen_experiments(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
-        let loads = loads(trials, &self.search.settings.slo);
+        let loads = steady_loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
         let can_be = |it: &&Intervention| {
             !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
@@ -372,10 +380,15 @@ impl Explain {
 
     /// Returns what each remaining cause predicts for an experiment, in words. The predictions are
     /// recorded before the experiment.
-    pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
-        let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
+    pub fn experiment_predictions(
+        &self,
+        trials: &[Trial],
+        intervention: Intervention,
+    ) -> Vec<(crate::explain::Cause, String)> {
+        let searched_ns =
+            trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        let weighed = probabilities_from_loads(&findings, &loads(trials, &self.search.settings.slo));
+        let weighed = probabilities_from_loads(&findings, &steady_loads(trials, &self.search.settings.slo));
         interventions::predictions(&weighed, intervention)
     }
 
@@ -386,8 +399,9 @@ impl Explain {
                 self.experiment_load_step(tag, self.burst_load_plan(reference_rate(findings) * 0.95, findings))
             }
             Intervention::Together | Intervention::Abreast => {
-                let together = ServerConcurrency::from_findings(findings, &loads(trials, &self.search.settings.slo));
-                match together.and_then(|it| Some((it.count(intervention)?, it.alone_ns))) {
+                let together =
+                    ServerConcurrency::from_findings(findings, &steady_loads(trials, &self.search.settings.slo));
+                match together.and_then(|it| Some((it.simultaneous_requests(intervention)?, it.alone_ns))) {
                     Some((count, alone_ns)) => {
                         self.experiment_load_step(tag, self.simultaneous_requests_plan(count, alone_ns))
                     }
@@ -400,11 +414,11 @@ impl Explain {
 
     /// Creates the step that makes an experiment's load. All experiments have the same warm-up, and
     /// the length that the tag of the load determines.
-    fn experiment_load_step(&self, tag: Tag, plan: PlanRecord) -> Step {
+    fn experiment_load_step(&self, tag: LoadTag, plan: PlanRecord) -> Step {
         let load = Load {
-            seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
+            seed: plimsoll_model::rng::mix_bits(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
-            duration_ns: Some(length_factor(tag) * INTERVENTION_LOAD_NS),
+            duration_ns: Some(experiment_length_factor(tag) * INTERVENTION_LOAD_NS),
             warmup_ns: WARMUP_NS,
             grace_ns: self.grace_ns(),
             interval_ns: Plan::TICK_NS,
@@ -426,7 +440,7 @@ impl Explain {
             .min(most);
         // While the experiment pauses a dependency of the server, enough users must remain to keep
         // the server busy.
-        let bridging = (reference_rate(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
+        let bridging = (reference_rate(findings) * 2.0 * DEPENDENCY_PAUSE_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
             Intervention::Stopped => users.max(bridging.min(USERS_DURING_PAUSE_MAX).min(most)),
@@ -440,7 +454,7 @@ impl Explain {
     /// complete.
     fn simultaneous_requests_plan(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
-        let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
+        let level = |rate: f64, duration_ns: u64| LoadStage { from: rate, to: rate, duration_ns: Some(duration_ns) };
         let apart_ns = ((SIMULTANEOUS_PAUSE_FACTOR * alone_ns) as u64).max(SIMULTANEOUS_PAUSE_NS_MIN);
         let rate = count as f64 * SECOND as f64 / SIMULTANEOUS_WINDOW_NS as f64;
         // The warm-up runs at the first rate of the cycle, so the cycle begins with the pause,
@@ -448,9 +462,9 @@ impl Explain {
         let cycle = [level(0.0, apart_ns), level(rate, SIMULTANEOUS_WINDOW_NS)];
         let cycles =
             (WARMUP_NS + SIMULTANEOUS_LENGTH_FACTOR * INTERVENTION_LOAD_NS) / (SIMULTANEOUS_WINDOW_NS + apart_ns) + 1;
-        let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
+        let rate = LoadCurve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
-        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+        let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
@@ -458,36 +472,36 @@ impl Explain {
         let base = &self.search.settings.base;
         let level = |times: u64, length: u64| {
             let level = rate * times as f64;
-            Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
+            LoadStage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
         // The warm-up runs at the first rate of the cycle, so the cycle begins with the pause,
         // whose rate is 0.
         let cycle = [level(0, BURST_RATE_FACTOR - 1), level(BURST_RATE_FACTOR, 1)];
         let cycles = INTERVENTION_LOAD_NS / (BURST_NS * BURST_RATE_FACTOR);
-        let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
+        let rate = LoadCurve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
-        let ready = (2 * peak + 8).min(READY_MAX as u64) as u32;
-        let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
+        let ready = (2 * peak + 8).min(READY_CONNECTIONS_MAX as u64) as u32;
+        let shape = LoadShape::Open { rate, arrivals: ArrivalSpacing::Constant };
         let connections_ready = ready.min(base.carriage.connections_max);
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
     /// Returns the time that the study reserves for experiments and for other values of the
     /// server's setting (`--vary`), ns.
-    fn reserved_ns(&self) -> u64 {
+    fn experiments_reserve_ns(&self) -> u64 {
         // The reserved time is enough for at least one experiment with its control loads. A shorter
         // reserve would be useless, because no experiment would fit into it.
         let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
             .min(EXPERIMENTS_NS_MAX)
-            .max(EXPERIMENT_LOADS_MIN * self.changed_ns());
+            .max(EXPERIMENT_LOADS_MIN * self.experiment_load_total_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
-        changed_ns + self.varied_ns()
+        changed_ns + self.setting_loads_reserve_ns()
     }
 
     /// Returns the time reserved for loads with other values of the server's setting, ns. The
     /// reserved time includes the time of the command that changes the setting.
-    fn varied_ns(&self) -> u64 {
-        (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
+    fn setting_loads_reserve_ns(&self) -> u64 {
+        (self.varied.len() as u64 * (self.experiment_load_total_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
     /// Returns the measured length of each of `loads` steady loads, ns; `None` if the time is too
@@ -497,22 +511,26 @@ impl Explain {
     /// loads with other values of the server's setting (`--vary`) is always reserved. If the load
     /// line is known only roughly (`is_wide`), a load with a higher rate may follow. If possible,
     /// the division of the time therefore leaves time for one more load with a higher rate.
-    fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
-        let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
+    fn steady_load_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
+        let without = |kept_ns: u64, loads: u64| {
+            self.longest_load_length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns)
+        };
         let kept = |loads: u64| {
-            without(self.reserved_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= RESERVED_STEADY_LOAD_NS)
+            without(self.experiments_reserve_ns(), loads)
+                .filter(|it| !self.flagged.is_empty() || *it >= RESERVED_STEADY_LOAD_NS)
         };
         let all = loads + u64::from(is_wide);
         let kept = kept(all).or_else(|| kept(loads));
-        kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
+        kept.or_else(|| without(self.setting_loads_reserve_ns(), all))
+            .or_else(|| without(self.setting_loads_reserve_ns(), loads))
     }
 
     /// Returns the measured length of the longest load that takes at most `all_ns` in total, ns.
     /// Returns `None` if a load of this length would be too short to have information.
-    fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
+    fn longest_load_length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
-        let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
-        HOLD_NS.contains(&length_ns).then_some(length_ns)
+        let length_ns = length_ns.min(*STEADY_LOAD_NS_RANGE.end()) / Plan::TICK_NS * Plan::TICK_NS;
+        STEADY_LOAD_NS_RANGE.contains(&length_ns).then_some(length_ns)
     }
 
     /// Returns the grace period, ns: the wait for late responses. The grace period is at most the
@@ -522,15 +540,18 @@ impl Explain {
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
     }
 
-    fn steady_load_step(&self, level: HoldLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
+    fn steady_load_step(&self, level: SteadyLoadLevel, rate: f64, length_ns: u64, findings: &Findings) -> Step {
         let settings = &self.search.settings;
         let base = &settings.base;
-        let peak = findings.peak.filter(|_| !matches!(level, HoldLevel::Low)).map_or(0, |peak| peak.concurrency);
+        let peak = findings.peak.filter(|_| !matches!(level, SteadyLoadLevel::Low)).map_or(0, |peak| peak.concurrency);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
-        let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_MAX) as u32;
+        let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_CONNECTIONS_MAX) as u32;
         let load = Load {
-            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
-            shape: LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: settings.arrivals },
+            seed: plimsoll_model::rng::mix_bits(base.load.seed ^ rate.to_bits()),
+            shape: LoadShape::Open {
+                rate: LoadCurve::constant_for_duration(rate, length_ns),
+                arrivals: settings.arrivals,
+            },
             requests_max: None,
             duration_ns: Some(length_ns),
             warmup_ns: WARMUP_NS,
@@ -558,20 +579,21 @@ fn overhead_ns(history: &History) -> u64 {
 
 /// Returns whether the load line is known only roughly. The load line is known only roughly if no
 /// sustained rate or no failed rate is known, or if both rates are far apart.
-fn is_wide(findings: &Findings) -> bool {
+fn is_load_line_uncertain(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
-    rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_FACTOR * rps)
+    rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_RATE_FACTOR * rps)
 }
 
 /// Returns the complete loads: the user did not interrupt the load, and its recording was not cut
 /// off.
 fn completed_trials(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
-    let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
+    let whole =
+        |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
 /// Returns the complete loads of a level.
-fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
+fn trials_at_level(trials: &[Trial], level: SteadyLoadLevel) -> impl Iterator<Item = &Trial> {
     completed_trials(trials).filter(move |trial| trial.tag == level.tag())
 }
 
@@ -581,17 +603,17 @@ fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Ite
 }
 
 /// Returns whether the record says that the load with this tag was skipped.
-pub(crate) fn is_skipped(remarks: &[Remark], tag: Tag) -> bool {
-    remarks.iter().filter_map(Remark::skipped_load).any(|(other, _)| other == tag)
+pub(crate) fn is_skipped(remarks: &[ExperimentEvent], tag: LoadTag) -> bool {
+    remarks.iter().filter_map(ExperimentEvent::skipped_load).any(|(other, _)| other == tag)
 }
 
-fn has_changed(trials: &[Trial]) -> bool {
-    trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
+fn has_experiment_load(trials: &[Trial]) -> bool {
+    trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || setting_value_index(&trial.tag).is_some())
 }
 
 /// Returns the recorded loads of the experiments. `varied` contains the planned values of the
 /// server's setting.
-pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
+pub fn experiment_loads<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
     // Experiments are sorted by their start time.
@@ -599,36 +621,38 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     changed.sort_by_key(|(_, trial)| trial.start_ns);
     ExperimentLoads {
         controls: intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect(),
-        low: trials_at_level(trials, HoldLevel::Low).last().map(|trial| &trial.run),
-        line: trials_at_level(trials, HoldLevel::Line).last().map(|trial| &trial.run),
+        low: trials_at_level(trials, SteadyLoadLevel::Low).last().map(|trial| &trial.run),
+        line: trials_at_level(trials, SteadyLoadLevel::Line).last().map(|trial| &trial.run),
         changed: changed.into_iter().map(|(intervention, trial)| (intervention, &trial.run)).collect(),
         varied: completed_trials(trials)
-            .filter_map(|trial| Some((*varied.get(varied_number(&trial.tag)?)?, &trial.run)))
+            .filter_map(|trial| Some((*varied.get(setting_value_index(&trial.tag)?)?, &trial.run)))
             .collect(),
     }
 }
 
 /// Returns the recorded steady loads, one per level.
-pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
+pub fn steady_loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // For each level, the first load that other processes did not disturb counts. If other
     // processes disturbed all loads of a level, the first load of the level counts. A later load of
     // the level may start with the backlog of the load above the load line.
-    let chosen = |level: HoldLevel| {
+    let chosen = |level: SteadyLoadLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
     // Loads above the load line have rising rates, so the last load that other processes did not
     // disturb counts.
-    let calm =
-        trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
-    let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
-    let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
-    let sustained_above_line = trials_at_level(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
+    let calm = trials_at_level(trials, SteadyLoadLevel::Past)
+        .filter(|trial| !Interference::from_run(&trial.run).disturbed)
+        .last();
+    let past = calm.or_else(|| trials_at_level(trials, SteadyLoadLevel::Past).last()).map(|trial| &trial.run);
+    let held = |trial: &&Trial| judge(LoadPurpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
+    let sustained_above_line =
+        trials_at_level(trials, SteadyLoadLevel::Past).filter(held).last().map(|trial| &trial.run);
     let closed = intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect();
     Loads {
-        low: chosen(HoldLevel::Low),
-        half: chosen(HoldLevel::Half),
-        line: chosen(HoldLevel::Line),
+        low: chosen(SteadyLoadLevel::Low),
+        half: chosen(SteadyLoadLevel::Half),
+        line: chosen(SteadyLoadLevel::Line),
         past,
         sustained_above_line,
         closed,

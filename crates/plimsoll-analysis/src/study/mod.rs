@@ -22,15 +22,15 @@ pub mod sweep;
 pub use blocks::Comparison;
 pub use explain::Explain;
 pub use overload::Overload;
-pub use search::Search;
-pub use step::{History, NoProfile, Step, StopRule, StudyFailure, TrialPlan};
+pub use search::LoadLineSearch;
+pub use step::{History, NoProfileReason, Step, StopRule, StudyFailure, TrialPlan};
 
 use crate::condition::Conditions;
 use crate::condition_watch::ConditionWatch;
-use crate::profile::steady_rps;
+use crate::profile::steady_profiling_rps;
 use crate::slo::Slo;
 use crate::summary::Summary;
-use plimsoll_model::{ExperimentSpec, Purpose, RunSpec, SweepSpec, Tag, Trial};
+use plimsoll_model::{ExperimentSpec, LoadPurpose, LoadTag, RunSpec, SweepSpec, Trial};
 
 /// The reason why a spec cannot be read: its SLO or one of its conditions cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum Study {
     /// its own.
     Sweep(SweepSpec),
     /// A search for the load line.
-    Find(Box<Search>),
+    Find(Box<LoadLineSearch>),
     /// A search for the load line, then steady loads that show the cause of the load line.
     Explain(Box<Explain>),
     /// A search for the load line, then one load in steps above the load line.
@@ -67,7 +67,7 @@ impl Study {
             ExperimentSpec::Sweep(sweep) => Study::Sweep(sweep.clone()),
             ExperimentSpec::Find(find) => {
                 let slo = Slo::parse(&find.slo).map_err(|error| SpecError(error.to_string()))?;
-                Study::Find(Box::new(Search::new(find, slo)))
+                Study::Find(Box::new(LoadLineSearch::new(find, slo)))
             }
             ExperimentSpec::Explain(explain) => {
                 let slo = Slo::parse(&explain.search.slo).map_err(|error| SpecError(error.to_string()))?;
@@ -100,17 +100,17 @@ impl Study {
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
         // When the study has begun to take profiles, no other load follows.
-        if profiling::began_ns(history).is_none() {
-            match self.next_measured(history) {
+        if profiling::profiling_start_ns(history).is_none() {
+            match self.next_measurement_step(history) {
                 Step::Stop => {}
                 step => return step,
             }
         }
-        self.next_profiled(history)
+        self.next_profile_step(history)
     }
 
     /// Returns the next step of the measurement, before any profile is taken.
-    fn next_measured(&mut self, history: &History) -> Step {
+    fn next_measurement_step(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {
                 [] => {
@@ -120,7 +120,7 @@ impl Study {
                         }
                         None => StopRule::End,
                     };
-                    Step::measure_trial(Tag::for_purpose(Purpose::Run), run.plan.clone(), until)
+                    Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Run), run.plan.clone(), until)
                 }
                 _ => Step::Stop,
             },
@@ -133,7 +133,7 @@ impl Study {
     }
 
     /// Returns the next step of taking the requested profiles.
-    fn next_profiled(&self, history: &History) -> Step {
+    fn next_profile_step(&self, history: &History) -> Step {
         match self {
             Study::Run(run, _) => match (&run.profiles, history.trials.first()) {
                 (Some(profiles), Some(trial)) => {
@@ -142,28 +142,28 @@ impl Study {
                         profiles,
                         &run.plan,
                         shape.arrivals(),
-                        steady_rps(&summary, shape),
+                        steady_profiling_rps(&summary, shape),
                         history,
                     )
                 }
                 _ => Step::Stop,
             },
             Study::Sweep(_) | Study::Overload(_) => Step::Stop,
-            Study::Find(search) => search.next_profiled(history),
-            Study::Explain(explain) => explain.search.next_profiled(history),
-            Study::Blocks(comparison) => comparison.next_profiled(history),
+            Study::Find(search) => search.next_profile_step(history),
+            Study::Explain(explain) => explain.search.next_profile_step(history),
+            Study::Blocks(comparison) => comparison.next_profile_step(history),
         }
     }
 
     /// Returns whether all measurements are complete and the study takes profiles.
     pub fn is_profiling(&self, history: &History) -> bool {
-        profiling::began_ns(history).is_some()
+        profiling::profiling_start_ns(history).is_some()
     }
 
     /// Returns the tag of the next profile that a study of one target has not taken yet. If the
     /// user stops the study now, the returned profile is missing from the results. Returns `None`
     /// if no profile is missing.
-    pub fn next_unprofiled_level(&self, history: &History) -> Option<Tag> {
+    pub fn next_unprofiled_level(&self, history: &History) -> Option<LoadTag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),

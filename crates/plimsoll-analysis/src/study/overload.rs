@@ -6,16 +6,18 @@
 //!
 //! Not here: what the load shows about the server (`overload`).
 
-use super::search::{SEARCH_PART, Search};
+use super::search::{LoadLineSearch, SEARCH_PART};
 use super::step::{History, Step, StopRule};
 use crate::overload::{STEP_RATE_FACTORS, overload_base_rps};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
+use plimsoll_model::{
+    ArmIndex, Load, LoadCurve, LoadEnd, LoadPurpose, LoadShape, LoadStage, LoadTag, OverloadSpec, Plan, PlanRecord,
+};
 
 /// Shortest and longest step of the overload study's load, ns. The last step tests whether the
 /// server recovers, and lasts twice as long as each other step.
-const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
+const STEP_LENGTH_NS_RANGE: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
 /// Time that the load takes in addition to its schedule, ns: for connecting, and for transferring
 /// the result.
 const OVERHEAD_NS: u64 = SECOND;
@@ -24,7 +26,7 @@ const OVERHEAD_NS: u64 = SECOND;
 /// load line is not given (`has_line` is false), the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The sum includes the grace period and the time before the first load, together 2 s.
-    let steps_ns = STEP_NS.start() * (STEP_RATE_FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
+    let steps_ns = STEP_LENGTH_NS_RANGE.start() * (STEP_RATE_FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
 }
@@ -33,7 +35,7 @@ pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
 #[derive(Debug)]
 pub struct Overload {
     /// The search for the load line.
-    pub search: Search,
+    pub search: LoadLineSearch,
     /// The load line that the user gave, 1/s; `None` means that the search finds the load line.
     pub line_rps: Option<f64>,
     /// The maximum length of the whole study, ns.
@@ -44,15 +46,15 @@ pub struct Overload {
 
 /// Returns the tag of an overload study's load on the first target, or on the second target if
 /// `against`.
-pub fn overload_tag(against: bool) -> Tag {
-    Tag { arm: against.then_some(ArmIndex::SECOND_TARGET), ..Tag::for_purpose(Purpose::Overload) }
+pub fn overload_tag(against: bool) -> LoadTag {
+    LoadTag { arm: against.then_some(ArmIndex::SECOND_TARGET), ..LoadTag::for_purpose(LoadPurpose::Overload) }
 }
 
 impl Overload {
     /// Creates the study before its first load.
     pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
         let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
-        Overload { search: Search::new(&spec.search, slo), line_rps, budget_ns, against }
+        Overload { search: LoadLineSearch::new(&spec.search, slo), line_rps, budget_ns, against }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
@@ -75,8 +77,9 @@ impl Overload {
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
         let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);
-        let step_ns = (left_ns / (STEP_RATE_FACTORS.len() as u64 + 1)).min(*STEP_NS.end()) / SECOND * SECOND;
-        if line_rps <= 0.0 || step_ns < *STEP_NS.start() {
+        let step_ns =
+            (left_ns / (STEP_RATE_FACTORS.len() as u64 + 1)).min(*STEP_LENGTH_NS_RANGE.end()) / SECOND * SECOND;
+        if line_rps <= 0.0 || step_ns < *STEP_LENGTH_NS_RANGE.start() {
             return Step::Stop;
         }
         self.rising_load_step(line_rps, step_ns, grace_ns)
@@ -86,9 +89,9 @@ impl Overload {
         let base = &self.search.settings.base;
         let stage = |(number, factor): (usize, f64)| {
             let (level, back) = (factor * line_rps, number + 1 == STEP_RATE_FACTORS.len());
-            Stage { from: level, to: level, duration_ns: Some(if back { 2 * step_ns } else { step_ns }) }
+            LoadStage { from: level, to: level, duration_ns: Some(if back { 2 * step_ns } else { step_ns }) }
         };
-        let rate = Curve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(stage).collect() };
+        let rate = LoadCurve { stages: STEP_RATE_FACTORS.into_iter().enumerate().map(stage).collect() };
         let load = Load {
             duration_ns: rate.duration_ns(),
             shape: LoadShape::Open { rate, arrivals: self.search.settings.arrivals },
@@ -115,7 +118,10 @@ mod tests {
             assert_eq!(budget_ns / SECOND, expect_s, "{has_line} {targets}");
             let searched_ns = if has_line { 0 } else { search_part_ns(budget_ns) };
             let left_ns = (budget_ns - searched_ns - SECOND / 2) / targets - OVERHEAD_NS - SECOND;
-            assert!(left_ns / (STEP_RATE_FACTORS.len() as u64 + 1) >= *STEP_NS.start(), "{has_line} {targets}");
+            assert!(
+                left_ns / (STEP_RATE_FACTORS.len() as u64 + 1) >= *STEP_LENGTH_NS_RANGE.start(),
+                "{has_line} {targets}"
+            );
         }
     }
 }

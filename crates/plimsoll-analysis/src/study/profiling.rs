@@ -6,70 +6,75 @@
 //!
 //! Not here: how profiles are fetched and stored (the binary), and what they mean (`profile`).
 
-use super::climb::WARMUP_FRESH_NS;
-use super::step::{History, NoProfile, Step, StopRule};
-use crate::profile::{ProfilingSchedule, rates};
-use crate::prove::Block;
+use super::climb::WARMUP_NEW_TARGET_NS;
+use super::step::{History, NoProfileReason, Step, StopRule};
+use crate::profile::{ProfilingSchedule, profiling_rates_rps};
+use crate::prove::ComparisonBlock;
 use crate::prove::reading::block_plans;
-use plimsoll_model::rng::mix;
+use plimsoll_model::rng::mix_bits;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
+    ArmIndex, ArrivalSpacing, BlocksSpec, ExperimentEvent, Load, LoadCurve, LoadPurpose, LoadShape, LoadTag, Plan,
+    PlanRecord, ProfilesSpec, Trial,
 };
 
 /// The side (0 or 1) of each profile, in the order in which profiles are taken. With alternating
 /// sides, drift of the machine affects both sides equally.
-const SIDES_BY_TURN: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
+const PROFILE_SIDE_ORDER: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
-pub const TURNS_OF_SIDES: usize = SIDES_BY_TURN.len();
+pub const SIDE_PROFILES_COUNT: usize = PROFILE_SIDE_ORDER.len();
 /// Warm-up before a profile of one side of a comparison, ns. A newly started build gets its usual
 /// warm-up in addition.
 const WARMUP_NS: u64 = SECOND;
 /// Time in which the server stops a profile and writes it, ns.
-const GAP_NS: u64 = SECOND / 2;
+const PROFILE_WRITE_NS: u64 = SECOND / 2;
 /// The rate at which both sides are profiled, as a share of the slower side's goodput. Both sides
 /// sustain a rate of this share without queues.
-const RATE_SHARE: f64 = 0.6;
+const PROFILING_RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load starts.
-const READY_MAX: f64 = 512.0;
+const READY_CONNECTIONS_MAX: f64 = 512.0;
 
 /// Returns the tag of a profile of a single target. `turn` is 0 for the low rate, and 1 for the
 /// rate under investigation.
-pub fn level_tag(turn: u32) -> Tag {
-    Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
+pub fn single_target_profile_tag(turn: u32) -> LoadTag {
+    LoadTag { turn, ..LoadTag::for_purpose(LoadPurpose::Profile) }
 }
 
 /// Returns the tag of profile number `turn` of a comparison, in the order of [`SIDES_BY_TURN`].
-fn side_tag(turn: usize) -> Tag {
-    let repetition = SIDES_BY_TURN[..turn].iter().filter(|arm| **arm == SIDES_BY_TURN[turn]).count();
-    Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(SIDES_BY_TURN[turn])), turn: repetition as u32 }
+fn side_profile_tag(turn: usize) -> LoadTag {
+    let repetition = PROFILE_SIDE_ORDER[..turn].iter().filter(|arm| **arm == PROFILE_SIDE_ORDER[turn]).count();
+    LoadTag {
+        purpose: LoadPurpose::Profile,
+        arm: Some(ArmIndex::Side(PROFILE_SIDE_ORDER[turn])),
+        turn: repetition as u32,
+    }
 }
 
 /// Returns the index of a profile in [`SIDES_BY_TURN`] from its tag; `None` if the tag belongs to
 /// no profile of a comparison.
-pub fn side_turn_index(tag: &Tag) -> Option<usize> {
-    (0..SIDES_BY_TURN.len()).find(|turn| side_tag(*turn) == *tag)
+pub fn side_profile_index(tag: &LoadTag) -> Option<usize> {
+    (0..PROFILE_SIDE_ORDER.len()).find(|turn| side_profile_tag(*turn) == *tag)
 }
 
 /// Returns when the first load for a profile began, in ns since the experiment began. If there are
 /// only remarks about missing profiles, the result is the present time. Returns `None` if the study
 /// has not reached its profiles.
-pub(super) fn began_ns(history: &History) -> Option<u64> {
-    let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
-    let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
+pub(super) fn profiling_start_ns(history: &History) -> Option<u64> {
+    let first = history.trials.iter().find(|trial| trial.tag.purpose == LoadPurpose::Profile);
+    let remarked = history.remarks.iter().any(|remark| matches!(remark, ExperimentEvent::Profile(_)));
     first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
 }
 
 /// Returns whether the profile with this tag is done: a load was made for it, or a remark says why
 /// not.
-fn is_profile_done(history: &History, tag: Tag) -> bool {
-    let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
+fn is_profile_done(history: &History, tag: LoadTag) -> bool {
+    let remarked = |remark: &ExperimentEvent| matches!(remark, ExperimentEvent::Profile(taken) if taken.tag == tag);
     history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
 }
 
 /// Returns the tag of the next profile of a single target; `None` if both profiles are done.
-pub(super) fn next_unprofiled_tag(history: &History) -> Option<Tag> {
-    [0, 1].map(level_tag).into_iter().find(|tag| !is_profile_done(history, *tag))
+pub(super) fn next_unprofiled_tag(history: &History) -> Option<LoadTag> {
+    [0, 1].map(single_target_profile_tag).into_iter().find(|tag| !is_profile_done(history, *tag))
 }
 
 /// Returns the next step of profiling a single target: first at a low rate, then at `level_rps`,
@@ -77,31 +82,31 @@ pub(super) fn next_unprofiled_tag(history: &History) -> Option<Tag> {
 pub(super) fn next_single_target_step(
     spec: &ProfilesSpec,
     base: &PlanRecord,
-    arrivals: Arrivals,
+    arrivals: ArrivalSpacing,
     level_rps: f64,
     history: &History,
 ) -> Step {
     if level_rps <= 0.0 {
-        let tag = level_tag(0);
+        let tag = single_target_profile_tag(0);
         return if is_profile_done(history, tag) {
             Step::Stop
         } else {
-            Step::Unprofiled(tag, NoProfile::NothingSustained)
+            Step::Unprofiled(tag, NoProfileReason::NothingSustained)
         };
     }
     let Some(tag) = next_unprofiled_tag(history) else { return Step::Stop };
-    let rate = rates(level_rps)[tag.turn as usize];
+    let rate = profiling_rates_rps(level_rps)[tag.turn as usize];
     let stretches = ProfilingSchedule::new(spec.seconds);
     let length_ns = stretches.end_ns - stretches.warmup_ns;
     let load = Load {
-        seed: mix(base.load.seed ^ rate.to_bits()),
-        shape: LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals },
+        seed: mix_bits(base.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: LoadCurve::constant_for_duration(rate, length_ns), arrivals },
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
         // This number of connections is enough if responses take 10 ms. If a load needs more
         // connections, the warm-up opens them.
-        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
         new_users: false,
@@ -114,38 +119,40 @@ pub(super) fn next_single_target_step(
 pub(super) fn next_comparison_step(
     spec: &ProfilesSpec,
     blocks: &BlocksSpec,
-    whole: &[Block],
+    whole: &[ComparisonBlock],
     history: &History,
 ) -> Step {
-    let Some(rate) = rate_of_sides(history.trials, whole) else {
+    let Some(rate) = common_profiling_rate(history.trials, whole) else {
         // Without a rate no profile can be taken. The missing rate is recorded once per side, in
         // place of the side's first profile.
-        let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
-        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NoCommonLoad));
+        let left = [0, 1].map(side_profile_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
+        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfileReason::NoCommonLoad));
     };
-    let Some(turn) = (0..SIDES_BY_TURN.len()).find(|turn| !is_profile_done(history, side_tag(*turn))) else {
+    let Some(turn) = (0..PROFILE_SIDE_ORDER.len()).find(|turn| !is_profile_done(history, side_profile_tag(*turn)))
+    else {
         return Step::Stop;
     };
-    let Some(arm) = blocks.arms.get(usize::from(SIDES_BY_TURN[turn])) else { return Step::Stop };
+    let Some(arm) = blocks.arms.get(usize::from(PROFILE_SIDE_ORDER[turn])) else { return Step::Stop };
     let fresh = blocks.arms.iter().any(|arm| arm.started);
-    let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
-    let profiled_ns = u64::from(spec.seconds) * SECOND + GAP_NS;
+    let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_NEW_TARGET_NS) } else { 0 };
+    let profiled_ns = u64::from(spec.seconds) * SECOND + PROFILE_WRITE_NS;
     let load = Load {
-        seed: mix(arm.plan.load.seed ^ rate.to_bits()),
-        shape: LoadShape::Open { rate: Curve::constant(rate), arrivals: blocks.arrivals },
+        seed: mix_bits(arm.plan.load.seed ^ rate.to_bits()),
+        shape: LoadShape::Open { rate: LoadCurve::constant(rate), arrivals: blocks.arrivals },
         requests_max: None,
         duration_ns: Some(profiled_ns.next_multiple_of(Plan::TICK_NS)),
         warmup_ns: warmup_ns.next_multiple_of(Plan::TICK_NS),
-        connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(arm.plan.carriage.connections_max),
+        connections_ready: ((rate / 100.0 + 8.0).min(READY_CONNECTIONS_MAX) as u32)
+            .min(arm.plan.carriage.connections_max),
         ..arm.plan.load.clone()
     };
-    Step::measure_trial(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
+    Step::measure_trial(side_profile_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
 /// Returns the rate at which both sides are profiled, 1/s. This rate is the fixed rate of the
 /// blocks, or a rate that both sides sustain easily. Returns `None` if no rate is known that both
 /// sides sustain.
-fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
+fn common_profiling_rate(trials: &[Trial], blocks: &[ComparisonBlock]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
         return Some(rate.max());
@@ -155,7 +162,7 @@ fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
         all.sort_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };
-    let rate = goodput(0)?.min(goodput(1)?) * RATE_SHARE;
+    let rate = goodput(0)?.min(goodput(1)?) * PROFILING_RATE_SHARE;
     (rate > 0.0).then_some(rate)
 }
 
@@ -166,10 +173,10 @@ mod tests {
 
     #[test]
     fn profiling_turns_alternate_between_sides() {
-        let names: Vec<String> = (0..SIDES_BY_TURN.len())
+        let names: Vec<String> = (0..PROFILE_SIDE_ORDER.len())
             .map(|turn| {
-                let tag = side_tag(turn);
-                assert_eq!(side_turn_index(&tag), Some(turn));
+                let tag = side_profile_tag(turn);
+                assert_eq!(side_profile_index(&tag), Some(turn));
                 format!("{}{}", tag.arm.map_or('-', ArmIndex::letter), tag.turn)
             })
             .collect();
@@ -180,25 +187,29 @@ mod tests {
     /// load, and ends afterwards.
     #[test]
     fn profiling_levels_run_in_order_and_end() {
-        let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
+        let base =
+            Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
         let spec = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
-        let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
+        let step = |trials: &[Trial], remarks: &[ExperimentEvent], level_rps: f64| {
             let history = History { trials, remarks, elapsed_ns: SECOND };
-            next_single_target_step(&spec, &base, Arrivals::Constant, level_rps, &history)
+            next_single_target_step(&spec, &base, ArrivalSpacing::Constant, level_rps, &history)
         };
         let Step::Measure(low) = step(&[], &[], 1000.0) else { panic!("a load at the low level") };
-        assert_eq!((low.tag, low.plan.load.shape.curve().max()), (level_tag(0), rates(1000.0)[0]));
+        assert_eq!(
+            (low.tag, low.plan.load.shape.curve().max()),
+            (single_target_profile_tag(0), profiling_rates_rps(1000.0)[0])
+        );
         let trials = [Trial { tag: low.tag, start_ns: 0, run: Run::new(low.plan) }];
         let Step::Measure(high) = step(&trials, &[], 1000.0) else { panic!("a load at the level in question") };
-        assert_eq!((high.tag, high.plan.load.shape.curve().max()), (level_tag(1), 1000.0));
+        assert_eq!((high.tag, high.plan.load.shape.curve().max()), (single_target_profile_tag(1), 1000.0));
         // The remark says why the profile at the higher rate could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
-        assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
+        assert!(matches!(step(&trials, &[ExperimentEvent::Profile(missing.clone())], 1000.0), Step::Stop));
         // A server that sustains no rate gets a single remark, and no load for a profile.
         assert!(
-            matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingSustained) if tag == level_tag(0))
+            matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfileReason::NothingSustained) if tag == single_target_profile_tag(0))
         );
-        let said = Remark::Profile(ProfileRecord { tag: level_tag(0), ..missing });
+        let said = ExperimentEvent::Profile(ProfileRecord { tag: single_target_profile_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));
     }
 }

@@ -3,18 +3,19 @@
 
 use super::profiling;
 use super::step::{History, Step, StopRule};
-use crate::find::{self, Findings, LoadLine, Settings, Soak, soak_pieces};
+use crate::find::{self, Findings, LoadLine, Settings, Soak, soak_segments};
 use crate::judge::{TrialOutcome, judge};
 use crate::slo::Slo;
-use crate::watch::Watch;
+use crate::watch::TrialWatch;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{
-    Curve, FindSpec, Load, LoadEnd, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
+    EarlyStopReason, FindSpec, Load, LoadCurve, LoadEnd, LoadPurpose, LoadShape, LoadTag, Plan, PlanRecord, Planning,
+    ProfilesSpec, Trial,
 };
 
 /// The state of a running search for the load line.
 #[derive(Debug)]
-pub struct Search {
+pub struct LoadLineSearch {
     /// The settings of the search.
     pub settings: Settings,
     /// The outcomes of the loads of the search, in order.
@@ -54,38 +55,38 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
 
 /// Returns the measured length of the load with headroom (`--headroom`), a load below the load
 /// line, in ns. Returns 0 without the flag.
-fn planned_ns(spec: &FindSpec) -> u64 {
+fn headroom_load_length_ns(spec: &FindSpec) -> u64 {
     let whole_ns = (spec.budget_ns / HEADROOM_BUDGET_DIVISOR).clamp(*HEADROOM_LOAD_NS.start(), *HEADROOM_LOAD_NS.end());
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
 /// Returns the total time that a load with headroom of the measured length `length_ns` takes, ns.
-fn takes_ns(length_ns: u64) -> u64 {
+fn headroom_load_total_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + HEADROOM_WARMUP_NS + OVERHEAD_NS }
 }
 
 /// Returns the tag of the load with headroom (`--headroom`), a load below the load line.
-pub fn planned_tag() -> Tag {
-    Tag::for_purpose(Purpose::Hold)
+pub fn headroom_load_tag() -> LoadTag {
+    LoadTag::for_purpose(LoadPurpose::Hold)
 }
 
 /// Judges a segment of the soak, the long load at the load line. Returns `None` for loads that are
 /// not part of the soak, and for a load that the user interrupted or whose recording was cut off.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
-    judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
+    judge_if_purpose(trial, slo, |purpose| purpose == LoadPurpose::Soak)
 }
 
 /// Judges a load of the search by the SLO. Returns `None` for loads after the search, and for a
 /// load that the user interrupted or whose recording was cut off.
-pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
-    judged_if(trial, slo, |purpose| !is_after_search(purpose))
+pub fn search_trial_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
+    judge_if_purpose(trial, slo, |purpose| !is_after_search(purpose))
 }
 
 /// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` for a load
 /// with another purpose, and for a load that the user interrupted or whose recording was cut off.
-fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
+fn judge_if_purpose(trial: &Trial, slo: &Slo, is_meant: fn(LoadPurpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
-        Some(LoadEnd::Stopped(stop)) => *stop != Stop::Interrupted,
+        Some(LoadEnd::Stopped(stop)) => *stop != EarlyStopReason::Interrupted,
         Some(LoadEnd::Finished) => true,
         None => false,
     };
@@ -93,8 +94,8 @@ fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<
 }
 
 /// Returns whether loads of this purpose come after the search, and are not part of it.
-pub(crate) fn is_after_search(purpose: Purpose) -> bool {
-    matches!(purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload | Purpose::Soak)
+pub(crate) fn is_after_search(purpose: LoadPurpose) -> bool {
+    matches!(purpose, LoadPurpose::Profile | LoadPurpose::Hold | LoadPurpose::Overload | LoadPurpose::Soak)
 }
 
 /// Returns the settings of a search for this spec and SLO.
@@ -102,26 +103,35 @@ pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
     let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
     // The requested budget includes the load with headroom (a load below the load line), so the
     // search gets the remaining time.
-    let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
+    let budget_ns = budget_ns.saturating_sub(headroom_load_total_ns(headroom_load_length_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
-impl Search {
+impl LoadLineSearch {
     /// Creates the search before its first load.
-    pub fn new(spec: &FindSpec, slo: Slo) -> Search {
-        let (settings, planned_ns, profiles) = (settings(spec, slo), planned_ns(spec), spec.profiles.clone());
+    pub fn new(spec: &FindSpec, slo: Slo) -> LoadLineSearch {
+        let (settings, planned_ns, profiles) =
+            (settings(spec, slo), headroom_load_length_ns(spec), spec.profiles.clone());
         let planning = spec.planning;
-        Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soak_trials: Vec::new(), read: 0 }
+        LoadLineSearch {
+            settings,
+            outcomes: Vec::new(),
+            profiles,
+            planning,
+            planned_ns,
+            soak_trials: Vec::new(),
+            read: 0,
+        }
     }
 
     /// Returns the time for the whole study, ns: the search, the load with headroom, and the soak.
-    pub fn whole_ns(&self) -> u64 {
-        self.settings.budget_ns + takes_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
+    pub fn study_time_ns(&self) -> u64 {
+        self.settings.budget_ns + headroom_load_total_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
     }
 
     pub(super) fn read(&mut self, trials: &[Trial]) {
         let new = trials.get(self.read..).unwrap_or_default();
-        self.outcomes.extend(new.iter().filter_map(|trial| outcome(trial, &self.settings.slo)));
+        self.outcomes.extend(new.iter().filter_map(|trial| search_trial_outcome(trial, &self.settings.slo)));
         self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
         self.read = trials.len();
     }
@@ -129,8 +139,8 @@ impl Search {
     pub(super) fn next(&self, history: &History) -> Step {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
             find::SearchStep::Measure(measure) => {
-                let find::Measure { purpose, plan, watch } = *measure;
-                Step::measure_trial(Tag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
+                let find::PlannedTrial { purpose, plan, watch } = *measure;
+                Step::measure_trial(LoadTag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
             }
             find::SearchStep::Stop(_) => match self.next_headroom_step(history) {
                 Step::Stop => self.next_soak_step(history),
@@ -143,21 +153,21 @@ impl Search {
     fn next_soak_step(&self, history: &History) -> Step {
         let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
         let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
-        let line = self.so_far(began_ns.unwrap_or(history.elapsed_ns));
+        let line = self.interim_load_line(began_ns.unwrap_or(history.elapsed_ns));
         if line.lower <= 0.0 || line.rps <= 0.0 {
             return Step::Stop;
         }
         if Soak::new(&self.settings, &self.outcomes, &self.soak_trials, soak_ns).is_some_and(|soak| soak.is_over) {
             return Step::Stop;
         }
-        let piece_ns = soak_pieces(soak_ns).0;
+        let piece_ns = soak_segments(soak_ns).0;
         let number = self.soak_trials.len() as u64;
         // The first segment of the soak (the long load at the load line) starts with a warm-up and
         // without a queue. Each later segment of the soak continues without a warm-up.
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
-        let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
-        Step::measure_trial(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
+        let watch = TrialWatch::new(LoadPurpose::Soak, &plan, &self.settings.slo);
+        Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
     /// Returns the plan of a steady load at `rate`, 1/s. `number` makes the seed of each steady
@@ -167,9 +177,9 @@ impl Search {
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
         let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
         let load = Load {
-            seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits() ^ number),
+            seed: plimsoll_model::rng::mix_bits(base.load.seed ^ rate.to_bits() ^ number),
             shape: LoadShape::Open {
-                rate: Curve::constant_for_duration(rate, length_ns),
+                rate: LoadCurve::constant_for_duration(rate, length_ns),
                 arrivals: self.settings.arrivals,
             },
             requests_max: None,
@@ -186,23 +196,23 @@ impl Search {
     /// Returns the step that makes the load with headroom below the load line, if the user
     /// requested it and it was not made yet.
     fn next_headroom_step(&self, history: &History) -> Step {
-        let line_rps = self.so_far(history.elapsed_ns).rps;
-        let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
+        let line_rps = self.interim_load_line(history.elapsed_ns).rps;
+        let made = history.trials.iter().any(|trial| trial.tag == headroom_load_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
         let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
-        Step::measure_trial(planned_tag(), plan, StopRule::End)
+        Step::measure_trial(headroom_load_tag(), plan, StopRule::End)
     }
 
     /// Returns the next step of taking the requested profiles at the load line.
-    pub(super) fn next_profiled(&self, history: &History) -> Step {
+    pub(super) fn next_profile_step(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
-        let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);
-        let line_rps = self.so_far(searched_ns).rps;
+        let searched_ns = profiling::profiling_start_ns(history).unwrap_or(history.elapsed_ns);
+        let line_rps = self.interim_load_line(searched_ns).rps;
         profiling::next_single_target_step(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
     /// Returns the load line that the search would report after `elapsed_ns` of the study.
-    pub fn so_far(&self, elapsed_ns: u64) -> LoadLine {
+    pub fn interim_load_line(&self, elapsed_ns: u64) -> LoadLine {
         self.findings(elapsed_ns).load_line_rps
     }
 

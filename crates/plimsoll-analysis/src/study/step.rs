@@ -1,8 +1,10 @@
 //! The input of a study ([`History`]) and its output, the next step ([`Step`]).
 
 use crate::condition_watch::ConditionWatch;
-use crate::watch::Watch;
-use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
+use crate::watch::TrialWatch;
+use plimsoll_model::{
+    EarlyStopReason, ExperimentEvent, Interval, LoadCurve, LoadShape, LoadTag, PlanRecord, Run, Trial,
+};
 use std::ops::ControlFlow;
 
 /// The history of a study: the loads and remarks recorded so far.
@@ -11,7 +13,7 @@ pub struct History<'a> {
     /// The loads so far, in order.
     pub trials: &'a [Trial],
     /// The remarks recorded so far, for example about skipped loads.
-    pub remarks: &'a [Remark],
+    pub remarks: &'a [ExperimentEvent],
     /// Time since the experiment began, in ns.
     pub elapsed_ns: u64,
 }
@@ -21,7 +23,7 @@ pub struct History<'a> {
 pub struct TrialPlan {
     /// The purpose of the load. If several loads have this purpose, the tag also contains the
     /// load's compared target (arm) and its number.
-    pub tag: Tag,
+    pub tag: LoadTag,
     /// The plan of the load.
     pub plan: PlanRecord,
     /// The rule that may end the load before the end of its schedule.
@@ -36,7 +38,7 @@ pub enum StopRule {
     End,
     /// The load ends at the event that the watch waits for, usually when the load has certainly
     /// broken the SLO.
-    Shown(Box<Watch>),
+    Shown(Box<TrialWatch>),
     /// The load ends when a condition becomes true.
     Condition(Box<ConditionWatch>),
 }
@@ -44,12 +46,12 @@ pub enum StopRule {
 impl StopRule {
     /// Passes the tick `interval`, from `start_ns` to `end_ns` of schedule time, to the rule.
     /// `Break` means that the load must end, and contains the reason.
-    pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<Stop> {
+    pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
             StopRule::End => ControlFlow::Continue(()),
-            StopRule::Shown(watch) => watch.push(start_ns, interval).map_break(Stop::Shown),
+            StopRule::Shown(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::Shown),
             StopRule::Condition(watch) => match watch.push(end_ns, interval) {
-                Some(crossing) => ControlFlow::Break(Stop::Condition(crossing.to_string())),
+                Some(crossing) => ControlFlow::Break(EarlyStopReason::Condition(crossing.to_string())),
                 None => ControlFlow::Continue(()),
             },
         }
@@ -63,9 +65,9 @@ pub enum Step {
     /// The caller must make this load, and record it.
     Measure(Box<TrialPlan>),
     /// The caller must record that the load with this tag is skipped because the time is too short.
-    Skip(Tag),
+    Skip(LoadTag),
     /// The caller must record that no profile with this tag is taken, and the reason.
-    Unprofiled(Tag, NoProfile),
+    Unprofiled(LoadTag, NoProfileReason),
     /// The study is complete.
     Stop,
     /// The study cannot continue.
@@ -74,19 +76,19 @@ pub enum Step {
 
 /// Why the study makes no load under which profiles could be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoProfile {
+pub enum NoProfileReason {
     /// The server sustains no load at all.
     NothingSustained,
     /// There is no load that both sides of a comparison sustain.
     NoCommonLoad,
 }
 
-impl NoProfile {
+impl NoProfileReason {
     /// Returns the reason in words.
-    pub fn text(self) -> &'static str {
+    pub fn reason_text(self) -> &'static str {
         match self {
-            NoProfile::NothingSustained => "there is no load that the server sustains",
-            NoProfile::NoCommonLoad => "there is no load that both sides sustain",
+            NoProfileReason::NothingSustained => "there is no load that the server sustains",
+            NoProfileReason::NoCommonLoad => "there is no load that both sides sustain",
         }
     }
 }
@@ -104,7 +106,7 @@ pub enum StudyFailure {
 }
 
 impl Step {
-    pub(super) fn measure_trial(tag: Tag, plan: PlanRecord, until: StopRule) -> Step {
+    pub(super) fn measure_trial(tag: LoadTag, plan: PlanRecord, until: StopRule) -> Step {
         Step::Measure(Box::new(TrialPlan { tag, plan, until }))
     }
 }
@@ -112,13 +114,13 @@ impl Step {
 /// Returns the plan `base`, with its load replaced by a closed loop of `users` users.
 pub fn closed_loop_plan(base: &PlanRecord, users: u64) -> PlanRecord {
     let mut plan = base.clone();
-    plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };
+    plan.load.shape = LoadShape::Closed { users: LoadCurve::constant(users as f64) };
     plan.load.connections_ready = users as u32;
     plan
 }
 
 /// Returns the end of the recorded part of a load, in ns since the experiment began.
-pub fn end_ns(trial: &Trial) -> u64 {
+pub fn trial_end_ns(trial: &Trial) -> u64 {
     let Run { intervals, plan, window_ns, .. } = &trial.run;
     let last_ns = intervals.keys().next_back().map_or(0, |last| (u64::from(*last) + 1) * plan.load.interval_ns);
     trial.start_ns + last_ns.max(window_ns.1)

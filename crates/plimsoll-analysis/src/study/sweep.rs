@@ -8,10 +8,10 @@
 //! visit (one load at a level) that other processes disturbed counts like any other visit.
 
 use super::step::{History, Step, StopRule, closed_loop_plan};
-use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
+use crate::levels::{LEVEL_RESPONSE_TIMES_MIN, LEVEL_TIME_NS_MIN, pilot_ns, trials_of_level};
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
-use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
+use plimsoll_model::{ExperimentEvent, LevelDurations, LoadPurpose, LoadTag, PlanRecord, SweepSpec, Trial};
 
 /// Shortest time, at the end of a visit (one load at a level), in which responses to requests in
 /// flight may still arrive, ns.
@@ -31,13 +31,13 @@ const VISITS_MIN: u64 = 3;
 const VISITS_MAX: u64 = 8;
 /// Number of visits (separate loads) of a level with a fixed length, if each of these visits is
 /// long enough ([`VISIT_FIXED_NS_MIN`]).
-const VISITS_FIXED: u64 = 4;
+const FIXED_LENGTH_LEVEL_VISITS: u64 = 4;
 /// Shortest length of a visit, ns, if the fixed length of a level is divided into several visits
 /// (separate loads). If several visits would be shorter than this length, the level has one visit.
-const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
+const FIXED_LENGTH_VISIT_NS_MIN: u64 = 1_000 * MS;
 /// Visits consist of whole intervals of this length, ns. A part of an interval would not show the
 /// variation of the goodput.
-const STEP_NS: u64 = 100 * MS;
+const VISIT_INTERVAL_NS: u64 = 100 * MS;
 
 /// Returns the next step of a sweep, usually the next load.
 pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
@@ -53,25 +53,26 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
     let due = open().filter(|level| level.done == round);
     let Some(level) = due.min_by_key(|level| (level.turn + count - first) % count) else { return Step::Stop };
     match spec.lengths {
-        Lengths::Fixed(length_ns) => {
+        LevelDurations::Fixed(length_ns) => {
             let mut plan = level.visit_plan(spec);
             plan.load.duration_ns = Some(match level.visits {
                 1 => length_ns,
-                visits => length_ns / visits / STEP_NS * STEP_NS,
+                visits => length_ns / visits / VISIT_INTERVAL_NS * VISIT_INTERVAL_NS,
             });
-            Step::measure_trial(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
+            Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::End)
         }
-        Lengths::Budget(budget_ns) => {
-            let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
+        LevelDurations::Budget(budget_ns) => {
+            let weight_ns: u64 =
+                levels.iter().map(|level| level.remaining_visits_time_min_ns(budget_ns / count as u64)).sum();
             let left_ns = budget_ns.saturating_sub(history.elapsed_ns + SWEEP_END_RESERVE_NS);
-            let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
-            step_within_share(spec, level, share_ns, (history.elapsed_ns, budget_ns))
+            let share_ns = (left_ns as f64 * level.visit_time_min_ns() as f64 / weight_ns.max(1) as f64) as u64;
+            visit_step_within_time(spec, level, share_ns, (history.elapsed_ns, budget_ns))
         }
     }
 }
 
-fn trial_tag(purpose: Purpose, turn: usize) -> Tag {
-    Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
+fn trial_tag(purpose: LoadPurpose, turn: usize) -> LoadTag {
+    LoadTag { turn: turn as u32, ..LoadTag::for_purpose(purpose) }
 }
 
 /// The state of a level of the sweep.
@@ -90,8 +91,8 @@ struct VisitedLevel {
 
 impl VisitedLevel {
     fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
-        let of = |purpose| of_turn(history.trials, purpose, turn);
-        let mut unheld = history.remarks.iter().filter_map(Remark::skipped_load);
+        let of = |purpose| trials_of_level(history.trials, purpose, turn);
+        let mut unheld = history.remarks.iter().filter_map(ExperimentEvent::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // A trial without any response was too short. The length of a trial without any response
         // counts as the response time, so that the next trial is longer.
@@ -100,19 +101,21 @@ impl VisitedLevel {
             let known = || (response.mean_ns as u64, response.max_ns);
             if response.count > 0 { known() } else { (trial.run.duration_ns(), trial.run.duration_ns()) }
         };
-        let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
+        let answers_ns = of(LoadPurpose::Settle).chain(of(LoadPurpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
-        let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
+        let length_ns_min = VISIT_NS_MIN.max((LEVEL_RESPONSE_TIMES_MIN * mean_ns as f64) as u64);
         // During the warm-up of a visit, the simulated users, which started together, spread out in
         // time. A requested warm-up of 0 stays 0.
         let warmup_ns = match spec.warmup_ns {
             0 => 0,
-            asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
+            asked_ns => asked_ns.max((2 * mean_ns).div_ceil(VISIT_INTERVAL_NS) * VISIT_INTERVAL_NS),
         };
         let visits = match spec.lengths {
-            Lengths::Fixed(length_ns) if length_ns / VISITS_FIXED >= VISIT_FIXED_NS_MIN => VISITS_FIXED,
-            Lengths::Fixed(_) => 1,
-            Lengths::Budget(budget_ns) => {
+            LevelDurations::Fixed(length_ns) if length_ns / FIXED_LENGTH_LEVEL_VISITS >= FIXED_LENGTH_VISIT_NS_MIN => {
+                FIXED_LENGTH_LEVEL_VISITS
+            }
+            LevelDurations::Fixed(_) => 1,
+            LevelDurations::Budget(budget_ns) => {
                 let level_ns = budget_ns / spec.levels.len().max(1) as u64;
                 match level_ns.saturating_sub(pilot_ns(level_ns)) / (warmup_ns + length_ns_min) {
                     few if few < VISITS_MIN => 1,
@@ -120,22 +123,22 @@ impl VisitedLevel {
                 }
             }
         };
-        let done = if is_unheld { visits } else { of(Purpose::Level).count() as u64 };
+        let done = if is_unheld { visits } else { of(LoadPurpose::Level).count() as u64 };
         VisitedLevel { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
     }
 
     /// Returns the shortest total time of a visit, ns.
-    fn need_ns(&self) -> u64 {
+    fn visit_time_min_ns(&self) -> u64 {
         self.warmup_ns + self.length_ns_min
     }
 
     /// Returns the shortest time for the remaining visits of the level, ns. `level_ns` is the
     /// level's part of the budget, ns.
-    fn left_ns(&self, level_ns: u64) -> u64 {
+    fn remaining_visits_time_min_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
         let loads = visits + u64::from(pilot_ns > 0);
-        pilot_ns + visits * self.need_ns() + loads * PAUSE_BETWEEN_LOADS_NS
+        pilot_ns + visits * self.visit_time_min_ns() + loads * PAUSE_BETWEEN_LOADS_NS
     }
 
     /// Returns the plan of a visit, whose length the caller sets.
@@ -148,11 +151,16 @@ impl VisitedLevel {
 
 /// Returns the step for a visit (one load at a level) that may take `share_ns` in total. If no
 /// response times of the level are known yet, the returned step makes the level's pilot trial.
-fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
+fn visit_step_within_time(
+    spec: &SweepSpec,
+    level: &VisitedLevel,
+    share_ns: u64,
+    (now_ns, budget_ns): (u64, u64),
+) -> Step {
     let mut plan = level.visit_plan(spec);
-    if share_ns < SHARE_MIN_NS / 2 {
+    if share_ns < LEVEL_TIME_NS_MIN / 2 {
         return match level.done {
-            0 => Step::Skip(trial_tag(Purpose::Level, level.turn)),
+            0 => Step::Skip(trial_tag(LoadPurpose::Level, level.turn)),
             _ => Step::Stop,
         };
     }
@@ -161,13 +169,13 @@ fn step_within_share(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now
         plan.load.duration_ns = Some(pilot_ns(level_ns));
         plan.load.warmup_ns = 0;
         plan.load.grace_ns = plan.load.grace_ns.min(level_ns / 4);
-        return Step::measure_trial(trial_tag(Purpose::Settle, level.turn), plan, StopRule::End);
+        return Step::measure_trial(trial_tag(LoadPurpose::Settle, level.turn), plan, StopRule::End);
     };
-    plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / STEP_NS * STEP_NS);
+    plan.load.warmup_ns = plan.load.warmup_ns.min(share_ns / 2 / VISIT_INTERVAL_NS * VISIT_INTERVAL_NS);
     let rest_ns = share_ns - plan.load.warmup_ns;
-    let length_ns = (rest_ns - slowest_ns.min(rest_ns / 2)) / STEP_NS * STEP_NS;
-    plan.load.duration_ns = Some(length_ns.max(STEP_NS));
+    let length_ns = (rest_ns - slowest_ns.min(rest_ns / 2)) / VISIT_INTERVAL_NS * VISIT_INTERVAL_NS;
+    plan.load.duration_ns = Some(length_ns.max(VISIT_INTERVAL_NS));
     let finish_ns = now_ns + plan.load.warmup_ns + length_ns;
     plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(finish_ns).max(GRACE_MIN_NS));
-    Step::measure_trial(trial_tag(Purpose::Level, level.turn), plan, StopRule::End)
+    Step::measure_trial(trial_tag(LoadPurpose::Level, level.turn), plan, StopRule::End)
 }

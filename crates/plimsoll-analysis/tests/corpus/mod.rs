@@ -10,7 +10,9 @@
 #![allow(dead_code)]
 
 use plimsoll_analysis::explain::likelihoods::Likelihoods;
-use plimsoll_analysis::explain::{Answers, Cause, Contrast, InterventionOutcomes, Posterior, explained};
+use plimsoll_analysis::explain::{
+    Answers, Cause, InterventionOutcomes, Posterior, ServerFacts, explanation_from_facts,
+};
 use plimsoll_analysis::find::LoadLine;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,14 +33,14 @@ pub struct CorpusCase {
     /// Whether other processes disturbed the machine.
     pub disturbed: bool,
     /// The figures of the steady loads, compared with each other.
-    pub case: Contrast,
+    pub case: ServerFacts,
     /// The results of the experiments.
     pub changes: InterventionOutcomes,
 }
 
 /// The diagnosis of `explain` for a case.
 #[derive(Debug, Clone)]
-pub struct CorpusAnswer {
+pub struct CorpusDiagnosis {
     /// The named cause; `unknown` if `explain` names no cause.
     pub cause: Cause,
     /// The probability of the most probable cause, 0..=1.
@@ -61,36 +63,36 @@ pub enum CorpusVerdict {
 }
 
 /// Returns the folder of the corpus.
-pub fn folder() -> PathBuf {
+pub fn corpus_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus")
 }
 
 /// Reads all cases, ordered by name.
-pub fn cases() -> Vec<CorpusCase> {
-    let files = std::fs::read_dir(folder()).expect("a folder").map(|file| file.expect("a file").path());
+pub fn read_corpus_cases() -> Vec<CorpusCase> {
+    let files = std::fs::read_dir(corpus_folder()).expect("a folder").map(|file| file.expect("a file").path());
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
     files.sort();
     let read = |path: PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a file");
         let case: CorpusCase =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        CorpusCase { case: case.case.completed(), ..case }
+        CorpusCase { case: case.case.with_demands(), ..case }
     };
     files.into_iter().map(read).collect()
 }
 
 impl CorpusCase {
     fn is_right(&self, cause: Cause) -> bool {
-        self.truth.iter().any(|name| name == cause.word())
+        self.truth.iter().any(|name| name == cause.identifier())
     }
 
     /// Returns the diagnosis of this case with the given likelihoods.
-    pub fn answer(&self, likelihoods: &Likelihoods) -> CorpusAnswer {
+    pub fn diagnosis(&self, likelihoods: &Likelihoods) -> CorpusDiagnosis {
         let posterior = Posterior::compute(likelihoods, &Answers::from_contrast(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
-        CorpusAnswer {
+        CorpusDiagnosis {
             cause: posterior.named.unwrap_or(Cause::Unknown),
             probability: causes[0].probability,
             most_probable: causes[0].cause,
@@ -100,7 +102,7 @@ impl CorpusCase {
 
     /// Returns the cause that plimsoll names for this case.
     pub fn named_cause(&self) -> Cause {
-        explained(&self.case, &self.changes, LoadLine::NONE).cause
+        explanation_from_facts(&self.case, &self.changes, LoadLine::NONE).cause
     }
 
     /// Returns whether the named cause `said` is right, wrong or unknown.
@@ -116,10 +118,10 @@ impl CorpusCase {
 /// Fits likelihoods by counting observed values over the cases. A cause may show itself in several
 /// patterns of observations (ways). Each case counts only for the most probable pattern of its
 /// cause.
-pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
+pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
     let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
-    for (feature, value) in answers.iter().flat_map(Answers::observed) {
+    for (feature, value) in answers.iter().flat_map(Answers::observed_answers) {
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
@@ -130,7 +132,7 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
         for (case, answers) in cases.iter().zip(&answers) {
             let posterior = Posterior::compute(&found, answers, &case.changes.effects());
             let Some(way) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
-            for (feature, value) in answers.observed() {
+            for (feature, value) in answers.observed_answers() {
                 let card = feature.card();
                 let all = counts.entry((way.way.word.to_owned(), card.word));
                 all.or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
@@ -143,19 +145,19 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
 
 /// Returns the diagnosis of each case. The diagnosis of a case uses likelihoods that were fitted
 /// without any case of the case's set.
-pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
+pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusDiagnosis> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
         let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != set).collect();
-        fit(&others, temperature, named_from)
+        fit_likelihoods(&others, temperature, named_from)
     };
     let fitted: BTreeMap<&str, Likelihoods> = sets.into_iter().map(|set| (set, without(set))).collect();
-    cases.iter().map(|case| case.answer(&fitted[case.set.as_str()])).collect()
+    cases.iter().map(|case| case.diagnosis(&fitted[case.set.as_str()])).collect()
 }
 
 /// Returns the number of verdicts of each kind: right, not known, wrong. `said` contains the named
 /// cause of each case.
-pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
+pub fn verdict_counts(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
     let mut counts = [0; 3];
     for (case, cause) in cases.iter().zip(said) {
         counts[case.verdict(*cause) as usize] += 1;
@@ -191,14 +193,14 @@ pub fn expected_text(cases: &[CorpusCase], said: &[Cause]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_analysis::explain::causes::forms;
+    use plimsoll_analysis::explain::causes::cause_forms;
     use plimsoll_analysis::explain::features::Feature;
 
     #[test]
     fn the_corpus_gets_the_expected_causes() {
-        let cases = cases();
+        let cases = read_corpus_cases();
         let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
-        let expected = std::fs::read_to_string(folder().join("expected.tsv")).expect("expected.tsv");
+        let expected = std::fs::read_to_string(corpus_folder().join("expected.tsv")).expect("expected.tsv");
         let found = expected_text(&cases, &said);
         let flipped: Vec<&str> = found.lines().filter(|line| !expected.lines().any(|it| it == *line)).collect();
         assert!(
@@ -211,21 +213,21 @@ mod tests {
 
     #[test]
     fn causes_are_right_on_left_out_corpus_sets() {
-        let (cases, fitted) = (cases(), Likelihoods::fitted());
+        let (cases, fitted) = (read_corpus_cases(), Likelihoods::corpus_likelihoods());
         let said: Vec<Cause> = leave_one_set_out(&cases, fitted.temperature, fitted.named_from)
             .into_iter()
             .map(|said| said.cause)
             .collect();
-        let [right, _, wrong] = shares(&cases, &said);
+        let [right, _, wrong] = verdict_counts(&cases, &said);
         let table = verdict_table(&cases, &said);
-        assert!(right as f64 >= RIGHT_MIN * cases.len() as f64, "{right} of {}\n{table}", cases.len());
-        assert!(wrong as f64 <= WRONG_MAX * cases.len() as f64, "{wrong} of {}\n{table}", cases.len());
+        assert!(right as f64 >= RIGHT_DIAGNOSES_SHARE_MIN * cases.len() as f64, "{right} of {}\n{table}", cases.len());
+        assert!(wrong as f64 <= WRONG_DIAGNOSES_SHARE_MAX * cases.len() as f64, "{wrong} of {}\n{table}", cases.len());
     }
 
     #[test]
     fn manifestations_of_causes_have_distinct_names() {
-        let words: BTreeSet<&str> = forms().map(|(_, way)| way.word).collect();
-        assert_eq!(words.len(), forms().count());
+        let words: BTreeSet<&str> = cause_forms().map(|(_, way)| way.word).collect();
+        assert_eq!(words.len(), cause_forms().count());
         let features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.card().word).collect();
         assert_eq!(features.len(), Feature::ALL.len());
     }
@@ -233,7 +235,7 @@ mod tests {
     /// Smallest share of right diagnoses that the test allows, if each case is diagnosed with
     /// likelihoods fitted without the cases of its set. The diagnoses of the present corpus reach
     /// this share.
-    const RIGHT_MIN: f64 = 0.78;
+    const RIGHT_DIAGNOSES_SHARE_MIN: f64 = 0.78;
     /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_MIN`].
-    const WRONG_MAX: f64 = 0.04;
+    const WRONG_DIAGNOSES_SHARE_MAX: f64 = 0.04;
 }

@@ -6,7 +6,7 @@ mod driver;
 use plimsoll_analysis::levels::{DatError, Level, parse_dat};
 use plimsoll_model::rng::Rng;
 
-const PIECES: [&str; 24] = [
+const DAT_TEXT_PIECES: [&str; 24] = [
     "200",
     "13000.5",
     "15.2",
@@ -35,11 +35,17 @@ const PIECES: [&str; 24] = [
 
 fn random_dat_text(rng: &mut Rng) -> String {
     let mut out = String::new();
-    for _ in 0..rng.below(40) {
-        if rng.below(3) == 0 {
-            out.push_str(&format!("{} {} {} {}\n", rng.below(9), rng.below(99_999), rng.below(999), rng.below(103)));
+    for _ in 0..rng.uniform_below(40) {
+        if rng.uniform_below(3) == 0 {
+            out.push_str(&format!(
+                "{} {} {} {}\n",
+                rng.uniform_below(9),
+                rng.uniform_below(99_999),
+                rng.uniform_below(999),
+                rng.uniform_below(103)
+            ));
         } else {
-            out.push_str(PIECES[rng.below(PIECES.len() as u64) as usize]);
+            out.push_str(DAT_TEXT_PIECES[rng.uniform_below(DAT_TEXT_PIECES.len() as u64) as usize]);
         }
     }
     out

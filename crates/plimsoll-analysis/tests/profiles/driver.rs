@@ -6,7 +6,7 @@
 //!
 //! Not here: the expected profile, which is known only if the bytes were generated from a profile.
 
-use plimsoll_analysis::profile::{Row, Sort, View, sum_by_function, tree};
+use plimsoll_analysis::profile::{FunctionCostOrder, FunctionCostRow, ProfileView, flame_graph_tree, sum_by_function};
 use plimsoll_model::profile::Profile;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -45,16 +45,16 @@ fn check_profile_sums(profile: &Profile) -> Result<(), String> {
         if absolute > 1 << 52 {
             // A float does not represent sums above 2^52 exactly, and sums of integers saturate.
             // For sums above 2^52, the code only checks that nothing panics.
-            sum_by_function(profile, &View::all(column), Sort::Cum);
+            sum_by_function(profile, &ProfileView::all_samples(column), FunctionCostOrder::Cum);
             continue;
         }
-        let top = sum_by_function(profile, &View::all(column), Sort::Flat);
-        let flat: i128 = top.rows.iter().map(|Row { flat, .. }| i128::from(*flat)).sum();
+        let top = sum_by_function(profile, &ProfileView::all_samples(column), FunctionCostOrder::Flat);
+        let flat: i128 = top.rows.iter().map(|FunctionCostRow { flat, .. }| i128::from(*flat)).sum();
         if flat != values.iter().sum() {
             return Err(format!("column {column}: {flat} by function"));
         }
         for frames_max in [0, 3, usize::MAX] {
-            let width = tree(profile, &View::all(column), frames_max).width();
+            let width = flame_graph_tree(profile, &ProfileView::all_samples(column), frames_max).width();
             if width != absolute as f64 {
                 return Err(format!("column {column}: {width} wide in {frames_max} frames instead of {absolute}"));
             }

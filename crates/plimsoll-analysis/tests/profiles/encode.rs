@@ -7,7 +7,7 @@
 /// a list of function names, the innermost function first. A place has several names if functions
 /// are inlined.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plain {
+pub struct PlainProfile {
     pub types: Vec<(String, String)>,
     pub places: Vec<Vec<String>>,
     pub samples: Vec<PlainSample>,
@@ -36,7 +36,7 @@ pub struct EncodingChoices {
     pub unknown_fields: bool,
 }
 
-pub fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub fn encode_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -45,13 +45,13 @@ pub fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 fn encode_varint_field(out: &mut Vec<u8>, field: u64, value: u64) {
-    varint(out, field << 3);
-    varint(out, value);
+    encode_varint(out, field << 3);
+    encode_varint(out, value);
 }
 
-pub fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
-    varint(out, field << 3 | 2);
-    varint(out, content.len() as u64);
+pub fn encode_bytes_field(out: &mut Vec<u8>, field: u64, content: &[u8]) {
+    encode_varint(out, field << 3 | 2);
+    encode_varint(out, content.len() as u64);
     out.extend_from_slice(content);
 }
 
@@ -60,19 +60,19 @@ fn encode_repeated_varints(out: &mut Vec<u8>, field: u64, values: impl Iterator<
         values.for_each(|value| encode_varint_field(out, field, value));
     } else {
         let mut packed = Vec::new();
-        values.for_each(|value| varint(&mut packed, value));
-        bytes(out, field, &packed);
+        values.for_each(|value| encode_varint(&mut packed, value));
+        encode_bytes_field(out, field, &packed);
     }
 }
 
 /// The string table. Each text occurs only once.
 #[derive(Default)]
-struct Strings {
+struct ProfileStringTable {
     list: Vec<String>,
     known: std::collections::HashMap<String, u64>,
 }
 
-impl Strings {
+impl ProfileStringTable {
     fn intern_string(&mut self, text: &str) -> u64 {
         if let Some(id) = self.known.get(text) {
             return *id;
@@ -85,15 +85,15 @@ impl Strings {
 }
 
 /// Encodes a profile as protobuf, without gzip.
-pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
-    let mut strings = Strings::default();
+pub fn encode_profile(profile: &PlainProfile, spelling: EncodingChoices) -> Vec<u8> {
+    let mut strings = ProfileStringTable::default();
     strings.intern_string("");
     let end = |mut message: Vec<u8>| {
         if spelling.unknown_fields {
-            bytes(&mut message, 1000, b"to come");
-            varint(&mut message, 1001 << 3 | 5);
+            encode_bytes_field(&mut message, 1000, b"to come");
+            encode_varint(&mut message, 1001 << 3 | 5);
             message.extend_from_slice(&[0xff; 4]);
-            varint(&mut message, 1002 << 3 | 1);
+            encode_varint(&mut message, 1002 << 3 | 1);
             message.extend_from_slice(&[0xff; 8]);
         }
         message
@@ -103,7 +103,7 @@ pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
         let mut message = Vec::new();
         encode_varint_field(&mut message, 1, strings.intern_string(kind));
         encode_varint_field(&mut message, 2, strings.intern_string(unit));
-        bytes(&mut out, 1, &end(message));
+        encode_bytes_field(&mut out, 1, &end(message));
     }
     let mut samples = Vec::new();
     for sample in &profile.samples {
@@ -115,9 +115,9 @@ pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
             let mut label = Vec::new();
             encode_varint_field(&mut label, 1, strings.intern_string(key));
             encode_varint_field(&mut label, 2, strings.intern_string(text));
-            bytes(&mut message, 3, &end(label));
+            encode_bytes_field(&mut message, 3, &end(label));
         }
-        bytes(&mut samples, 2, &end(message));
+        encode_bytes_field(&mut samples, 2, &end(message));
     }
     let mut tables = Vec::new();
     let mut functions: std::collections::HashMap<&str, u64> = std::collections::HashMap::new();
@@ -130,18 +130,18 @@ pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
                 let mut function = Vec::new();
                 encode_varint_field(&mut function, 1, next);
                 encode_varint_field(&mut function, 2, strings.intern_string(name));
-                bytes(&mut tables, 5, &end(function));
+                encode_bytes_field(&mut tables, 5, &end(function));
                 next
             });
             let mut line = Vec::new();
             encode_varint_field(&mut line, 1, id);
             encode_varint_field(&mut line, 2, 7);
-            bytes(&mut location, 4, &end(line));
+            encode_bytes_field(&mut location, 4, &end(line));
         }
-        bytes(&mut tables, 4, &end(location));
+        encode_bytes_field(&mut tables, 4, &end(location));
     }
     let mut table = Vec::new();
-    strings.list.iter().for_each(|text| bytes(&mut table, 6, text.as_bytes()));
+    strings.list.iter().for_each(|text| encode_bytes_field(&mut table, 6, text.as_bytes()));
     let parts = if spelling.strings_first { [table, tables, samples] } else { [samples, tables, table] };
     parts.iter().for_each(|part| out.extend_from_slice(part));
     end(out)

@@ -1,7 +1,7 @@
 //! The seeded fuzz test of the profile readers, and a test that its driver notices broken readers.
 
 use super::driver::check_reader;
-use super::encode::{EncodingChoices, Plain, PlainSample, encode};
+use super::encode::{EncodingChoices, PlainProfile, PlainSample, encode_profile};
 use plimsoll_analysis::profile::{ReadError, read};
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder};
 use plimsoll_model::rng::Rng;
@@ -10,25 +10,25 @@ const ROUNDS: usize = 4000;
 const MUTANTS: usize = 4;
 
 fn random_bool_one_in(rng: &mut Rng, one_in: u64) -> bool {
-    rng.below(one_in) == 0
+    rng.uniform_below(one_in) == 0
 }
 
 /// Creates a random small profile with every feature of the format: inlined frames, recursion,
 /// labels, negative values, empty stacks.
-fn random_plain_profile(rng: &mut Rng) -> Plain {
-    let types = (0..1 + rng.below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
-    let names = 1 + rng.below(12);
-    let name = |rng: &mut Rng| format!("f{}", rng.below(names));
+fn random_plain_profile(rng: &mut Rng) -> PlainProfile {
+    let types = (0..1 + rng.uniform_below(4)).map(|n| (format!("kind{n}"), "count".to_owned())).collect::<Vec<_>>();
+    let names = 1 + rng.uniform_below(12);
+    let name = |rng: &mut Rng| format!("f{}", rng.uniform_below(names));
     let places: Vec<Vec<String>> =
-        (0..1 + rng.below(12)).map(|_| (0..1 + rng.below(3)).map(|_| name(rng)).collect()).collect();
-    let samples = (0..rng.below(12))
+        (0..1 + rng.uniform_below(12)).map(|_| (0..1 + rng.uniform_below(3)).map(|_| name(rng)).collect()).collect();
+    let samples = (0..rng.uniform_below(12))
         .map(|_| PlainSample {
-            stack: (0..rng.below(8)).map(|_| rng.below(places.len() as u64) as usize).collect(),
-            values: types.iter().map(|_| rng.below(2000) as i64 - 500).collect(),
-            labels: (0..rng.below(3)).map(|n| (format!("k{n}"), name(rng))).collect(),
+            stack: (0..rng.uniform_below(8)).map(|_| rng.uniform_below(places.len() as u64) as usize).collect(),
+            values: types.iter().map(|_| rng.uniform_below(2000) as i64 - 500).collect(),
+            labels: (0..rng.uniform_below(3)).map(|n| (format!("k{n}"), name(rng))).collect(),
         })
         .collect();
-    Plain { types, places, samples }
+    PlainProfile { types, places, samples }
 }
 
 fn random_encoding_choices(rng: &mut Rng) -> EncodingChoices {
@@ -42,7 +42,7 @@ fn random_encoding_choices(rng: &mut Rng) -> EncodingChoices {
 
 /// Checks that the profile that was read equals the profile that was written: its stacks with
 /// inlined frames, its values and its labels.
-fn check_same_profile(profile: &Profile, plain: &Plain) -> Result<(), String> {
+fn check_same_profile(profile: &Profile, plain: &PlainProfile) -> Result<(), String> {
     let name = |function: u32| profile.functions()[function as usize].name.clone();
     let types = profile.sample_types.iter().map(|t| (t.kind.clone(), t.unit.clone()));
     let read: Vec<_> = profile
@@ -72,12 +72,12 @@ fn check_same_profile(profile: &Profile, plain: &Plain) -> Result<(), String> {
 }
 
 fn mutate_bytes(rng: &mut Rng, bytes: &mut Vec<u8>) {
-    for _ in 0..1 + rng.below(4) {
-        let at = rng.below(bytes.len().max(1) as u64) as usize;
-        match rng.below(5) {
+    for _ in 0..1 + rng.uniform_below(4) {
+        let at = rng.uniform_below(bytes.len().max(1) as u64) as usize;
+        match rng.uniform_below(5) {
             _ if bytes.is_empty() => bytes.push(rng.next_u64() as u8),
             0 => bytes.truncate(at),
-            1 => bytes[at] ^= 1 << rng.below(8),
+            1 => bytes[at] ^= 1 << rng.uniform_below(8),
             2 => bytes[at] = rng.next_u64() as u8,
             3 => bytes.insert(at, rng.next_u64() as u8),
             _ => drop(bytes.remove(at)),
@@ -103,7 +103,7 @@ fn random_profile_text(rng: &mut Rng) -> Vec<u8> {
         ":",
         "(",
     ];
-    (0..rng.below(12)).flat_map(|_| WORDS[rng.below(WORDS.len() as u64) as usize].bytes()).collect()
+    (0..rng.uniform_below(12)).flat_map(|_| WORDS[rng.uniform_below(WORDS.len() as u64) as usize].bytes()).collect()
 }
 
 /// Tests a reader with random profiles and texts. An error contains the round and what failed.
@@ -112,7 +112,7 @@ fn fuzz_reader(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, ro
     for round in 0..rounds {
         let failed = |what: String| format!("round {round}: {what}");
         let plain = random_plain_profile(&mut rng);
-        let bytes = encode(&plain, random_encoding_choices(&mut rng));
+        let bytes = encode_profile(&plain, random_encoding_choices(&mut rng));
         let profile = check_reader(&read, &bytes).map_err(failed)?;
         let profile = profile.ok_or_else(|| failed("a good profile was refused".to_owned()))?;
         check_same_profile(&profile, &plain).map_err(failed)?;
@@ -138,8 +138,8 @@ fn any_profile_bytes_are_parsed_or_refused() {
 /// (from the leaf on) and the values.
 fn rebuild_profile(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
-    let ids: Vec<u32> = profile.functions().iter().map(|f| builder.function(&f.name, &f.file)).collect();
-    let places: Vec<u32> = ids.iter().map(|id| builder.place(&[*id])).collect();
+    let ids: Vec<u32> = profile.functions().iter().map(|f| builder.intern_function(&f.name, &f.file)).collect();
+    let places: Vec<u32> = ids.iter().map(|id| builder.add_place(&[*id])).collect();
     for sample in profile.samples() {
         let mut stack: Vec<u32> = sample.functions_from_root().collect();
         stack.reverse();
@@ -147,10 +147,10 @@ fn rebuild_profile(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i6
         change(&mut stack, &mut values);
         stack.iter().for_each(|function| builder.push_place(places[*function as usize]));
         for label in sample.labels() {
-            let id = builder.label(label.clone());
+            let id = builder.intern_label(label.clone());
             builder.push_label(id);
         }
-        builder.sample(&values);
+        builder.end_sample(&values);
     }
     builder.finish()
 }

@@ -1,7 +1,7 @@
 //! Compares plimsoll's sums of real profiles with the output of `go tool pprof -top -cum`. The
 //! script `regenerate` creates the profiles and the output of `go tool pprof`.
 
-use plimsoll_analysis::profile::{Sort, View, percent, read, sum_by_function};
+use plimsoll_analysis::profile::{FunctionCostOrder, ProfileView, percent, read, sum_by_function};
 use plimsoll_model::profile::{LabelValue, Profile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,9 +63,9 @@ fn read_pprof_rows(name: &str) -> BTreeMap<String, [PrintedNumber; 4]> {
 }
 
 /// Compares every row of pprof's output with plimsoll's sums, and returns the number of rows.
-fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
+fn check(golden_name: &str, profile: &Profile, view: &ProfileView) -> usize {
     let mut expect = read_pprof_rows(golden_name);
-    let top = sum_by_function(profile, view, Sort::Cum);
+    let top = sum_by_function(profile, view, FunctionCostOrder::Cum);
     assert!(top.rows.is_sorted_by_key(|row| -row.cum.abs()));
     for row in &top.rows {
         let name = &profile.functions()[row.function as usize].name;
@@ -89,17 +89,17 @@ fn profile_figures_agree_with_pprof() {
     let mut rows = 0;
     for kind in ["cpu", "heap", "allocs", "mutex", "block", "goroutine", "threadcreate"] {
         let profile = read_profile(kind);
-        rows += check(kind, &profile, &View::all(profile.sample_type_default));
+        rows += check(kind, &profile, &ProfileView::all_samples(profile.sample_type_default));
     }
     for (kind, column) in
         [("cpu", "samples"), ("heap", "alloc_space"), ("heap", "inuse_objects"), ("mutex", "contentions")]
     {
         let profile = read_profile(kind);
-        let column_index = profile.sample_type(Some(column)).expect("the column is there");
-        rows += check(&format!("{kind}.{column}"), &profile, &View::all(column_index));
+        let column_index = profile.sample_type_index(Some(column)).expect("the column is there");
+        rows += check(&format!("{kind}.{column}"), &profile, &ProfileView::all_samples(column_index));
     }
     let cpu = read_profile("cpu");
-    let all = || View::all(cpu.sample_type_default);
+    let all = || ProfileView::all_samples(cpu.sample_type_default);
     rows += check("cpu.focus", &cpu, &all().focus(&cpu, |text| text.contains("json")));
     rows +=
         check("cpu.ignore", &cpu, &all().ignore(&cpu, |text| text.contains("recurse") || text.contains("reflect.go")));
@@ -109,7 +109,7 @@ fn profile_figures_agree_with_pprof() {
 #[test]
 fn the_golden_profiles_cover_the_tested_features() {
     let cpu = read_profile("cpu");
-    let names = |sample: &plimsoll_model::profile::Sample| -> Vec<String> {
+    let names = |sample: &plimsoll_model::profile::ProfileSample| -> Vec<String> {
         sample.functions_from_root().map(|f| cpu.functions()[f as usize].name.clone()).collect()
     };
     assert!(cpu.samples().any(|s| names(&s).iter().filter(|n| *n == "main.recurse").count() > 1), "recursion");

@@ -1,9 +1,9 @@
 //! Tests that bytes that are no complete profile are refused, and that the error says why.
 
-use super::encode::{EncodingChoices, Plain, PlainSample, bytes, encode, varint};
+use super::encode::{EncodingChoices, PlainProfile, PlainSample, encode_bytes_field, encode_profile, encode_varint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_analysis::profile::{read, read_up_to};
+use plimsoll_analysis::profile::{read, read_untrusted_profile};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -47,31 +47,31 @@ fn a_truncated_profile_is_refused() {
 
 #[test]
 fn inconsistent_profiles_are_refused() {
-    let good = Plain {
+    let good = PlainProfile {
         types: vec![("samples".into(), "count".into())],
         places: vec![vec!["main".into()]],
         samples: vec![PlainSample { stack: vec![0], values: vec![1], labels: vec![] }],
     };
-    let with = |change: &dyn Fn(&mut Plain)| {
+    let with = |change: &dyn Fn(&mut PlainProfile)| {
         let mut bad = good.clone();
         change(&mut bad);
-        encode(&bad, EncodingChoices::default())
+        encode_profile(&bad, EncodingChoices::default())
     };
     read(&with(&|_| ())).expect("good");
     check(&with(&|p| p.samples[0].values.push(2)), "fewer or more values");
     check(&with(&|p| p.samples[0].stack.push(1)), "refers to a location");
     check(&with(&|p| p.types.clear()), "does not name the types");
     let mut location = Vec::new();
-    bytes(&mut location, 4, &[0x08, 0x63]);
+    encode_bytes_field(&mut location, 4, &[0x08, 0x63]);
     let mut bad = with(&|_| ());
-    bytes(&mut bad, 4, &location);
+    encode_bytes_field(&mut bad, 4, &location);
     check(&bad, "refers to a function");
     let mut bad = with(&|_| ());
-    bytes(&mut bad, 1, &[0x08, 0x63]);
+    encode_bytes_field(&mut bad, 1, &[0x08, 0x63]);
     check(&bad, "refers to a string");
     let mut bad = with(&|_| ());
-    varint(&mut bad, 2 << 3 | 2);
-    varint(&mut bad, u64::MAX);
+    encode_varint(&mut bad, 2 << 3 | 2);
+    encode_varint(&mut bad, u64::MAX);
     check(&bad, "longer than the rest of the file");
 }
 
@@ -89,20 +89,20 @@ fn a_small_profile_uses_bounded_memory() {
     let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];
     let many = |unit: &[u8]| [&start[..], &unit.repeat(BYTES / unit.len())].concat();
     let mut stack = Vec::new();
-    bytes(&mut stack, 1, &vec![1; BYTES]);
+    encode_bytes_field(&mut stack, 1, &vec![1; BYTES]);
     let mut sample = start.to_vec();
-    bytes(&mut sample, 2, &stack);
+    encode_bytes_field(&mut sample, 2, &stack);
     // Many functions refer to one file with a very long name.
     let mut long_file = start.to_vec();
-    bytes(&mut long_file, 6, &vec![b'f'; 1 << 20]);
+    encode_bytes_field(&mut long_file, 6, &vec![b'f'; 1 << 20]);
     for number in 0..2_000u32 {
-        bytes(&mut long_file, 6, number.to_string().as_bytes());
+        encode_bytes_field(&mut long_file, 6, number.to_string().as_bytes());
         let mut function = Vec::new();
         for (field, value) in [(1, u64::from(number) + 1), (2, u64::from(number) + 2), (4, 1)] {
-            varint(&mut function, field << 3);
-            varint(&mut function, value);
+            encode_varint(&mut function, field << 3);
+            encode_varint(&mut function, value);
         }
-        bytes(&mut long_file, 5, &function);
+        encode_bytes_field(&mut long_file, 5, &function);
     }
     let names = |before: &str, after: &str| {
         (0..BYTES / 16).map(|number| format!("{before}{number:x}{after}")).collect::<String>()
@@ -125,7 +125,7 @@ fn a_small_profile_uses_bounded_memory() {
         ("folded lines", compress_gzip("x 1\n".repeat(BYTES / 4).as_bytes())),
         ("perf", compress_gzip(perf.as_bytes())),
     ] {
-        let error = read_up_to(&profile, 1 << 30).expect_err(what).to_string();
+        let error = read_untrusted_profile(&profile, 1 << 30).expect_err(what).to_string();
         assert!(error.contains("entries that take more than 256 MiB"), "{what}: {error}");
     }
     // If a file would unpack to more than the limit, it is refused before it is fully unpacked.

@@ -4,7 +4,9 @@
 //! by hand. The expected values of Holm's method are computed by hand. The module `resample` tests
 //! the effect that is estimated from all halves (subsets) of three blocks.
 
-use plimsoll_statistics::basics::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
+use plimsoll_statistics::basics::{
+    fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p_value,
+};
 
 #[test]
 fn median_matches_reference_values() {
@@ -41,5 +43,5 @@ fn coin_and_trend_tests_match_reference_values() {
     assert!((fair_coin_tail(2000, 1050) / 0.01342 - 1.0).abs() < 0.02, "{}", fair_coin_tail(2000, 1050));
     let rising: Vec<f64> = (0..20).map(f64::from).collect();
     let still: Vec<f64> = (0..20).map(|n| f64::from(n % 2)).collect();
-    assert!(trend_p(&rising) < 1e-8 && trend_p(&still) > 0.1 && trend_p(&rising[..9]) == 1.0);
+    assert!(trend_p_value(&rising) < 1e-8 && trend_p_value(&still) > 0.1 && trend_p_value(&rising[..9]) == 1.0);
 }

@@ -1,30 +1,31 @@
 //! Tests of properties of comparisons that hold for any measured values.
 
-use super::truth::{COPIES, QUIET, World};
+use super::truth::{EQUAL_BUILDS, QUIET, SimulatedComparison};
 use plimsoll_analysis::prove::{
-    Block, BlockAmount, ComparisonEnd, ConfidenceInterval, ProveVerdict, ProvedEffect, conclude, order,
+    BlockRatio, ComparisonBlock, ComparisonEnd, ConfidenceInterval, EffectEstimate, ProveVerdict,
+    compute_comparison_result, shuffled_arm_order,
 };
 use proptest::prelude::*;
 
 /// Generates the goodput of both sides for each block. In some cases, many values are equal.
-fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
+fn block_goodput_pairs() -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop_oneof![
         proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 1..30),
         proptest::collection::vec(((1..5i32).prop_map(f64::from), (1..5i32).prop_map(f64::from)), 1..30),
     ]
 }
 
-fn goodput_ratio_effect(values: &[(f64, f64)]) -> ProvedEffect {
-    let amount = |of: f64| BlockAmount { of, per: 1.0 };
-    let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
-    ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+fn goodput_ratio_effect(values: &[(f64, f64)]) -> EffectEstimate {
+    let amount = |of: f64| BlockRatio { of, per: 1.0 };
+    let amounts: Vec<[BlockRatio; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
+    EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_estimate_shifts_with_the_values(values in blocks(), factor in 0.1..10.0f64) {
+    fn the_estimated_ratio_scales_with_the_goodput(values in block_goodput_pairs(), factor in 0.1..10.0f64) {
         let faster: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*a, b * factor)).collect();
         let turned: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*b, *a)).collect();
         let of = goodput_ratio_effect(&values);
@@ -34,14 +35,14 @@ proptest! {
     }
 
     #[test]
-    fn p_is_at_least_the_smallest_possible_value(values in blocks()) {
+    fn p_is_at_least_the_smallest_possible_value(values in block_goodput_pairs()) {
         let p = goodput_ratio_effect(&values).p_two_sided();
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!(p >= 2f64.powi(1 - values.len() as i32) * 0.999, "{p}: less than one in all sign changes");
     }
 
     #[test]
-    fn the_interval_contains_the_estimate_and_widens_with_confidence(values in blocks()) {
+    fn the_interval_contains_the_estimate_and_widens_with_confidence(values in block_goodput_pairs()) {
         let effect = goodput_ratio_effect(&values);
         let mut wider: Option<ConfidenceInterval> = None;
         for alpha in [0.001, 0.01, 0.05, 0.2] {
@@ -55,7 +56,7 @@ proptest! {
 
     /// Checks that the interval excludes exactly those values that the sign-flip test rejects.
     #[test]
-    fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
+    fn the_interval_excludes_what_the_test_rejects(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
         for alpha in [0.2, 0.05, 0.02] {
             let effect = goodput_ratio_effect(&values);
             let excluded = effect.interval(alpha).is_some_and(|interval| !interval.contains(0.0));
@@ -66,8 +67,8 @@ proptest! {
 
     #[test]
     fn every_arm_occurs_in_every_block(seed: u64, block in 0..1000usize, arms in 2..9usize) {
-        let mut places = order(seed, block, arms);
-        prop_assert_eq!(&places, &order(seed, block, arms));
+        let mut places = shuffled_arm_order(seed, block, arms);
+        prop_assert_eq!(&places, &shuffled_arm_order(seed, block, arms));
         places.sort_unstable();
         prop_assert_eq!(places, (0..arms as u8).collect::<Vec<_>>());
     }
@@ -78,11 +79,12 @@ proptest! {
 #[test]
 fn swapping_the_builds_swaps_the_verdict() {
     for (seed, ratio) in (0..12).zip([0.7, 0.9, 0.97, 1.0, 1.03, 1.1, 1.4].into_iter().cycle()) {
-        let world = World { ratio, machine: QUIET, ..COPIES };
+        let world = SimulatedComparison { ratio, machine: QUIET, ..EQUAL_BUILDS };
         let blocks = world.blocks(seed, 24);
-        let swapped: Vec<Block> =
-            blocks.iter().map(|b| Block { readings: b.readings.iter().rev().cloned().collect() }).collect();
-        let [one, other] = [&blocks, &swapped].map(|blocks| conclude(&world.rules(24), blocks, ComparisonEnd::Blocks));
+        let swapped: Vec<ComparisonBlock> =
+            blocks.iter().map(|b| ComparisonBlock { readings: b.readings.iter().rev().cloned().collect() }).collect();
+        let [one, other] = [&blocks, &swapped]
+            .map(|blocks| compute_comparison_result(&world.rules(24), blocks, ComparisonEnd::Blocks));
         for side in [ProveVerdict::Better, ProveVerdict::Worse] {
             assert!((one.verdict, other.verdict) != (side, side), "{one:?} and {other:?}");
         }
@@ -94,7 +96,7 @@ fn swapping_the_builds_swaps_the_verdict() {
 /// order in the previous block.
 #[test]
 fn block_orders_are_drawn_uniformly() {
-    let first: Vec<bool> = (0..4000).map(|block| order(7, block, 2)[0] == 0).collect();
+    let first: Vec<bool> = (0..4000).map(|block| shuffled_arm_order(7, block, 2)[0] == 0).collect();
     let a_first = first.iter().filter(|first| **first).count();
     let changes = first.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!((1850..2150).contains(&a_first) && (1850..2150).contains(&changes), "{a_first} {changes}");

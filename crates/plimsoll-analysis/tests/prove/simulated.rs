@@ -3,11 +3,14 @@
 //! of the comparisons that `bench/run` makes. A correct method exceeds the bounds of these tests
 //! less than once in ten thousand test runs.
 
-use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
+use super::truth::{
+    BENCHMARK_MACHINE, BLOCKS, BUSY, EQUAL_BUILDS, HiddenDefect, Machine, QUIET, SimulatedComparison, machines,
+    worse_builds,
+};
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
-    Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, MeasureComparison, ProveVerdict, Reason, RouteMeasure,
-    RouteReading, Rules, conclude, interim_estimates, stop,
+    ArmRouteFigures, BlockRatio, ComparisonBlock, ComparisonEnd, Criterion, LoadResponseTimes, MeasureComparison,
+    ProveVerdict, RouteMeasure, Rules, VerdictReason, compute_comparison_result, interim_estimates, stop_reason,
 };
 use plimsoll_model::rng::Rng;
 
@@ -17,8 +20,8 @@ fn seed_range(count: u64) -> std::ops::Range<u64> {
     super::seed()..super::seed() + count
 }
 
-fn identical_builds_on_machine(machine: Machine) -> World {
-    World { machine, ..COPIES }
+fn identical_builds_on_machine(machine: Machine) -> SimulatedComparison {
+    SimulatedComparison { machine, ..EQUAL_BUILDS }
 }
 
 /// Checks that identical builds are rarely called different. Of 25 comparisons of identical builds,
@@ -26,13 +29,13 @@ fn identical_builds_on_machine(machine: Machine) -> World {
 /// hold on any machine, and also if the speed of a build differs from one start to the next.
 #[test]
 fn identical_builds_are_rarely_called_different() {
-    let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
-    let by_p99 = World { primary: Criterion::P99, ..COPIES };
+    let offsets = [0.01, 0.02].map(|offset| SimulatedComparison { offset, ..EQUAL_BUILDS });
+    let by_p99 = SimulatedComparison { primary: Criterion::P99, ..EQUAL_BUILDS };
     for world in
         machines().into_iter().map(|(_, machine)| identical_builds_on_machine(machine)).chain(offsets).chain([by_p99])
     {
         let outcomes = world.outcomes(seed_range(25), BLOCKS);
-        assert!(outcomes.alarms() <= 4, "{outcomes:?} in {world:?}");
+        assert!(outcomes.better_or_worse_count() <= 4, "{outcomes:?} in {world:?}");
     }
 }
 
@@ -41,9 +44,10 @@ fn identical_builds_are_rarely_called_different() {
 /// estimated ratios must also be right.
 #[test]
 fn intervals_contain_planted_ratios() {
-    for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
+    for machine in [QUIET, BENCHMARK_MACHINE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
         for ratio in [2.0, 1.05, 0.95] {
-            let outcomes = World { ratio, ..identical_builds_on_machine(machine) }.outcomes(seed_range(25), BLOCKS);
+            let outcomes =
+                SimulatedComparison { ratio, ..identical_builds_on_machine(machine) }.outcomes(seed_range(25), BLOCKS);
             let known = outcomes.intervals;
             assert!(known >= 22 && outcomes.covered * 100 >= known * 77, "{ratio} {machine:?}: {outcomes:?}");
             let error = outcomes.error / known as f64;
@@ -59,7 +63,8 @@ fn hidden_defects_are_never_called_better_or_the_same() {
     let (mut all, mut same) = (0, 0);
     for (_, builds) in worse_builds() {
         for hidden in builds {
-            let world = World { hidden, fresh: !matches!(hidden, Hidden::Leaks(_)), ..COPIES };
+            let world =
+                SimulatedComparison { hidden, fresh: !matches!(hidden, HiddenDefect::Leaks(_)), ..EQUAL_BUILDS };
             let outcomes = world.outcomes(seed_range(4), BLOCKS);
             assert_eq!(outcomes.better, 0, "{hidden:?}");
             (all, same) = (all + outcomes.count, same + outcomes.same);
@@ -72,9 +77,11 @@ fn hidden_defects_are_never_called_better_or_the_same() {
 /// of the machine.
 #[test]
 fn a_difference_is_found_despite_interference() {
-    let outcomes = World { ratio: 0.8, ..identical_builds_on_machine(BUSY) }.outcomes(seed_range(30), BLOCKS);
+    let outcomes =
+        SimulatedComparison { ratio: 0.8, ..identical_builds_on_machine(BUSY) }.outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.worse >= 24 && outcomes.better == 0, "{outcomes:?}");
-    let outcomes = World { ratio: 1.0 / 1.05, ..identical_builds_on_machine(QUIET) }.outcomes(seed_range(30), BLOCKS);
+    let outcomes = SimulatedComparison { ratio: 1.0 / 1.05, ..identical_builds_on_machine(QUIET) }
+        .outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.worse == 30, "{outcomes:?}");
     let outcomes = identical_builds_on_machine(QUIET).outcomes(seed_range(30), BLOCKS);
     assert!(outcomes.same >= 24, "{outcomes:?}");
@@ -84,7 +91,7 @@ fn a_difference_is_found_despite_interference() {
 /// "same".
 #[test]
 fn the_verdict_same_stays_inside_the_margin() {
-    for machine in [QUIET, HERE] {
+    for machine in [QUIET, BENCHMARK_MACHINE] {
         for seed in seed_range(20) {
             let proof = identical_builds_on_machine(machine).prove(seed, BLOCKS);
             let one = &proof.measures[0];
@@ -115,7 +122,7 @@ fn the_recommended_blocks_suffice() {
 
 #[test]
 fn a_large_effect_ends_the_comparison_early() {
-    let proof = World { ratio: 1.35, ..COPIES }.prove(super::seed(), BLOCKS);
+    let proof = SimulatedComparison { ratio: 1.35, ..EQUAL_BUILDS }.prove(super::seed(), BLOCKS);
     assert_eq!((proof.verdict, &proof.stopped_by), (ProveVerdict::Better, &ComparisonEnd::Verdict), "{proof:?}");
     assert!(proof.blocks <= 20, "{proof:?}");
     assert!(proof.measures[0].ratio > 1.2 && proof.measures.len() == 3, "{proof:?}");
@@ -123,36 +130,36 @@ fn a_large_effect_ends_the_comparison_early() {
 
 #[test]
 fn a_quantile_of_too_few_requests_is_not_compared() {
-    let world = World { primary: Criterion::P99, ..identical_builds_on_machine(QUIET) };
+    let world = SimulatedComparison { primary: Criterion::P99, ..identical_builds_on_machine(QUIET) };
     // A load has 140 requests, so after eight blocks each side has more than 1 000 requests.
     for (blocks, measures) in [(5, 1), (12, 2)] {
         let proof = world.prove(super::seed(), blocks);
         assert_eq!(proof.measures.len(), measures, "{proof:?}");
-        assert_eq!(matches!(proof.reason, Some(Reason::NotTaken(_))), blocks == 5, "{proof:?}");
+        assert_eq!(matches!(proof.reason, Some(VerdictReason::NotTaken(_))), blocks == 5, "{proof:?}");
         assert!(proof.blocks_more.is_some() == (proof.verdict == ProveVerdict::Inconclusive));
     }
 }
 
 #[test]
 fn missing_evidence_gives_no_verdict() {
-    let settings = COPIES.rules(BLOCKS);
-    let blocks = World { ratio: 1.35, ..COPIES }.blocks(1, 20);
+    let settings = EQUAL_BUILDS.rules(BLOCKS);
+    let blocks = SimulatedComparison { ratio: 1.35, ..EQUAL_BUILDS }.blocks(1, 20);
     // With too few blocks, the result states how many more blocks are needed.
-    let few = conclude(&settings, &blocks[..4], ComparisonEnd::Blocks);
+    let few = compute_comparison_result(&settings, &blocks[..4], ComparisonEnd::Blocks);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
     // The user aborted the comparison.
-    let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
+    let broken = compute_comparison_result(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.banner_texts().any(|warning| warning.contains("^C")), "{broken:?}");
     // The comparison ended before its first block.
-    let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
+    let none = compute_comparison_result(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
     // The generator was the limit in every block.
     let mut limited = blocks.clone();
     limited.iter_mut().for_each(|block| block.readings[1].void = Some("busy".into()));
-    assert_eq!(stop(&settings, &limited), Some(ComparisonEnd::Void));
-    let proof = conclude(&settings, &limited, ComparisonEnd::Void);
+    assert_eq!(stop_reason(&settings, &limited), Some(ComparisonEnd::Void));
+    let proof = compute_comparison_result(&settings, &limited, ComparisonEnd::Void);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
     // If the responses of the sides differ much, there is no verdict "better", unless the rules
     // permit different responses.
@@ -163,10 +170,10 @@ fn missing_evidence_gives_no_verdict() {
         (160.0, true, ProveVerdict::Better, true),
     ] {
         let mut other = blocks.clone();
-        let scaled = |it: BlockAmount| BlockAmount { of: it.per * bytes, ..it };
+        let scaled = |it: BlockRatio| BlockRatio { of: it.per * bytes, ..it };
         other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
         let rules = Rules { answers_may_differ, ..settings.clone() };
-        let proof = conclude(&rules, &other, ComparisonEnd::Blocks);
+        let proof = compute_comparison_result(&rules, &other, ComparisonEnd::Blocks);
         let said = proof.doubts.banner_texts().any(|warning| warning.contains("respond differently"));
         assert_eq!((proof.verdict, said), (verdict, is_stated), "{bytes}: {proof:?}");
     }
@@ -184,20 +191,22 @@ fn disturbed_blocks_are_valid() {
         span_ns: 400_000_000,
         ..Interference::default()
     };
-    let settings = COPIES.rules(BLOCKS);
+    let settings = EQUAL_BUILDS.rules(BLOCKS);
     let quiet = identical_builds_on_machine(QUIET).blocks(super::seed(), BLOCKS);
     let mut blocks = quiet.clone();
     let mut rng = Rng::new(super::seed());
     for block in blocks.iter_mut().step_by(3) {
-        let reading = &mut block.readings[rng.below(2) as usize];
+        let reading = &mut block.readings[rng.uniform_below(2) as usize];
         reading.goodput.of *= 0.5;
         reading.interference = loud.clone();
     }
-    let [quiet, disturbed] = [&quiet, &blocks].map(|blocks| conclude(&settings, blocks, ComparisonEnd::Budget));
+    let [quiet, disturbed] =
+        [&quiet, &blocks].map(|blocks| compute_comparison_result(&settings, blocks, ComparisonEnd::Budget));
     assert_eq!((disturbed.blocks, disturbed.blocks_void), (BLOCKS, 0));
     assert!(disturbed.doubts.banner_texts().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
-    let width =
-        |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
+    let width = |proof: &plimsoll_analysis::prove::ComparisonResult| {
+        proof.measures[0].ratio_interval.expect("an interval").half_width()
+    };
     // In a third of the blocks, the goodput of one side is only half of the true value. If the
     // disturbed blocks had full weight, half of the interval's width would be at least 6 %.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
@@ -207,8 +216,8 @@ fn disturbed_blocks_are_valid() {
 
 #[test]
 fn more_blocks_narrow_the_interval() {
-    let settings = COPIES.rules(BLOCKS);
-    let points = interim_estimates(&settings, &COPIES.blocks(3, 40));
+    let settings = EQUAL_BUILDS.rules(BLOCKS);
+    let points = interim_estimates(&settings, &EQUAL_BUILDS.blocks(3, 40));
     assert_eq!(points.len(), 40);
     let width = |at: usize| points[at].ratio_interval.expect("an interval").half_width();
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
@@ -216,8 +225,8 @@ fn more_blocks_narrow_the_interval() {
 
 /// Simulates 28 blocks (one load on each side per block), with `routes` routes. On side B, requests
 /// of the first route take `factor` times as long, and the share `failing` of them fails.
-fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
-    let mut rng = Rng::stream(seed, 0x207E);
+fn simulated_blocks_with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<ComparisonBlock> {
+    let mut rng = Rng::for_stream(seed, 0x207E);
     let mut blocks = identical_builds_on_machine(QUIET).blocks(seed, 28);
     for block in &mut blocks {
         for (arm, reading) in block.readings.iter_mut().enumerate() {
@@ -226,9 +235,9 @@ fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block
                 let noise = (0.05 * (rng.next_f64() + rng.next_f64() - 1.0)).exp();
                 let p50_ns = 2e7 * noise * if is_it { factor } else { 1.0 };
                 let succeeded = if is_it { (40.0 * (1.0 - failing)) as u64 } else { 40 };
-                let bucket = plimsoll_model::histogram::index_of(p50_ns as u64);
-                let ledger = LedgerTimes::new(40, succeeded, [(bucket, succeeded)].into_iter());
-                RouteReading { name: format!("r{at}"), ledger }
+                let bucket = plimsoll_model::histogram::bucket_index(p50_ns as u64);
+                let ledger = LoadResponseTimes::new(40, succeeded, [(bucket, succeeded)].into_iter());
+                ArmRouteFigures { name: format!("r{at}"), ledger }
             };
             reading.routes = (0..routes).map(&mut one).collect();
         }
@@ -242,14 +251,22 @@ fn the_differing_route_is_found() {
     let (mut found, mut alarms, mut copies) = (0, 0, 0);
     let is_told = |one: &RouteVerdict| matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse);
     for seed in seed_range(20) {
-        let proof = conclude(&settings, &with_routes(seed, 10, 1.3, 0.0), ComparisonEnd::Blocks);
+        let proof = compute_comparison_result(
+            &settings,
+            &simulated_blocks_with_routes(seed, 10, 1.3, 0.0),
+            ComparisonEnd::Blocks,
+        );
         assert_eq!(proof.routes.len(), 10);
         let first = &proof.routes[0];
         assert_eq!((first.name.as_str(), first.requests, first.blocks), ("r0", [28 * 40; 2], 28));
         assert_eq!(first.measures.iter().map(|one| one.measure).collect::<Vec<_>>(), RouteMeasure::ALL);
         found += usize::from(first.measures[1].verdict == ProveVerdict::Worse);
         alarms += usize::from(proof.routes[1..].iter().flat_map(|route| &route.measures).any(is_told));
-        let same = conclude(&settings, &with_routes(seed, 10, 1.0, 0.0), ComparisonEnd::Blocks);
+        let same = compute_comparison_result(
+            &settings,
+            &simulated_blocks_with_routes(seed, 10, 1.0, 0.0),
+            ComparisonEnd::Blocks,
+        );
         copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
     }
     // Of 20 comparisons, 5 % may give a false alarm, and the bound of this test adds four standard
@@ -260,32 +277,38 @@ fn the_differing_route_is_found() {
 #[test]
 fn a_failing_route_is_worse_even_if_equally_fast() {
     let settings = identical_builds_on_machine(QUIET).rules(28);
-    let told = |blocks: &[Block]| conclude(&settings, blocks, ComparisonEnd::Blocks);
-    let proof = told(&with_routes(1, 5, 1.0, 0.2));
+    let told = |blocks: &[ComparisonBlock]| compute_comparison_result(&settings, blocks, ComparisonEnd::Blocks);
+    let proof = told(&simulated_blocks_with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
     // A route that never succeeds on one side has no quantile to compare, so the result contains a
     // warning.
-    let proof = told(&with_routes(1, 5, 1.0, 1.0));
+    let proof = told(&simulated_blocks_with_routes(1, 5, 1.0, 1.0));
     assert!(
         proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on side B")),
         "{:?}",
         proof.doubts
     );
     // If there is no verdict for the whole comparison, no route has a verdict.
-    let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
+    let broken = compute_comparison_result(
+        &settings,
+        &simulated_blocks_with_routes(1, 5, 2.0, 0.0),
+        ComparisonEnd::Broken("^C".into()),
+    );
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
     // A comparison does not end before each route can have a verdict, however certain the verdict
     // of the whole comparison is.
-    let (large, many) =
-        (World { ratio: 1.5, ..identical_builds_on_machine(QUIET) }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
+    let (large, many) = (
+        SimulatedComparison { ratio: 1.5, ..identical_builds_on_machine(QUIET) }.blocks(1, 28),
+        simulated_blocks_with_routes(1, 20, 1.0, 0.0),
+    );
     let mut with = large.clone();
     for (block, other) in with.iter_mut().zip(many) {
         block.readings.iter_mut().zip(other.readings).for_each(|(one, other)| one.routes = other.routes);
     }
-    let ended = |blocks: &[Block]| (1..=28).find(|count| stop(&settings, &blocks[..*count]).is_some());
+    let ended = |blocks: &[ComparisonBlock]| (1..=28).find(|count| stop_reason(&settings, &blocks[..*count]).is_some());
     assert_eq!((ended(&large), ended(&with)), (Some(10), Some(20)));
     // If the plan has a single route, there is no comparison by route.
-    assert!(told(&COPIES.blocks(1, 28)).routes.is_empty());
+    assert!(told(&EQUAL_BUILDS.blocks(1, 28)).routes.is_empty());
 }

@@ -9,7 +9,7 @@
 #![allow(dead_code)]
 
 use plimsoll_model::units::SECOND;
-use plimsoll_simulator::{self as simulator, Model, ServerKind, Service};
+use plimsoll_simulator::{self as simulator, ServerKind, ServerModel, ServiceTimeDistribution};
 use std::fmt;
 use std::ops::Range;
 
@@ -20,11 +20,13 @@ const BOUND_S: f64 = 0.5;
 
 /// Returns the highest rate of random arrivals at which 99 % of the response times are at most 500
 /// ms. Returns 0 if more than 1 % of the response times exceed 500 ms at every rate.
-pub fn line_rps(kind: ServerKind, capacity: f64) -> f64 {
+pub fn queueing_load_line_rps(kind: ServerKind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
-        ServerKind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
-        ServerKind::Queue(Service::Constant, 1) => late_share_md1(rate, capacity),
-        ServerKind::Queue(Service::Hyperexponential(cv2), 1) => late_share_mh1(rate, capacity, cv2),
+        ServerKind::Queue(ServiceTimeDistribution::Exponential, servers) => late_share_mmk(rate, capacity, servers),
+        ServerKind::Queue(ServiceTimeDistribution::Constant, 1) => late_share_md1(rate, capacity),
+        ServerKind::Queue(ServiceTimeDistribution::Hyperexponential(cv2), 1) => {
+            late_share_hyperexponential(rate, capacity, cv2)
+        }
         other => unreachable!("no formula for {other:?}"),
     };
     let (mut low, mut high) = (0.0, capacity);
@@ -76,8 +78,8 @@ fn late_share_md1(rate: f64, capacity: f64) -> f64 {
     a * (-theta * (BOUND_S - s)).exp()
 }
 
-fn late_share_mh1(rate: f64, capacity: f64, cv2: f64) -> f64 {
-    let p = Service::first_phase(cv2);
+fn late_share_hyperexponential(rate: f64, capacity: f64, cv2: f64) -> f64 {
+    let p = ServiceTimeDistribution::first_phase_probability(cv2);
     let phases = [(p, 2.0 * p * capacity), (1.0 - p, 2.0 * (1.0 - p) * capacity)];
     let m = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta)).sum::<f64>();
     let slope = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta).powi(2)).sum::<f64>();
@@ -91,7 +93,7 @@ fn late_share_mh1(rate: f64, capacity: f64, cv2: f64) -> f64 {
 
 /// The results of many searches on one simulated server.
 #[derive(Debug, Clone)]
-pub struct Coverage {
+pub struct SearchCoverage {
     /// Number of searches.
     pub searches: usize,
     /// Share of the searches whose 90 % interval contains the true load line.
@@ -111,16 +113,16 @@ pub struct Coverage {
     pub elapsed_s: f64,
 }
 
-impl Coverage {
+impl SearchCoverage {
     /// Runs one search per seed, and computes the coverage.
-    pub fn of(model: Model, seeds: Range<u64>, budget_s: u64) -> Coverage {
+    pub fn from_searches(model: ServerModel, seeds: Range<u64>, budget_s: u64) -> SearchCoverage {
         let count = seeds.clone().count();
         let mut sums = [0.0; 7];
         let (mut widths, mut ratios) = (Vec::new(), Vec::new());
         for seed in seeds {
             let model = model.seeded(seed);
-            let truth = line_rps(model.kind, model.capacity);
-            let findings = simulator::search(model, seed, budget_s * SECOND, None);
+            let truth = queueing_load_line_rps(model.kind, model.capacity);
+            let findings = simulator::simulate_search(model, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
             let upper = line.upper.unwrap_or(if truth > 0.0 && line.lower > 0.0 { f64::INFINITY } else { 0.0 });
             let above_truth = line.lower > truth * (1.0 + 1e-9);
@@ -147,7 +149,7 @@ impl Coverage {
             values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
         };
         let [covers, stated, above, confirmed, below_truth, above_truth, elapsed_s] = sums;
-        Coverage {
+        SearchCoverage {
             searches: count,
             covers,
             stated,
@@ -161,7 +163,7 @@ impl Coverage {
     }
 }
 
-impl fmt::Display for Coverage {
+impl fmt::Display for SearchCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         write!(
@@ -185,15 +187,15 @@ impl fmt::Display for Coverage {
 #[test]
 fn load_lines_match_queueing_formulas() {
     let check = |kind: ServerKind, capacity: f64, expect: f64, within: f64| {
-        let line = line_rps(kind, capacity);
+        let line = queueing_load_line_rps(kind, capacity);
         assert!((line - expect).abs() <= within, "{kind:?} {capacity}: {line}, expected {expect}");
     };
-    check(ServerKind::Queue(Service::Exponential, 1), 1000.0, 1000.0 - 9.2103, 1e-3);
-    check(ServerKind::Queue(Service::Exponential, 1), 10.0, 0.7897, 1e-3);
-    check(ServerKind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
-    check(ServerKind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
-    check(ServerKind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
+    check(ServerKind::Queue(ServiceTimeDistribution::Exponential, 1), 1000.0, 1000.0 - 9.2103, 1e-3);
+    check(ServerKind::Queue(ServiceTimeDistribution::Exponential, 1), 10.0, 0.7897, 1e-3);
+    check(ServerKind::Queue(ServiceTimeDistribution::Exponential, 8), 10.0, 0.0, 1e-3);
+    check(ServerKind::Queue(ServiceTimeDistribution::Constant, 1), 1000.0, 995.39, 0.05);
+    check(ServerKind::Queue(ServiceTimeDistribution::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
     // The load line is lower than the capacity by ln(100) (1 + 4) / (2 t), where t is the latency
     // bound of the SLO.
-    check(ServerKind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
+    check(ServerKind::Queue(ServiceTimeDistribution::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
 }

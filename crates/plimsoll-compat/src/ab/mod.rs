@@ -9,10 +9,10 @@ mod words;
 
 use crate::output;
 use crate::response_log::{ResponseLog, ResponseLogSpec};
-use crate::run_verb::RunVerb;
+use crate::run_verb::RunCommand;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, RequestFailure, traffic::TemplateFlags};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
@@ -46,7 +46,7 @@ Differences from ab: docs/how-to/coming-from.md
 ";
 
 /// Runs the command line of ab, which is given without the program's name. Returns the exit code.
-pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+pub fn run_ab_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         AbCommand::Usage => output::print(USAGE),
         AbCommand::Version => {
@@ -55,16 +55,16 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
                 version = env!("CARGO_PKG_VERSION")
             ));
         }
-        AbCommand::Load(asked) => return load(&asked, run),
+        AbCommand::Load(asked) => return run_load(&asked, run),
     }
     Ok(exit::SUCCESS)
 }
 
-fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let url = Url::read(&asked.url)?;
     let body = match &asked.body {
         None => Vec::new(),
-        Some(path) => files::read(path.as_ref(), Use::Body)
+        Some(path) => files::read(path.as_ref(), FilePurpose::Body)
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
     let request = asked.encode_request(&host_header_value(&url.origin), &url.path, &body);
@@ -99,16 +99,16 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         said: match asked.verbosity {
             _ if asked.json => None,
             0 | 1 => None,
-            2 => Some(|answer| answer_text(answer, 2)),
-            3 => Some(|answer| answer_text(answer, 3)),
-            _ => Some(|answer| answer_text(answer, 4)),
+            2 => Some(|answer| format_verbose_response(answer, 2)),
+            3 => Some(|answer| format_verbose_response(answer, 3)),
+            _ => Some(|answer| format_verbose_response(answer, 4)),
         },
         passing: every.map(|every| -> Box<dyn Fn(u64) + Send + Sync> {
             Box::new(move |done| print_progress(&progress, every, done))
         }),
         follows: None,
     });
-    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.merged_tally();
     let window_ns = measured.run().window_ns;
     let print_results = measured.results()?;
@@ -148,7 +148,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     let write = |path: &str, text: String| {
         let written = output_file::write(path.as_ref(), text.as_bytes());
-        written.map_err(|error| Failure::start(format!("'{path}' cannot be written: {}", system_text(&error))))
+        written.map_err(|error| Failure::cannot_start(format!("'{path}' cannot be written: {}", system_text(&error))))
     };
     if let (Some(path), true) = (&asked.csv, tally.response_count() > 0) {
         write(path, format_percentile_csv(&tally.total))?;
@@ -161,10 +161,10 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
                 requests = tally.omitted_rows
             ));
         }
-        write(path, format_gnuplot_file(&mut tally.rows, heard.wall_us()))?;
+        write(path, format_gnuplot_file(&mut tally.rows, heard.clock_start_unix_us()))?;
     }
     drop(print_results);
-    measured.end(&[]);
+    measured.write_notes(&[]);
     // As in ab, failed responses do not change the exit code. Only ^C, or a failed request that
     // ended the load, changes the exit code.
     let whole = heard.fatal_failure().is_none() && !plimsoll_sys::signal::interrupted();
@@ -193,7 +193,7 @@ fn failure_message(failure: RequestFailure) -> &'static str {
 }
 
 /// Formats a response as `ab -v` prints it.
-fn answer_text(answer: &AuthorAnswer, verbosity: u32) -> String {
+fn format_verbose_response(answer: &AuthorAnswer, verbosity: u32) -> String {
     let head = String::from_utf8_lossy(answer.head).replace('\r', "");
     let mut text = format!("LOG: header received:\n{head}");
     if verbosity >= 4 {

@@ -164,7 +164,7 @@ fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
     }
     text += "              min  mean[+/-sd] median   max\n";
     let mut doubts = String::new();
-    for (name, what, times) in all {
+    for (name, time_name, times) in all {
         let (mean, stdev, median) = (times.mean_ns(), times.stdev_ns(), times.quantile_ns(0.5) as f64);
         let (least, most) = (times.min_ns() as f64, times.max_ns() as f64);
         let _ = writeln!(
@@ -180,12 +180,12 @@ fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
         if apart > 2.0 * stdev {
             let _ = writeln!(
                 doubts,
-                "ERROR: The median and mean for {what} are more than twice the standard\n       deviation apart. These results are NOT reliable."
+                "ERROR: The median and mean for {time_name} are more than twice the standard\n       deviation apart. These results are NOT reliable."
             );
         } else if apart > stdev {
             let _ = writeln!(
                 doubts,
-                "WARNING: The median and mean for {what} are not within a normal deviation\n        These results are probably not that reliable."
+                "WARNING: The median and mean for {time_name} are not within a normal deviation\n        These results are probably not that reliable."
             );
         }
     }
@@ -230,7 +230,7 @@ fn ctime_text(unix_s: u64) -> String {
     const MONTH_NAMES: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     // The date has the format `2026-11-22 13:48:27 UTC`.
-    let date = plimsoll_model::calendar::date(unix_s * 1000);
+    let date = plimsoll_model::calendar::format_utc_date(unix_s * 1000);
     let mut parts = date.split(['-', ' ']);
     let mut next = || parts.next().unwrap_or_default();
     let (year, month, day, time) = (next(), next(), next(), next());

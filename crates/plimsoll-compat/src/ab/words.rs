@@ -1,7 +1,7 @@
 //! Parses the command line of ab as ab does: one-letter flags, joined (`-kn100`) or separate, up to
 //! the URL. Not here: running the load.
 
-use plimsoll_traffic::target_url::{Url, basic};
+use plimsoll_traffic::target_url::{Url, basic_authorization};
 
 /// A parsed command line of ab.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ const UNSUPPORTED_FLAGS: [(char, &str); 10] = [
 ];
 /// The default number of requests in ab if `-t` limits the load's duration. The load ends after
 /// this number of requests, even if the time of `-t` has not passed yet.
-const TIMED_REQUESTS: u64 = 50_000;
+const TIMED_LOAD_REQUESTS_MAX: u64 = 50_000;
 
 impl Default for AbOptions {
     fn default() -> AbOptions {
@@ -138,7 +138,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
                 'h' => return Ok(AbCommand::Usage),
                 'V' => return Ok(AbCommand::Version),
                 'C' => cookies.push(format!("Cookie: {value}")),
-                'A' => authorization = Some(format!("Authorization: {}", basic(value))),
+                'A' => authorization = Some(format!("Authorization: {}", basic_authorization(value))),
                 _ => asked.apply_flag(letter, value)?,
             }
         }
@@ -194,7 +194,7 @@ impl AbOptions {
         match letter {
             'n' => self.requests = positive()?,
             'c' => self.concurrency = positive()?,
-            't' => (self.seconds_max, self.requests) = (Some(positive()?), TIMED_REQUESTS),
+            't' => (self.seconds_max, self.requests) = (Some(positive()?), TIMED_LOAD_REQUESTS_MAX),
             's' => self.timeout_s = positive()?,
             'v' => self.verbosity = number()?.min(4) as u32,
             'k' => self.keep_alive = true,
@@ -305,7 +305,7 @@ mod tests {
         parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
     }
 
-    fn load(line: &str) -> AbOptions {
+    fn parse_load_options(line: &str) -> AbOptions {
         match read(line) {
             Ok(AbCommand::Load(asked)) => *asked,
             other => panic!("{line}: {other:?}"),
@@ -314,14 +314,15 @@ mod tests {
 
     #[test]
     fn common_command_lines_are_parsed() {
-        let asked = load("-kc10 -n 1000 -t5 -H X:~y -l http://h/");
+        let asked = parse_load_options("-kc10 -n 1000 -t5 -H X:~y -l http://h/");
         assert_eq!(
             (asked.keep_alive, asked.concurrency, asked.requests, asked.seconds_max),
             (true, 10, 50_000, Some(5))
         );
         assert_eq!((asked.lines, asked.lengths_vary), (vec!["X: y".to_owned()], true));
-        assert_eq!(load("-t 5 -n 1000 h/").requests, 1000);
-        let run = load("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").run_arguments().join(" ");
+        assert_eq!(parse_load_options("-t 5 -n 1000 h/").requests, 1000);
+        let run =
+            parse_load_options("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").run_arguments().join(" ");
         let expect = "--quiet --no-preflight --http=1.1 --insecure --requests=7 --concurrency=2 --timeout=3s --no-keepalive --json --output=f --source-ip=127.0.0.2 https://h/";
         assert_eq!(run, expect);
         assert_eq!((read("-h"), read("-V")), (Ok(AbCommand::Usage), Ok(AbCommand::Version)));
@@ -353,7 +354,7 @@ mod tests {
             ),
             ("-i -H Host:~o -H Accept:~a -H User-Agent:~u h", "", "HEAD / HTTP/1.0|Host: o|Accept: a|User-Agent: u||"),
         ] {
-            let written = load(line).encode_request("h:1", "/", body.as_bytes());
+            let written = parse_load_options(line).encode_request("h:1", "/", body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }
     }

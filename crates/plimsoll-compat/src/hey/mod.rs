@@ -9,10 +9,10 @@ mod words;
 use crate::go_request::requests_gzip;
 use crate::output;
 use crate::response_log::{RedirectPolicy, ResponseLog, ResponseLogSpec};
-use crate::run_verb::RunVerb;
+use crate::run_verb::RunCommand;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::TemplateFlags};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url::{Url, host_header_value};
 use render::{format_csv, format_summary};
 use std::io::IsTerminal;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use words::{HeyOptions, parse};
 
 /// The maximum number of requests in one redirect chain, as in Go.
-const REDIRECTED_MAX: u64 = 10;
+const REDIRECT_CHAIN_REQUESTS_MAX: u64 = 10;
 
 const USAGE: &str = "Usage: hey [options...] <url>
 
@@ -42,22 +42,22 @@ What differs from hey: docs/how-to/coming-from.md
 ";
 
 /// Runs the command line of hey, which is given without the program's name. Returns the exit code.
-pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+pub fn run_hey_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         None => output::print(USAGE),
-        Some(asked) => return load(&asked, run),
+        Some(asked) => return run_load(&asked, run),
     }
     Ok(exit::SUCCESS)
 }
 
-fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let url = Url::read(&asked.url)?;
     let body = match &asked.body_file {
         None => asked.body.clone().into_bytes(),
-        Some(path) => files::read(path.as_ref(), Use::Body)
+        Some(path) => files::read(path.as_ref(), FilePurpose::Body)
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
-    let (mut question, terms) = run.parse(&asked.as_run())?;
+    let (mut question, terms) = run.parse(&asked.run_arguments())?;
     let first = asked.first_hop(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
     // plan.
@@ -70,7 +70,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         RedirectPolicy {
             first,
             origin: url.origin.clone(),
-            chain_requests_max: REDIRECTED_MAX,
+            chain_requests_max: REDIRECT_CHAIN_REQUESTS_MAX,
             has_body: !body.is_empty(),
             write: Box::new(move |hop| asked.encode_request(hop, &body)),
         }
@@ -97,7 +97,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         follows,
         ..ResponseLogSpec::default()
     });
-    let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
+    let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
     let tally = heard.merged_tally();
     let (from_ns, to_ns) = measured.run().window_ns;
     let print_results = measured.results()?;
@@ -139,7 +139,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         ),
     };
     drop(print_results);
-    measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
+    measured.write_notes(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As in hey, the exit code is 0 even if requests failed or ^C ended the load.
     Ok(exit::SUCCESS)
 }

@@ -3,7 +3,7 @@
 
 use super::words::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};
-use plimsoll_model::control_characters::lines;
+use plimsoll_model::control_characters::escape_keeping_lines;
 use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 
@@ -71,11 +71,15 @@ pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, tot
     } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.lost {
-            let _ = writeln!(text, "  [{count}]\t{}", lines(&go_error_message(asked, host, *failure)));
+            let _ = writeln!(text, "  [{count}]\t{}", escape_keeping_lines(&go_error_message(asked, host, *failure)));
         }
         if tally.redirects_beyond_limit.0 > 0 {
-            let _ =
-                writeln!(text, "  [{}]\t{}", tally.redirects_beyond_limit.0, lines(&tally.redirects_beyond_limit.1));
+            let _ = writeln!(
+                text,
+                "  [{}]\t{}",
+                tally.redirects_beyond_limit.0,
+                escape_keeping_lines(&tally.redirects_beyond_limit.1)
+            );
         }
     }
     text + "\n"

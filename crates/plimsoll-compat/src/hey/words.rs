@@ -3,7 +3,7 @@
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_redirect::RedirectHop;
 use crate::go_request::{GoRequest, canonical_header_name};
-use plimsoll_traffic::target_url::{Url, basic};
+use plimsoll_traffic::target_url::{Url, basic_authorization};
 
 /// The options of a load, with hey's names and defaults.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         output: None,
         passed_flags: Vec::new(),
     };
-    let mut said = HeadOptions { content_type: "text/html".to_owned(), ..HeadOptions::default() };
+    let mut said = HeaderOptions { content_type: "text/html".to_owned(), ..HeaderOptions::default() };
     let rest = go_flags("hey", &BOOLEAN_FLAGS, words, &mut |flag, value| {
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no whole number"));
         let truth = || match value {
@@ -118,7 +118,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
                 if !value.contains(':') {
                     return Err("-a: write the user as name:password".to_owned());
                 }
-                said.authorization = Some(basic(value));
+                said.authorization = Some(basic_authorization(value));
             }
             "d" => asked.body = value.to_owned(),
             "D" => asked.body_file = Some(value.to_owned()),
@@ -163,7 +163,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
 
 /// The options from which the header fields of a request are made.
 #[derive(Default)]
-struct HeadOptions {
+struct HeaderOptions {
     fields: Vec<(String, String)>,
     accept: String,
     content_type: String,
@@ -171,7 +171,7 @@ struct HeadOptions {
     authorization: Option<String>,
 }
 
-impl HeadOptions {
+impl HeaderOptions {
     /// Returns the header fields as hey sends them, sorted by name. If a name occurs several times,
     /// only its last value is sent.
     fn headers(self) -> Vec<(String, String)> {
@@ -224,11 +224,11 @@ impl HeyOptions {
             compresses: self.compresses,
             keep_alive: self.keep_alive,
         };
-        request.bytes()
+        request.encode()
     }
 
     /// Returns the equivalent arguments of `plimsoll run`.
-    pub fn as_run(&self) -> Vec<String> {
+    pub fn run_arguments(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight"].map(str::to_owned).to_vec();
         line.push(format!("--http={}", if self.is_2 { "2" } else { "1.1" }));
         // Certificates are not verified, because hey does not verify them.
@@ -262,7 +262,7 @@ mod tests {
         parse(&line.split(' ').map(|word| word.replace('~', " ")).collect::<Vec<_>>())
     }
 
-    fn load(line: &str) -> HeyOptions {
+    fn parse_load_options(line: &str) -> HeyOptions {
         read(line).expect("understood").expect("a load")
     }
 
@@ -279,10 +279,10 @@ mod tests {
                 "--quiet --no-preflight --http=2 --insecure --duration=1500ms --concurrency=5 --timeout=20s --no-keepalive --json --output=f https://h/",
             ),
         ] {
-            assert_eq!(load(line).as_run().join(" "), expect, "{line}");
+            assert_eq!(parse_load_options(line).run_arguments().join(" "), expect, "{line}");
         }
         assert_eq!(read("-h"), Ok(None));
-        assert!(load("-o csv http://h/").is_csv && !load("-h2 http://h/").is_2);
+        assert!(parse_load_options("-o csv http://h/").is_csv && !parse_load_options("-h2 http://h/").is_2);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
                 "PUT / HTTP/1.1|Host: h:1|User-Agent: them hey/0.0.1|Content-Length: 0|Content-Type: json|Connection: close||",
             ),
         ] {
-            let asked = load(line);
+            let asked = parse_load_options(line);
             let written = asked.encode_request(&asked.first_hop("h:1", "/"), body.as_bytes());
             assert_eq!(String::from_utf8(written).expect("text").replace("\r\n", "|"), expect, "{line}");
         }

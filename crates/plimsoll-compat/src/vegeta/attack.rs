@@ -11,10 +11,10 @@ use super::words::AttackOptions;
 use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::go_request::{GoRequest, canonical_header_name};
 use crate::output;
-use crate::run_verb::RunVerb;
+use crate::run_verb::RunCommand;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Budget, LoadShape, Origin, RequestFailure, Stop};
-use plimsoll_sys::files::{self, Use};
+use plimsoll_model::{Budget, EarlyStopReason, LoadShape, Origin, RequestFailure};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
@@ -31,12 +31,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The maximum number of results that wait to be written. If the queue of results is full, the
 /// load's workers wait.
-const WAITING_MAX: usize = 100_000;
+const QUEUED_RESULTS_MAX: usize = 100_000;
 
 /// The maximum memory for targets that are read before the attack, in bytes (512 MiB).
 const TARGETS_MEMORY_BYTES_MAX: usize = 512 << 20;
 /// The estimated memory of a target in addition to its URL and body, in bytes.
-const TARGET_BYTES: usize = 1_024;
+const TARGET_OVERHEAD_BYTES: usize = 1_024;
 
 /// The error text for a request that got no response before its timeout.
 const TIMEOUT_ERROR_TEXT: &str = "no response within the timeout";
@@ -53,7 +53,7 @@ struct ReadyTarget {
 impl ReadyTarget {
     /// Encodes one request of a redirect chain. `seq` is the number of the request in the attack,
     /// and `name` is the name of the attack.
-    fn bytes(&self, hop: &RedirectHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
+    fn encode_request(&self, hop: &RedirectHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
         let mut headers = self.target.headers.clone();
         if !name.is_empty() {
             headers.push(("X-Vegeta-Attack".to_owned(), name.to_owned()));
@@ -68,13 +68,13 @@ impl ReadyTarget {
             compresses: true,
             keep_alive,
         }
-        .bytes()
+        .encode()
     }
 }
 
 /// The source of targets: a list that is read before the attack, or a file that is read during the
 /// attack.
-struct Targets {
+struct TargetSource {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
     /// All targets, which requests use in turn. With `lazy`, the list contains only the target that
@@ -89,7 +89,7 @@ struct Targets {
 
 /// The state of an attack that all workers share.
 struct AttackState {
-    targets: Mutex<Targets>,
+    targets: Mutex<TargetSource>,
     seq: AtomicU64,
     /// The Unix time in ns at which the monotonic clock was 0.
     wall_ns: u64,
@@ -102,7 +102,7 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Targets {
+impl TargetSource {
     /// Returns the target of request number `seq`; `None` if there are no more targets.
     fn target_for_request(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
@@ -110,11 +110,11 @@ impl Targets {
             // With `lazy`, the first target was read before the attack, and later targets are read
             // from the file.
             count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
-            _ => self.read(),
+            _ => self.read_next_target(),
         }
     }
 
-    fn read(&mut self) -> Result<Option<Arc<ReadyTarget>>, String> {
+    fn read_next_target(&mut self) -> Result<Option<Arc<ReadyTarget>>, String> {
         let place = &self.place;
         let Some(mut target) = self.reader.next_target().map_err(|error| format!("{place}: {error}"))? else {
             return Ok(None);
@@ -130,7 +130,9 @@ impl Targets {
                 first_host = self.host
             ));
         }
-        let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
+        let read = |path: &str| {
+            files::read(path.as_ref(), FilePurpose::Body).map_err(|why| format!("{place}: '{path}' {why}"))
+        };
         let body = match (&target.body, &self.asked.body) {
             (TargetBody::Bytes(bytes), _) => bytes.clone(),
             (TargetBody::File(path), _) => read(path)?,
@@ -212,19 +214,19 @@ impl Attacker {
 }
 
 impl Author for Attacker {
-    fn writes_each(&self) -> bool {
+    fn writes_every_batch(&self) -> bool {
         true
     }
 
-    fn delays(&self) -> bool {
+    fn has_delays(&self) -> bool {
         false
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> u32 {
+    fn messages_per_batch(&self) -> u32 {
         1
     }
 
@@ -235,7 +237,7 @@ impl Author for Attacker {
         let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
         drop(targets);
         let ready = found.map_err(|why| self.record_failure(why))?.ok_or(AuthorStopReason::Asked)?;
-        batch.bytes = ready.bytes(&ready.first, seq, &name, keep_alive);
+        batch.bytes = ready.encode_request(&ready.first, seq, &name, keep_alive);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
         self.open.insert(seq, OpenTarget { ready, hop: None });
@@ -246,18 +248,18 @@ impl Author for Attacker {
         Ok(0)
     }
 
-    fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
+    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let Some((redirects_max, RedirectStep::Asks(next))) = self.next_redirect_step(answer) else { return false };
         let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
         let targets = lock_ignoring_poison(&self.shared.targets);
-        batch.bytes = open.ready.bytes(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
+        batch.bytes = open.ready.encode_request(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
         batch.heads_only.push(next.method == "HEAD");
         batch.mark = answer.mark;
         open.hop = Some(*next);
         true
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         let unfinished = match self.next_redirect_step(answer) {
             Some((redirects_max, RedirectStep::Asks(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
@@ -298,7 +300,7 @@ impl Author for Attacker {
         self.send_result(result, answer.times, answer.mark)
     }
 
-    fn miss(&mut self, lost: &LostResponse) {
+    fn receive_lost_response(&mut self, lost: &LostResponse) {
         let begun = self.remove_open_request(lost.mark);
         let what = match lost.failure {
             RequestFailure::Timeout => TIMEOUT_ERROR_TEXT,
@@ -316,10 +318,10 @@ impl Author for Attacker {
 }
 
 /// Creates the authors of an attack, one for each worker.
-struct Attack(Arc<AttackState>);
+struct AttackAuthorFactory(Arc<AttackState>);
 
-impl AuthorFactory for Attack {
-    fn begin(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
+impl AuthorFactory for AttackAuthorFactory {
+    fn create_authors(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let attacker = |_| WorkerAuthor {
             author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
             address: None,
@@ -328,14 +330,14 @@ impl AuthorFactory for Attack {
         Ok((0..workers.max(1)).map(attacker).collect())
     }
 
-    fn may_continue(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         match &*lock_ignoring_poison(&self.0.failure) {
-            Some(why) => ControlFlow::Break(Stop::Died(why.clone())),
+            Some(why) => ControlFlow::Break(EarlyStopReason::Died(why.clone())),
             None => ControlFlow::Continue(()),
         }
     }
 
-    fn unload(&self) {}
+    fn mark_load_ended(&self) {}
 }
 
 /// Reads a file in a separate thread. A worker thread has its own table of open files, which lacks
@@ -372,7 +374,7 @@ impl ThreadReader {
         };
         let started = std::thread::Builder::new().name("targets".into()).spawn(read);
         started.map_err(|error| {
-            Failure::start(format!(
+            Failure::cannot_start(format!(
                 "-targets: no thread could be started to read the targets: {reason}",
                 reason = system_text(&error)
             ))
@@ -397,7 +399,7 @@ impl Read for ThreadReader {
 }
 
 /// Executes an attack, and writes each result when it arrives. Returns the exit code.
-pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
+pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let from: Box<dyn Read + Send> = match &asked.targets {
         None => Box::new(std::io::stdin()),
@@ -413,7 +415,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         true => Box::new(BufReader::new(ThreadReader::spawn(from)?)),
         false => Box::new(BufReader::new(from)),
     };
-    let mut targets = Targets {
+    let mut targets = TargetSource {
         reader: TargetReader::new(from, asked.format),
         place: format!("-targets: '{}'", asked.targets.as_deref().unwrap_or("stdin")),
         known: Vec::new(),
@@ -422,9 +424,9 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         asked: asked.clone(),
     };
     let mut room = Budget::new(TARGETS_MEMORY_BYTES_MAX);
-    while let Some(target) = targets.read().map_err(Failure::usage)? {
-        let bytes = target.body.len() + target.target.url.len() + TARGET_BYTES;
-        let is_beyond = room.take(bytes).is_err();
+    while let Some(target) = targets.read_next_target().map_err(Failure::usage)? {
+        let bytes = target.body.len() + target.target.url.len() + TARGET_OVERHEAD_BYTES;
+        let is_beyond = room.spend_bytes(bytes).is_err();
         targets.known.push(target);
         if asked.lazy {
             break;
@@ -442,15 +444,15 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         return Err(Failure::usage("-targets: the list of targets is empty"));
     };
     plimsoll_sys::signal::catch_interrupts();
-    let line = asked.as_run(&first.target.url);
+    let line = asked.run_arguments(&first.target.url);
     let (out, name) = open_output(asked.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
     // After the attack, the load waits for outstanding responses, at most as long as the timeout of
     // a request.
     question.plan.load.grace_ns = asked.timeout_ns;
-    let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
+    let (sink, results) = mpsc::sync_channel::<VegetaResult>(QUEUED_RESULTS_MAX);
     let writer = VegetaWriter::new(asked.encoding);
-    let writing = std::thread::spawn(move || write_all(out, &name, writer, &results));
+    let writing = std::thread::spawn(move || write_results(out, &name, writer, &results));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let shared = Arc::new(AttackState {
         targets: Mutex::new(targets),
@@ -460,12 +462,12 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         sink,
         redirects: AtomicU64::new(0),
     });
-    let measured = run.carry_out(question, &terms, Some(Arc::new(Attack(Arc::clone(&shared)))))?;
+    let measured = run.execute_load(question, &terms, Some(Arc::new(AttackAuthorFactory(Arc::clone(&shared)))))?;
     let failed = lock_ignoring_poison(&shared.failure).take();
     let redirects = shared.redirects.load(Ordering::Relaxed);
     let limited = measured.generator_limited();
     drop((measured, shared));
-    writing.join().map_err(|_| Failure::start("the results could not be written"))??;
+    writing.join().map_err(|_| Failure::cannot_start("the results could not be written"))??;
     if redirects > 0 {
         output::print_to_stderr(&format!(
             "warning: {redirects} responses redirect to another server, and plimsoll does not follow these redirects"
@@ -482,7 +484,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
 }
 
 /// Writes results when they arrive, until every sender has closed its channel.
-fn write_all(
+fn write_results(
     out: Box<dyn Write + Send>,
     name: &str,
     mut writer: VegetaWriter,

@@ -11,15 +11,15 @@ mod render;
 mod words;
 
 use crate::output;
-use crate::run_verb::RunVerb;
+use crate::run_verb::RunCommand;
 use output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::vegeta::{VegetaCourse, VegetaFigures, VegetaReader, VegetaResult, VegetaWriter};
+use plimsoll_traffic::vegeta::{VegetaFigures, VegetaReader, VegetaResult, VegetaTimeSeries, VegetaWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
-use words::{EncodeOptions, PlotOptions, ReportOptions, ReportShape, VegetaCommand, parse};
+use words::{EncodeOptions, PlotOptions, ReportOptions, VegetaCommand, VegetaReportFormat, parse};
 
 const USAGE: &str = "Usage: plimsoll vegeta <command> [flags] [FILE...]
 
@@ -46,7 +46,7 @@ Results come from the files named, or from stdin: JSON, CSV or gob.
 
 /// Runs the command line of vegeta, which is given without the program's name. Returns the exit
 /// code.
-pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
+pub fn run_vegeta_command(words: &[String], run: &dyn RunCommand) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         VegetaCommand::Usage => output::print(USAGE),
         VegetaCommand::Version => {
@@ -55,10 +55,10 @@ pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
                 version = env!("CARGO_PKG_VERSION")
             ));
         }
-        VegetaCommand::Attack(asked) => return attack::carry_out(*asked, run),
+        VegetaCommand::Attack(asked) => return attack::run_attack(*asked, run),
         VegetaCommand::Report(asked) => write_report(&asked)?,
         VegetaCommand::Plot(asked) => write_plot(&asked, run)?,
-        VegetaCommand::Encode(asked) => encode(&asked)?,
+        VegetaCommand::Encode(asked) => convert_results(&asked)?,
     }
     Ok(exit::SUCCESS)
 }
@@ -70,10 +70,10 @@ fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
         Ok(())
     })?;
     let text = match asked.shape {
-        ReportShape::Text => render::text(&mut figures),
-        ReportShape::Json => render::format_json_report(&mut figures),
-        ReportShape::Histogram => render::format_histogram_report(&figures),
-        ReportShape::Plot => render::format_hdr_plot(&mut figures),
+        VegetaReportFormat::Text => render::format_text_report(&mut figures),
+        VegetaReportFormat::Json => render::format_json_report(&mut figures),
+        VegetaReportFormat::Histogram => render::format_histogram_report(&figures),
+        VegetaReportFormat::Plot => render::format_hdr_plot(&mut figures),
     };
     match &asked.output {
         None => output::print(&text),
@@ -84,8 +84,8 @@ fn write_report(asked: &ReportOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
-    let mut course = VegetaCourse::default();
+fn write_plot(asked: &PlotOptions, run: &dyn RunCommand) -> Result<(), Failure> {
+    let mut course = VegetaTimeSeries::default();
     for_each_result(&asked.files, &mut |result| {
         course.add(&result);
         Ok(())
@@ -102,7 +102,7 @@ fn write_plot(asked: &PlotOptions, run: &dyn RunVerb) -> Result<(), Failure> {
     Ok(())
 }
 
-fn encode(asked: &EncodeOptions) -> Result<(), Failure> {
+fn convert_results(asked: &EncodeOptions) -> Result<(), Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let (out, place) = open_output(asked.output.as_deref())?;
     let mut out = BufWriter::new(out);

@@ -21,7 +21,7 @@ pub fn open_output(output: Option<&str>) -> Result<(Box<dyn Write + Send>, Strin
     match output {
         // A closed standard output is an error, because the results would be lost silently.
         None if plimsoll_sys::process::stdout_was_closed() => {
-            Err(Failure::start("'stdout' is closed: results cannot be written; add -output FILE"))
+            Err(Failure::cannot_start("'stdout' is closed: results cannot be written; add -output FILE"))
         }
         None => Ok((Box::new(std::io::stdout()), "stdout".to_owned())),
         Some(path) => {
@@ -33,5 +33,5 @@ pub fn open_output(output: Option<&str>) -> Result<(Box<dyn Write + Send>, Strin
 
 /// Returns the error for a failed write to the destination `place`.
 pub fn write_failure(place: &str, error: &std::io::Error) -> Failure {
-    Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
+    Failure::cannot_start(format!("'{place}' cannot be written: {}", system_text(error)))
 }

@@ -20,7 +20,7 @@ const HISTOGRAM_PLOT_SHARES: &[f64] = &[
 ];
 
 /// Formats the report of `-type text`.
-pub fn text(figures: &mut VegetaFigures) -> String {
+pub fn format_text_report(figures: &mut VegetaFigures) -> String {
     let time = |ns: u64| go_duration(round_to_smaller_unit(ns));
     let (attack, wait) = (figures.attack_ns(), figures.wait_ns());
     let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
@@ -70,7 +70,7 @@ pub fn format_json_report(figures: &mut VegetaFigures) -> String {
     for (name, total) in [("bytes_in", bytes_in), ("bytes_out", bytes_out)] {
         let _ = write!(out, "\"{name}\":{{\"total\":{total},\"mean\":{}}},", figures.mean(total));
     }
-    let [earliest, latest, end] = figures.moments();
+    let [earliest, latest, end] = figures.attack_timestamps();
     let codes: Vec<String> = figures.codes.iter().map(|(code, count)| format!("\"{code}\":{count}")).collect();
     let errors = serde_json::Value::from(figures.errors.clone());
     let _ = writeln!(
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn reports_match_vegeta_exactly() {
-        assert_eq!(text(&mut fixture_figures(&[])), fixture!("report.txt"));
+        assert_eq!(format_text_report(&mut fixture_figures(&[])), fixture!("report.txt"));
         assert_eq!(format_json_report(&mut fixture_figures(&[])).trim_end(), fixture!("report.json").trim_end());
         assert_eq!(
             format_histogram_report(&fixture_figures(&[0, 100_000, 200_000, 500_000, 1_000_000])),
@@ -228,7 +228,10 @@ mod tests {
     #[test]
     fn a_report_of_zero_results_is_valid() {
         let none = &mut VegetaFigures::new(&[0]);
-        assert!(text(none).contains("0, 0.00, 0.00\n") && format_json_report(none).contains("\"requests\":0,"));
+        assert!(
+            format_text_report(none).contains("0, 0.00, 0.00\n")
+                && format_json_report(none).contains("\"requests\":0,")
+        );
         assert!(format_histogram_report(none).contains("+Inf]") && format_hdr_plot(none).lines().count() == 95);
     }
 

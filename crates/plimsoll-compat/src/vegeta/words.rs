@@ -5,7 +5,7 @@
 
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_request::canonical_header_name;
-use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
+use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_valid_header_field};
 
 /// A parsed command line of vegeta: its command with the options.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub struct AttackOptions {
 
 impl AttackOptions {
     /// Returns the equivalent arguments of `plimsoll run`.
-    pub fn as_run(&self, url: &str) -> Vec<String> {
+    pub fn run_arguments(&self, url: &str) -> Vec<String> {
         let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
         // A duration of 0 (no limit) becomes ten years, the maximum that `run` accepts.
         let duration = if self.duration_ns == 0 { "87600h".to_owned() } else { ms(self.duration_ns) };
@@ -79,7 +79,7 @@ impl AttackOptions {
 /// The options of the command that reports about recorded results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportOptions {
-    pub shape: ReportShape,
+    pub shape: VegetaReportFormat,
     /// The lower bounds of the histogram's buckets, in ns.
     pub buckets_ns: Vec<u64>,
     pub output: Option<String>,
@@ -89,7 +89,7 @@ pub struct ReportOptions {
 
 /// The output format of a report on results (`-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportShape {
+pub enum VegetaReportFormat {
     Text,
     Json,
     Histogram,
@@ -127,7 +127,7 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
     let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
     match command.as_str() {
         "report" => parse_report(words),
-        "encode" => encode(words),
+        "encode" => parse_encode(words),
         "attack" => parse_attack(words),
         "plot" => parse_plot(words),
         "-h" | "-help" | "--help" | "help" => Ok(VegetaCommand::Usage),
@@ -185,7 +185,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
         let file = || Some(value.to_owned()).filter(|path| !["stdin", "stdout", "-"].contains(&path.as_str()));
         match flag {
             "name" => asked.name = value.to_owned(),
-            "rate" => asked.rate_rps = rate_rps(value)?,
+            "rate" => asked.rate_rps = parse_rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
             // The numbers of workers and connections are validated but not used, because plimsoll's
             // scheduled requests never wait for a free worker.
@@ -198,7 +198,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
             "header" => {
                 let field =
                     value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-                let field = field.filter(|(name, value)| is_field(name, value));
+                let field = field.filter(|(name, value)| is_valid_header_field(name, value));
                 let (name, value) = field.ok_or("-header: write the header as 'Name: value'")?;
                 asked.headers.push((canonical_header_name(&name), value));
             }
@@ -261,7 +261,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
 }
 
 /// Parses a rate such as `50`, `50/1s` or `3000/m`, as requests per second; 0 means no limit.
-fn rate_rps(text: &str) -> Result<f64, String> {
+fn parse_rate_rps(text: &str) -> Result<f64, String> {
     let wrong = || format!("-rate: '{text}' is not a rate: write the rate as 50/1s");
     if text == "infinity" {
         return Ok(0.0);
@@ -274,20 +274,20 @@ fn rate_rps(text: &str) -> Result<f64, String> {
 }
 
 fn parse_report(words: &[String]) -> Result<VegetaCommand, String> {
-    let (mut shape, mut buckets_ns, mut output) = (ReportShape::Text, Vec::new(), None);
+    let (mut shape, mut buckets_ns, mut output) = (VegetaReportFormat::Text, Vec::new(), None);
     let files = parse_flags("report", words, &mut |flag, value| {
         match flag {
             "type" => {
                 shape = match value {
-                    "text" => ReportShape::Text,
-                    "json" => ReportShape::Json,
-                    "hdrplot" => ReportShape::Plot,
+                    "text" => VegetaReportFormat::Text,
+                    "json" => VegetaReportFormat::Json,
+                    "hdrplot" => VegetaReportFormat::Plot,
                     _ => match value.strip_prefix("hist") {
                         Some(list) => {
                             if !list.is_empty() {
                                 buckets_ns = parse_bucket_bounds(list)?;
                             }
-                            ReportShape::Histogram
+                            VegetaReportFormat::Histogram
                         }
                         None => return Err(format!("-type: '{value}' is not text, json, hist[...] or hdrplot")),
                     },
@@ -300,7 +300,7 @@ fn parse_report(words: &[String]) -> Result<VegetaCommand, String> {
         Ok(true)
     })?;
     let Some(files) = files else { return Ok(VegetaCommand::Usage) };
-    if shape == ReportShape::Histogram && buckets_ns.is_empty() {
+    if shape == VegetaReportFormat::Histogram && buckets_ns.is_empty() {
         return Err("-type hist: give the buckets' lower bounds, such as -type 'hist[0,1ms,10ms]'".into());
     }
     Ok(VegetaCommand::Report(ReportOptions { shape, buckets_ns, output, files }))
@@ -325,7 +325,7 @@ fn parse_plot(words: &[String]) -> Result<VegetaCommand, String> {
     Ok(VegetaCommand::Plot(PlotOptions { files, ..asked }))
 }
 
-fn encode(words: &[String]) -> Result<VegetaCommand, String> {
+fn parse_encode(words: &[String]) -> Result<VegetaCommand, String> {
     let (mut to, mut output) = (VegetaEncoding::Json, None);
     let files = parse_flags("encode", words, &mut |flag, value| {
         match flag {
@@ -399,19 +399,28 @@ mod tests {
 
     #[test]
     fn common_command_lines_are_parsed() {
-        let text = ReportOptions { shape: ReportShape::Text, buckets_ns: vec![], output: None, files: vec![] };
+        let text = ReportOptions { shape: VegetaReportFormat::Text, buckets_ns: vec![], output: None, files: vec![] };
         for (line, expect) in [
             ("report", text.clone()),
             ("report -", text.clone()),
             ("report -type=json a.bin b.bin", {
-                ReportOptions { shape: ReportShape::Json, files: vec!["a.bin".into(), "b.bin".into()], ..text.clone() }
+                ReportOptions {
+                    shape: VegetaReportFormat::Json,
+                    files: vec!["a.bin".into(), "b.bin".into()],
+                    ..text.clone()
+                }
             }),
             ("report --type hist[1ms,1.5s] --output=x", {
                 let buckets_ns = vec![0, 1_000_000, 1_500_000_000];
-                ReportOptions { shape: ReportShape::Histogram, buckets_ns, output: Some("x".into()), ..text.clone() }
+                ReportOptions {
+                    shape: VegetaReportFormat::Histogram,
+                    buckets_ns,
+                    output: Some("x".into()),
+                    ..text.clone()
+                }
             }),
             ("report -type json -buckets [0,5us]", {
-                ReportOptions { shape: ReportShape::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
+                ReportOptions { shape: VegetaReportFormat::Json, buckets_ns: vec![0, 5_000], ..text.clone() }
             }),
         ] {
             assert_eq!(read(line), Ok(VegetaCommand::Report(expect)), "{line}");
@@ -426,15 +435,15 @@ mod tests {
             (50.0, 5_000_000_000, true, false)
         );
         assert_eq!((attack.name.as_str(), &attack.headers[..]), ("n", &[("A".to_owned(), "b".to_owned())][..]));
-        assert!(!attack.as_run("http://h/").contains(&"--insecure".to_owned()));
-        let line = attack.as_run("https://h/").join(" ");
+        assert!(!attack.run_arguments("http://h/").contains(&"--insecure".to_owned()));
+        let line = attack.run_arguments("https://h/").join(" ");
         assert!(
             line.contains(
                 "--duration=5000ms --timeout=30000ms --rate=50 --insecure --max-connections=7 --no-keepalive https://h/"
             ),
             "{line}"
         );
-        assert_eq!(["5", "60/m", "0", "infinity"].map(rate_rps), [Ok(5.0), Ok(1.0), Ok(0.0), Ok(0.0)]);
+        assert_eq!(["5", "60/m", "0", "infinity"].map(parse_rate_rps), [Ok(5.0), Ok(1.0), Ok(0.0), Ok(0.0)]);
         for (to, encoding) in
             [("", VegetaEncoding::Json), ("-to csv ", VegetaEncoding::Csv), ("--to=gob ", VegetaEncoding::Gob)]
         {

@@ -5,7 +5,7 @@
 //! Not here: writing the requests (the script does), and formatting figures.
 
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Histogram, LoadShape, Stop};
+use plimsoll_model::{EarlyStopReason, Histogram, LoadShape};
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::{
     AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
@@ -28,15 +28,15 @@ type WorkerBatches = Arc<Mutex<BatchTimes>>;
 /// Creates the authors that write the script's requests and measure the times of their batches.
 /// Clones share the measured times.
 #[derive(Clone)]
-pub struct Batches {
+pub struct BatchTimingFactory {
     inner: Arc<dyn AuthorFactory + Send + Sync>,
     times: Arc<Mutex<Vec<WorkerBatches>>>,
 }
 
-impl Batches {
+impl BatchTimingFactory {
     /// Creates a factory that measures the batches of the authors which `inner` creates.
-    pub fn new(inner: Arc<dyn AuthorFactory + Send + Sync>) -> Batches {
-        Batches { inner, times: Arc::default() }
+    pub fn new(inner: Arc<dyn AuthorFactory + Send + Sync>) -> BatchTimingFactory {
+        BatchTimingFactory { inner, times: Arc::default() }
     }
 
     /// Converts this factory to the type that the function for executing a load expects.
@@ -46,7 +46,7 @@ impl Batches {
 
     /// Returns the figures of a load in which the latencies of whole batches replace the latencies
     /// of single messages.
-    pub fn with_batches(&self, told: RunFigures) -> RunFigures {
+    pub fn with_batch_latencies(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let times = times.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,36 +57,36 @@ impl Batches {
     }
 }
 
-impl AuthorFactory for Batches {
-    fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
-        let authorships = self.inner.begin(shape, workers)?;
+impl AuthorFactory for BatchTimingFactory {
+    fn create_authors(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
+        let authorships = self.inner.create_authors(shape, workers)?;
         let mut all = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         *all = authorships.iter().map(|_| Arc::default()).collect();
         let timed = |(authorship, times): (WorkerAuthor, &WorkerBatches)| WorkerAuthor {
-            author: Box::new(TimedAuthor { inner: authorship.author, times: Arc::clone(times) }),
+            author: Box::new(BatchTimingAuthor { inner: authorship.author, times: Arc::clone(times) }),
             ..authorship
         };
         Ok(authorships.into_iter().zip(&*all).map(timed).collect())
     }
 
-    fn may_continue(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
         self.inner.may_continue()
     }
 
-    fn unload(&self) {
-        self.inner.unload();
+    fn mark_load_ended(&self) {
+        self.inner.mark_load_ended();
     }
 }
 
 /// An author that lets another author write the requests, and records the time of each batch at its
 /// last response.
 #[derive(Debug)]
-struct TimedAuthor {
+struct BatchTimingAuthor {
     inner: Box<dyn Author>,
     times: WorkerBatches,
 }
 
-impl TimedAuthor {
+impl BatchTimingAuthor {
     fn record_times(&self, times: AnswerTimes) {
         let mut mine = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         mine.response.record(times.done_ns.saturating_sub(times.intended_ns));
@@ -96,21 +96,21 @@ impl TimedAuthor {
     }
 }
 
-impl Author for TimedAuthor {
-    fn writes_each(&self) -> bool {
-        self.inner.writes_each()
+impl Author for BatchTimingAuthor {
+    fn writes_every_batch(&self) -> bool {
+        self.inner.writes_every_batch()
     }
 
-    fn delays(&self) -> bool {
-        self.inner.delays()
+    fn has_delays(&self) -> bool {
+        self.inner.has_delays()
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> u32 {
-        self.inner.messages()
+    fn messages_per_batch(&self) -> u32 {
+        self.inner.messages_per_batch()
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
@@ -121,17 +121,17 @@ impl Author for TimedAuthor {
         self.inner.delay_ns()
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         if answer.is_last {
             self.record_times(answer.times);
         }
-        if self.inner.hears() { self.inner.hear(answer) } else { Ok(()) }
+        if self.inner.wants_responses() { self.inner.receive_response(answer) } else { Ok(()) }
     }
 
-    fn miss(&mut self, lost: &LostResponse) {
+    fn receive_lost_response(&mut self, lost: &LostResponse) {
         self.record_times(lost.times);
-        if self.inner.hears() {
-            self.inner.miss(lost);
+        if self.inner.wants_responses() {
+            self.inner.receive_lost_response(lost);
         }
     }
 }

@@ -10,20 +10,20 @@ mod units;
 mod words;
 
 use crate::output;
-use crate::run_verb::RunVerb;
-use batches::Batches;
+use crate::run_verb::RunCommand;
+use batches::BatchTimingFactory;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::AuthorFactory;
-use render::{Distribution, WrkReport, opening_lines, render};
+use render::{LatencyDistribution, WrkReport, opening_lines, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{WrkOptions, WrkRefusal, parse};
 
 /// Runs the command line of wrk or wrk2, which is given without the program's name. Returns the
 /// exit code.
-pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Result<u8, Failure> {
+pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand) -> Result<u8, Failure> {
     let asked = match parse(words, dialect) {
         Ok(asked) => asked,
         Err(WrkRefusal(why)) => {
@@ -38,30 +38,30 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     if asked.version {
         output::print(&format!("plimsoll {version} (the command line of wrk)\n", version = env!("CARGO_PKG_VERSION")));
     }
-    let (mut question, terms) = run.parse(&run_arguments_of(&asked))?;
+    let (mut question, terms) = run.parse(&run_arguments(&asked))?;
     // As in wrk, all connections are opened before the load and kept, even those that the rate does
     // not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     if asked.json {
         // With JSON output, a script's own output goes to standard error, so that standard output
         // has only the JSON document.
-        plimsoll_sys::stdout::reserve();
+        plimsoll_sys::stdout::reserve_stdout();
     }
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
         let url = plimsoll_traffic::target_url::redact_for_terminal(asked.url());
-        scripted.announce(opening_lines(asked.duration_ns, &url, asked.threads, asked.connections));
+        scripted.set_announcement(opening_lines(asked.duration_ns, &url, asked.threads, asked.connections));
     }
-    let author = scripted.as_ref().map(|script| script.author());
-    let batches = author.clone().filter(|_| asked.batch_latency).map(Batches::new);
+    let author = scripted.as_ref().map(|script| script.author_factory());
+    let batches = author.clone().filter(|_| asked.batch_latency).map(BatchTimingFactory::new);
     let authoring = match &batches {
         Some(batches) => Some(batches.clone().into_factory()),
         None => author.map(|author| -> Arc<dyn AuthorFactory> { author }),
     };
-    let measured = run.carry_out(question, &terms, authoring)?;
+    let measured = run.execute_load(question, &terms, authoring)?;
     let told = RunFigures::from_run(measured.run());
     let told = match batches {
-        Some(batches) => batches.with_batches(told),
+        Some(batches) => batches.with_batch_latencies(told),
         None => told,
     };
     let print_results = measured.results()?;
@@ -69,9 +69,9 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
         print_results(true, true);
     } else {
         scripted.iter().for_each(|script| script.flush());
-        output::print(&text_of(&asked, &told));
+        output::print(&format_report(&asked, &told));
     }
-    let failed = scripted.and_then(|scripted| scripted.done(&told));
+    let failed = scripted.and_then(|scripted| scripted.call_done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
         // On a terminal, plimsoll's own results are printed below wrk's output, because wrk's
         // format has no fields for these results.
@@ -80,14 +80,14 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     }
     let notes: Vec<String> = failed.iter().map(|error| format!("plimsoll: the script failed: {error}")).collect();
     drop(print_results);
-    measured.end(&notes);
+    measured.write_notes(&notes);
     // As in wrk, the exit code is 0 even if requests failed or ^C ended the load. Only a failed
     // script changes the exit code.
     Ok(if failed.is_some() { exit::NEGATIVE_RESULT } else { exit::SUCCESS })
 }
 
 /// Returns the equivalent arguments of `plimsoll run`.
-fn run_arguments_of(asked: &WrkOptions) -> Vec<String> {
+fn run_arguments(asked: &WrkOptions) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
     let mut line = Vec::new();
     let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
@@ -121,11 +121,13 @@ fn run_arguments_of(asked: &WrkOptions) -> Vec<String> {
 }
 
 /// Formats the text that wrk prints after a load.
-fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
+fn format_report(asked: &WrkOptions, told: &RunFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
-        (false, _) => Distribution::Hidden,
-        (true, Dialect::Wrk) => Distribution::Short,
-        (true, Dialect::Wrk2) => Distribution::Full { uncorrected_us: asked.u_latency.then_some(&told.service_us) },
+        (false, _) => LatencyDistribution::Hidden,
+        (true, Dialect::Wrk) => LatencyDistribution::Short,
+        (true, Dialect::Wrk2) => {
+            LatencyDistribution::Full { uncorrected_us: asked.u_latency.then_some(&told.service_us) }
+        }
     };
     let latency_us = told.latency_us();
     render(&WrkReport { summary: &told.summary, latency_us, requests: &told.requests, distribution })

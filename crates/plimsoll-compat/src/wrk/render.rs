@@ -4,7 +4,7 @@
 //! Not here: measuring the figures, and plimsoll's own results, which are printed below wrk's
 //! output.
 
-use super::units::{format_binary_units, format_metric_units, time_s, time_us};
+use super::units::{format_binary_units, format_metric_units, format_time_s, format_time_us};
 use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::fmt::Write;
 
@@ -16,11 +16,11 @@ pub struct WrkReport<'a> {
     pub latency_us: &'a ScriptFigures,
     /// The request rate of each thread in requests per second, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
-    pub distribution: Distribution<'a>,
+    pub distribution: LatencyDistribution<'a>,
 }
 
 /// Which latency distribution the output contains: none, the one of wrk, or the one of wrk2.
-pub enum Distribution<'a> {
+pub enum LatencyDistribution<'a> {
     Hidden,
     /// The distribution of wrk: four percentiles.
     Short,
@@ -34,7 +34,7 @@ pub enum Distribution<'a> {
 /// Returns the two lines that wrk prints before the load.
 pub fn opening_lines(duration_ns: u64, url: &str, threads: u64, connections: u64) -> String {
     let duration = match duration_ns % 1_000_000_000 {
-        0 => time_s(duration_ns as f64 / 1e9),
+        0 => format_time_s(duration_ns as f64 / 1e9),
         _ => format!("{}ms", duration_ns / 1_000_000),
     };
     format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
@@ -62,18 +62,18 @@ fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -
 pub fn render(run: &WrkReport) -> String {
     let WrkReport { summary, latency_us, requests, distribution } = run;
     let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
-    text += &stats_line("Latency", latency_us, time_us);
+    text += &stats_line("Latency", latency_us, format_time_us);
     text += &stats_line("Req/Sec", requests, format_metric_units);
     match distribution {
-        Distribution::Hidden => {}
-        Distribution::Short => {
+        LatencyDistribution::Hidden => {}
+        LatencyDistribution::Short => {
             text += "  Latency Distribution\n";
             for percent in [50.0, 75.0, 90.0, 99.0] {
-                let value = time_us(latency_us.percentile(percent) as f64);
+                let value = format_time_us(latency_us.percentile(percent) as f64);
                 let _ = writeln!(text, "{percent:>7.0}%{}", align_right(&value, 10));
             }
         }
-        Distribution::Full { uncorrected_us } => {
+        LatencyDistribution::Full { uncorrected_us } => {
             text += &percentile_spectrum(latency_us, "Recorded Latency");
             if let Some(uncorrected) = uncorrected_us {
                 text += "\n";
@@ -88,10 +88,10 @@ pub fn render(run: &WrkReport) -> String {
     let a_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let _ = writeln!(
         text,
-        "  {requests} requests in {duration}, {amount}B read",
+        "  {requests} requests in {duration}, {bytes_read}B read",
         requests = summary.requests,
-        duration = time_us(summary.duration_us as f64),
-        amount = format_binary_units(summary.bytes as f64)
+        duration = format_time_us(summary.duration_us as f64),
+        bytes_read = format_binary_units(summary.bytes as f64)
     );
     let ScriptSummary {
         errors_connect: connect, errors_read: read, errors_write: write, errors_timeout: timeout, ..
@@ -112,7 +112,7 @@ pub fn render(run: &WrkReport) -> String {
 fn percentile_spectrum(figures: &ScriptFigures, what: &str) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
     for percent in [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0] {
-        let value = time_us(figures.percentile(percent) as f64);
+        let value = format_time_us(figures.percentile(percent) as f64);
         let _ = writeln!(text, "{percent:>7.3}%{}", align_right(&value, 10));
     }
     text += "\n  Detailed Percentile spectrum:\n";
@@ -154,7 +154,7 @@ fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let mut share = 0.0f64;
     loop {
         let value = figures.percentile(share * 100.0);
-        let total = figures.up_to(value);
+        let total = figures.count_up_to(value);
         if total >= count || share >= 1.0 - 1e-7 {
             found.push((value, share, total));
             found.push((figures.max(), 1.0, count));
@@ -172,7 +172,7 @@ fn spectrum_points(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
 mod tests {
     use super::*;
 
-    fn render_report(summary: &ScriptSummary, distribution: Distribution) -> String {
+    fn render_report(summary: &ScriptSummary, distribution: LatencyDistribution) -> String {
         let latency_us = ScriptFigures::new([(600, 68), (700, 20), (12_020, 12)]);
         let requests = ScriptFigures::new([(56_200, 3), (57_000, 1)]);
         render(&WrkReport { summary, latency_us: &latency_us, requests: &requests, distribution })
@@ -187,7 +187,7 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(
-            render_report(&summary, Distribution::Hidden),
+            render_report(&summary, LatencyDistribution::Hidden),
             "  Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency     1.99ms    3.72ms  12.02ms   88.00%
     Req/Sec    56.40k   400.00    57.00k    75.00%
@@ -197,7 +197,7 @@ Transfer/sec:    606.22MB
 "
         );
         let summary = ScriptSummary { errors_read: 3, errors_timeout: 4, errors_status: 5, ..summary };
-        let text = render_report(&summary, Distribution::Short);
+        let text = render_report(&summary, LatencyDistribution::Short);
         assert!(text.contains("\n  Latency Distribution\n     50%  600.00us\n     75%  700.00us\n     90%   12.02ms\n     99%   12.02ms\n"), "{text}");
         assert!(
             text.contains("\n  Socket errors: connect 0, read 3, write 0, timeout 4\n  Non-2xx or 3xx responses: 5\n"),
@@ -209,7 +209,11 @@ Transfer/sec:    606.22MB
     fn a_run_without_responses_has_figures() {
         let none = ScriptFigures::new([]);
         let summary = ScriptSummary::default();
-        for distribution in [Distribution::Hidden, Distribution::Short, Distribution::Full { uncorrected_us: None }] {
+        for distribution in [
+            LatencyDistribution::Hidden,
+            LatencyDistribution::Short,
+            LatencyDistribution::Full { uncorrected_us: None },
+        ] {
             let text = render(&WrkReport { summary: &summary, latency_us: &none, requests: &none, distribution });
             assert!(text.contains("Latency     0.00us    0.00us   0.00us    0.00%\n"), "{text}");
             assert!(text.contains("Requests/sec:      0.00\n"), "{text}");

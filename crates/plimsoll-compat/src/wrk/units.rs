@@ -2,18 +2,18 @@
 //! that contain such numbers.
 
 /// A family of units, such as the units of time. `scale` is the factor from each unit to the next.
-struct Units {
+struct UnitFamily {
     scale: f64,
     base: &'static str,
     names: &'static [&'static str],
 }
 
-const TIME_US: Units = Units { scale: 1000.0, base: "us", names: &["ms", "s"] };
-const TIME_S: Units = Units { scale: 60.0, base: "s", names: &["m", "h"] };
-const BINARY_UNITS: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "T", "P"] };
-const METRIC_UNITS: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
+const TIME_UNITS_FROM_US: UnitFamily = UnitFamily { scale: 1000.0, base: "us", names: &["ms", "s"] };
+const TIME_UNITS_FROM_S: UnitFamily = UnitFamily { scale: 60.0, base: "s", names: &["m", "h"] };
+const BINARY_UNITS: UnitFamily = UnitFamily { scale: 1024.0, base: "", names: &["K", "M", "G", "T", "P"] };
+const METRIC_UNITS: UnitFamily = UnitFamily { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
 
-impl Units {
+impl UnitFamily {
     /// Formats a number with its unit. A larger unit is used if the number is at least 0.85 of that
     /// unit. As in wrk, the last unit in the list is never used.
     fn format_with_unit(&self, number: f64, digits: usize) -> String {
@@ -30,13 +30,13 @@ impl Units {
 }
 
 /// Formats a time in microseconds, such as `12.34ms`.
-pub fn time_us(us: f64) -> String {
-    if us >= 1e6 { TIME_S.format_with_unit(us / 1e6, 2) } else { TIME_US.format_with_unit(us, 2) }
+pub fn format_time_us(us: f64) -> String {
+    if us >= 1e6 { TIME_UNITS_FROM_S.format_with_unit(us / 1e6, 2) } else { TIME_UNITS_FROM_US.format_with_unit(us, 2) }
 }
 
 /// Formats a time in seconds without a fraction, such as `30s` or `2m`.
-pub fn time_s(s: f64) -> String {
-    TIME_S.format_with_unit(s, 0)
+pub fn format_time_s(s: f64) -> String {
+    TIME_UNITS_FROM_S.format_with_unit(s, 0)
 }
 
 /// Formats a number of bytes without the letter `B`, such as `1.50M`.
@@ -50,7 +50,7 @@ pub fn format_metric_units(number: f64) -> String {
 }
 
 /// Parses a count: digits, optionally followed by `k`, `M`, `G`, `T` or `P`.
-pub fn read_metric(text: &str) -> Option<u64> {
+pub fn parse_metric_count(text: &str) -> Option<u64> {
     let (number, unit) = split_leading_number(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
         "" => 0,
@@ -100,9 +100,9 @@ mod tests {
             (51_000_000.0, "0.85m"),
             (7_200_000_000.0, "120.00m"),
         ] {
-            assert_eq!(time_us(us), expect, "{us}");
+            assert_eq!(format_time_us(us), expect, "{us}");
         }
-        assert_eq!([10.0, 30.0, 60.0, 120.0, 3600.0].map(time_s), ["10s", "30s", "1m", "2m", "60m"]);
+        assert_eq!([10.0, 30.0, 60.0, 120.0, 3600.0].map(format_time_s), ["10s", "30s", "1m", "2m", "60m"]);
         assert_eq!([0.0, 800.0, 900.0, 1.5 * 1048576.0].map(format_binary_units), ["0.00", "800.00", "0.88K", "1.50M"]);
         assert_eq!([999.0, 12_340.0, 1e6].map(format_metric_units), ["1.00k", "12.34k", "1.00M"]);
     }
@@ -123,7 +123,7 @@ mod tests {
             ("99999999999999999999", None, None),
             ("99999999999P", None, None),
         ] {
-            assert_eq!((read_metric(text), read_time_ns(text)), (metric, time_ns), "{text:?}");
+            assert_eq!((parse_metric_count(text), read_time_ns(text)), (metric, time_ns), "{text:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Not here: running the load.
 
-use super::units::{read_metric, read_time_ns};
+use super::units::{parse_metric_count, read_time_ns};
 use plimsoll_script::Dialect;
 
 /// The options of a load, with wrk's names and defaults.
@@ -146,7 +146,7 @@ impl WrkOptions {
 
     fn apply_flag(&mut self, letter: char, value: String) -> Result<(), WrkRefusal> {
         let count = |flag: &str| {
-            read_metric(&value)
+            parse_metric_count(&value)
                 .ok_or_else(|| WrkRefusal(Some(format!("{flag} wants a number such as 100 or 1k, got '{value}'"))))
         };
         let time = |flag: &str| {

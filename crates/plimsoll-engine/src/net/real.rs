@@ -1,6 +1,6 @@
 //! The environment of a worker on the real network of this machine: epoll, TCP and unix sockets.
 
-use super::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
+use super::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
@@ -46,7 +46,7 @@ impl Net for RealNet {
                 // A connect within this machine may have succeeded already. Waiting for the event
                 // of the connect would cost an iteration of the event loop, and another wake-up of
                 // the server.
-                let stands = address.ip().is_loopback() && socket.stands(address)?;
+                let stands = address.ip().is_loopback() && socket.is_connected(address)?;
                 Ok((socket, stands))
             }),
             Peer::Unix(path) => tcp::Socket::connect_unix(path).map(|socket| (socket, true)),
@@ -59,7 +59,7 @@ impl Net for RealNet {
         Ok((socket, stands))
     }
 
-    fn connected(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, socket: &tcp::Socket) -> Result<(), ConnectError> {
         socket.take_error().map_err(|e| os_error_number(&e))
     }
 
@@ -93,16 +93,16 @@ impl Net for RealNet {
     }
 
     #[inline]
-    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+    fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>) {
         let timeout_ns = match wait {
-            Wait::Poll => 0,
-            Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
+            WaitMode::Poll => 0,
+            WaitMode::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
         // The only possible errors of `epoll_wait` are those of a wrong call (EBADF, EFAULT,
         // EINVAL), so an error here is a bug.
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
-        let idle = events.is_empty() && wait == Wait::Poll;
-        ready.extend(events.iter().map(|event| Ready {
+        let idle = events.is_empty() && wait == WaitMode::Poll;
+        ready.extend(events.iter().map(|event| ReadyEvent {
             token: event.token(),
             readable: event.readable(),
             writable: event.writable(),

@@ -12,11 +12,11 @@ mod streams;
 mod tests;
 
 use crate::collect::{Collector, PartReport, Tick};
-use crate::job::{Job, Resources};
+use crate::job::{SharedWorkerResources, WorkerJob};
 use crate::source::Source;
 use crate::worker::Worker;
 use net::{SimCounts, SimMachine, SimNet, SimWorld};
-use plimsoll_model::{Injector, Plan, RequestFailure, Run, Schedule, Stop, Stripe};
+use plimsoll_model::{EarlyStopReason, Injector, Plan, RequestFailure, Run, Schedule, Stripe};
 use server::SimServer;
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Deref, DerefMut};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The result of a simulated run: the run as the engine recorded it, and the simulation's own
 /// counts.
 #[derive(Debug)]
-pub struct Sim {
+pub struct SimulatedRun {
     pub run: Run,
     pub schedule: Arc<Schedule>,
     /// The counts of the simulation, summed over all workers.
@@ -40,20 +40,20 @@ pub struct Sim {
 
 /// A plan for a simulation, and the simulated machine that executes the plan.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct SimulatedPlan {
     pub plan: Plan,
     pub injector: Injector,
 }
 
-impl Setup {
+impl SimulatedPlan {
     /// Returns the setup after `change` modified it.
-    pub fn with(mut self, change: impl FnOnce(&mut Setup)) -> Setup {
+    pub fn with_change(mut self, change: impl FnOnce(&mut SimulatedPlan)) -> SimulatedPlan {
         change(&mut self);
         self
     }
 }
 
-impl Deref for Setup {
+impl Deref for SimulatedPlan {
     type Target = Plan;
 
     fn deref(&self) -> &Plan {
@@ -61,7 +61,7 @@ impl Deref for Setup {
     }
 }
 
-impl DerefMut for Setup {
+impl DerefMut for SimulatedPlan {
     fn deref_mut(&mut self) -> &mut Plan {
         &mut self.plan
     }
@@ -69,7 +69,7 @@ impl DerefMut for Setup {
 
 /// The parameters of a simulation.
 pub struct Simulation<'a> {
-    pub plan: &'a Setup,
+    pub plan: &'a SimulatedPlan,
     pub stripe: Stripe,
     pub server: &'a SimServer,
     pub machine: SimMachine,
@@ -77,7 +77,7 @@ pub struct Simulation<'a> {
 }
 
 /// Executes `plan` on an ideal machine against `server`, with random numbers from `seed`.
-pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
+pub fn simulate(plan: &SimulatedPlan, server: &SimServer, seed: u64) -> SimulatedRun {
     Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()))
 }
@@ -87,23 +87,23 @@ impl Simulation<'_> {
     /// simulated world, one worker after another. Because workers run one after another, `on_tick`
     /// can stop a run only if there is a single worker. `on_tick` is also called once before the
     /// preparation.
-    pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
-        self.run_from(&mut |_| (), on_tick)
+    pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason>) -> SimulatedRun {
+        self.run_with_modified_sources(&mut |_| (), on_tick)
     }
 
     /// Like [`Simulation::run`], but `sourced` first modifies each worker's source of requests.
-    pub fn run_from(
+    pub fn run_with_modified_sources(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
-        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
-    ) -> Sim {
-        let Setup { plan, injector } = self.plan;
+        on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason>,
+    ) -> SimulatedRun {
+        let SimulatedPlan { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
         // The simulated server compares all received bytes with a single request, so the routes of
         // a plan may differ only in their expectations of responses.
         let request = source.route(0).request.clone();
-        let resources = Resources { source, resolved: None, tls: None };
+        let resources = SharedWorkerResources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
         let mut collector = Collector::new(plan.record(), vec![injector.clone()], workers as usize, &schedule);
         let stop = Arc::new(AtomicBool::new(false));
@@ -112,23 +112,23 @@ impl Simulation<'_> {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        heed(collector.idle_tick(on_tick));
+        heed(collector.notify_during_preparation(on_tick));
         let mut account = SimCounts::default();
         let (mut prepared_ns, mut finish_ns) = (0, 0);
         let mut kept = Vec::new();
         for index in 0..workers {
-            let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
+            let seed = plimsoll_model::rng::mix_bits(self.seed ^ plimsoll_model::rng::mix_bits(index + 1));
             let world = Rc::new(RefCell::new(SimWorld::new(self.server, self.machine, request.h1(), seed)));
-            let mut job = Job::new(plan, injector, &schedule, &resources, self.stripe, index, true);
+            let mut job = WorkerJob::new(plan, injector, &schedule, &resources, self.stripe, index, true);
             sourced(&mut job.source);
             let mut worker = Worker::new(SimNet(Rc::clone(&world)), job, Arc::clone(&stop));
             let began_ns = world.borrow().now_ns();
-            worker.prepare();
+            worker.open_ready_connections();
             prepared_ns = prepared_ns.max(world.borrow().now_ns() - began_ns);
             let origin_ns = world.borrow().now_ns() + 1_000_000;
             world.borrow_mut().set_origin(origin_ns);
             worker.run(origin_ns, &mut |reported| match workers {
-                1 => heed(collector.take(reported, on_tick)),
+                1 => heed(collector.take_report(reported, on_tick)),
                 _ => kept.push(reported),
             });
             account.add(&world.borrow().account);
@@ -139,15 +139,15 @@ impl Simulation<'_> {
             PartReport::Tick { index, .. } => *index,
             PartReport::Done { .. } | PartReport::Lost { .. } => u64::MAX,
         });
-        kept.into_iter().for_each(|reported| heed(collector.take(reported, on_tick)));
-        Sim { run: collector.finish(), schedule, account, prepared_ns, finish_ns }
+        kept.into_iter().for_each(|reported| heed(collector.take_report(reported, on_tick)));
+        SimulatedRun { run: collector.finish(), schedule, account, prepared_ns, finish_ns }
     }
 }
 
 /// Checks the invariants of every run. The ledger accounts for every request, and all other figures
 /// agree with the ledger. The counts of the worker equal the counts of the simulation. The error
 /// text names the violated invariant.
-pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
+pub fn verify(sim: &SimulatedRun, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
     let totals = run.totals();
@@ -158,7 +158,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{what}: {ledger:?}, {totals:?}, {account:?}")),
     };
-    claim(ledger.closes(), "the ledger closes")?;
+    claim(ledger.counts_add_up(), "the ledger closes")?;
     claim(
         totals.routes_sum.response.count() == ledger.succeeded + timeouts,
         "response times are of successes and timeouts",
@@ -170,7 +170,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     claim(totals.routes_sum.ttfb.count() == ledger.succeeded, "every success has a first byte")?;
     let unsent_timeouts = totals.routes_sum.response.count().checked_sub(totals.routes_sum.service.count());
     claim(unsent_timeouts.is_some_and(|count| count <= timeouts), "only a timeout lacks a service time")?;
-    let answers = ledger.answered();
+    let answers = ledger.response_count();
     claim(statuses == answers, "every answer has a status, and nothing else has")?;
     if plan.load.warmup_ns == 0 {
         claim(totals.routes_sum.succeeded_in_window <= ledger.succeeded, "successes in the window are successes")?;

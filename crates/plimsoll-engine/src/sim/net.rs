@@ -8,9 +8,9 @@
 
 mod serving;
 
-use super::server::{FLOOD_CHUNK, FLOOD_READ_NS, Fault, SimServer, SimStall};
-use super::streams::SimStreams;
-use crate::net::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
+use super::server::{ENDLESS_BODY_CHUNK, ENDLESS_BODY_READ_NS, Fault, SimServer, SimStall};
+use super::streams::SimH2Connection;
+use crate::net::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
 use plimsoll_model::rng::Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -166,7 +166,7 @@ enum SocketState {
 }
 
 /// A simulated connection: the state of the client's end and of the server's end.
-struct Link {
+struct SimConnection {
     token: u64,
     standing: SocketState,
     inbox: VecDeque<BytesInTransit>,
@@ -208,7 +208,7 @@ struct Link {
     /// arrive before earlier data.
     last_ns: u64,
     /// The server's state of the HTTP/2 connection; `None` for HTTP/1.1.
-    streams: Option<Box<SimStreams>>,
+    streams: Option<Box<SimH2Connection>>,
 }
 
 /// The simulated world of one worker: its clock, its network and the server.
@@ -222,7 +222,7 @@ pub struct SimWorld {
     rng: Rng,
     heap: BinaryHeap<Reverse<SimEvent>>,
     serial: u64,
-    links: Vec<Link>,
+    links: Vec<SimConnection>,
     ready: VecDeque<usize>,
     /// For each service slot of the server, the time at which the slot becomes free. The heap is
     /// empty if the number of slots is unlimited.
@@ -307,8 +307,8 @@ impl SimWorld {
         match what {
             SimEventKind::Opens => {
                 it.standing = SocketState::Open;
-                self.wake(link);
-                self.expect_work(at_ns, link);
+                self.queue_ready_event(link);
+                self.start_idle_timeout(at_ns, link);
                 if let Some(streams) = &mut self.links[link].streams {
                     let said = streams.begin();
                     self.send_to_client(at_ns, link, said);
@@ -316,25 +316,25 @@ impl SimWorld {
             }
             SimEventKind::Refuses => {
                 it.standing = SocketState::Refused;
-                self.wake(link);
+                self.queue_ready_event(link);
             }
             SimEventKind::Brings(piece) => {
                 if it.standing != SocketState::Dead {
                     it.inbox.push_back(piece);
-                    self.wake(link);
+                    self.queue_ready_event(link);
                 }
             }
             SimEventKind::Ends => {
                 if it.standing != SocketState::Dead {
                     it.ended = true;
-                    self.wake(link);
+                    self.queue_ready_event(link);
                 }
             }
             SimEventKind::Breaks => {
                 if it.standing != SocketState::Dead {
                     it.standing = SocketState::Dead;
                     it.error = true;
-                    self.wake(link);
+                    self.queue_ready_event(link);
                 }
             }
             SimEventKind::Reaches(count) => {
@@ -346,15 +346,15 @@ impl SimWorld {
                 } else {
                     it.arrived += count;
                     it.activity += 1;
-                    self.read(at_ns, link);
+                    self.read_on_server(at_ns, link);
                 }
             }
             SimEventKind::Takes => {
                 it.taking = false;
-                self.read(at_ns, link);
+                self.read_on_server(at_ns, link);
             }
             SimEventKind::Answers => self.answer_request(at_ns, link),
-            SimEventKind::AnswersStream(stream, left) => self.answer_stream(at_ns, link, stream, left),
+            SimEventKind::AnswersStream(stream, left) => self.send_stream_part(at_ns, link, stream, left),
             SimEventKind::AnswersAgain => {
                 if !it.server_closed {
                     self.send_response(at_ns, link, None, 0);
@@ -381,7 +381,7 @@ impl SimWorld {
     }
 
     /// Queues a connection, so that the next wait of the worker returns an event for it.
-    fn wake(&mut self, link: usize) {
+    fn queue_ready_event(&mut self, link: usize) {
         let it = &mut self.links[link];
         if !it.queued && !it.client_closed {
             it.queued = true;
@@ -430,7 +430,7 @@ impl SimWorld {
             return Err(NO_PORT);
         }
         let link = self.links.len();
-        self.links.push(Link {
+        self.links.push(SimConnection {
             token,
             standing: SocketState::Opening,
             inbox: VecDeque::new(),
@@ -453,13 +453,13 @@ impl SimWorld {
             deaf: false,
             activity: 0,
             last_ns: 0,
-            streams: self.server.h2.map(|how| Box::new(SimStreams::new(how))),
+            streams: self.server.h2.map(|how| Box::new(SimH2Connection::new(how))),
         });
         self.links_open += 1;
         self.account.connections_max = self.account.connections_max.max(self.links_open);
         let mut heard_ns = self.now_ns + self.server.latency_ns;
         if let Some(stall) = self.server.stall.filter(|_| !self.server.accepts_in_stall && heard_ns >= self.origin_ns) {
-            heard_ns = self.origin_ns + stall.end_of(self.schedule_ns(heard_ns));
+            heard_ns = self.origin_ns + stall.end_of_stall(self.schedule_ns(heard_ns));
         }
         match fault {
             None if self.machine.connects_at_once => {
@@ -473,7 +473,7 @@ impl SimWorld {
             Some(Fault::ResetsOnAccept) => {
                 self.schedule_client_event(heard_ns, link, SimEventKind::Opens);
                 self.links[link].server_closed = true;
-                let later_ns = self.rng.below(4) * self.server.latency_ns / 2;
+                let later_ns = self.rng.uniform_below(4) * self.server.latency_ns / 2;
                 self.schedule_client_event(heard_ns + later_ns, link, SimEventKind::Breaks);
             }
             _ => self.schedule_client_event(heard_ns, link, SimEventKind::Opens),
@@ -520,7 +520,7 @@ impl SimWorld {
             return SendOutcome::Blocked;
         }
         if let Some(streams) = &mut it.streams {
-            streams.sent(&bytes[..count]);
+            streams.add_bytes_in_transit(&bytes[..count]);
         } else {
             // One send never contains bytes of two requests.
             let expected = self.request.get(it.sent_at..it.sent_at + count);
@@ -542,7 +542,7 @@ impl SimWorld {
         self.count_unwaited_call();
         self.spend_cpu_time(self.machine.receive_ns);
         if self.links[link].flood_at.is_some() && self.links[link].inbox.is_empty() {
-            self.spend_cpu_time(FLOOD_READ_NS);
+            self.spend_cpu_time(ENDLESS_BODY_READ_NS);
         }
         let it = &mut self.links[link];
         let mut count = 0;
@@ -559,8 +559,8 @@ impl SimWorld {
         }
         if let Some(at) = it.flood_at.as_mut().filter(|_| count == 0) {
             for byte in &mut buffer[..] {
-                *byte = FLOOD_CHUNK[*at];
-                *at = (*at + 1) % FLOOD_CHUNK.len();
+                *byte = ENDLESS_BODY_CHUNK[*at];
+                *at = (*at + 1) % ENDLESS_BODY_CHUNK.len();
             }
             count = buffer.len();
         }
@@ -575,7 +575,7 @@ impl SimWorld {
             if floods {
                 // The next bytes of an endless response, which are still unread, cause a separate
                 // event.
-                self.wake(link);
+                self.queue_ready_event(link);
             }
             return ReceiveOutcome::Bytes(count);
         }
@@ -604,13 +604,13 @@ impl SimWorld {
         self.links_open -= 1;
     }
 
-    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+    fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>) {
         let (began_ns, had) = (self.now_ns, ready.len());
         self.unseen = 0;
         self.spend_cpu_time(self.machine.wait_ns);
         match wait {
-            Wait::Poll => {}
-            Wait::Until(until_ns) => {
+            WaitMode::Poll => {}
+            WaitMode::Until(until_ns) => {
                 let sleeps = self.ready.is_empty() && self.now_ns < until_ns;
                 while self.ready.is_empty() && self.now_ns < until_ns {
                     let next_ns = self.heap.peek().map_or(u64::MAX, |Reverse(next)| next.at_ns);
@@ -627,7 +627,7 @@ impl SimWorld {
             self.spend_cpu_time(POLL_NS);
         }
         if let Some(pause) = self.machine.pause.filter(|_| self.now_ns >= self.origin_ns) {
-            self.now_ns = self.origin_ns + pause.end_of(self.now_ns - self.origin_ns);
+            self.now_ns = self.origin_ns + pause.end_of_stall(self.now_ns - self.origin_ns);
             self.run_due_events();
         }
         self.take_ready_events(ready);
@@ -635,7 +635,7 @@ impl SimWorld {
         assert!(self.stuck < WAITS_WITHOUT_PROGRESS_MAX, "the worker goes round and round at {} ns", self.now_ns);
     }
 
-    fn take_ready_events(&mut self, ready: &mut Vec<Ready>) {
+    fn take_ready_events(&mut self, ready: &mut Vec<ReadyEvent>) {
         let mut fetched = 0;
         while fetched < EVENTS_PER_WAIT_MAX
             && let Some(link) = self.ready.pop_front()
@@ -647,7 +647,7 @@ impl SimWorld {
             }
             let broken = matches!(it.standing, SocketState::Dead | SocketState::Refused);
             let roomy = (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes;
-            let event = Ready {
+            let event = ReadyEvent {
                 token: it.token,
                 readable: !it.inbox.is_empty() || it.flood_at.is_some() || it.ended || broken,
                 writable: broken || (it.standing == SocketState::Open && roomy),
@@ -696,7 +696,7 @@ impl Net for SimNet {
         Ok((SimSocket { world: Rc::clone(&self.0), link }, stands))
     }
 
-    fn connected(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, socket: &SimSocket) -> Result<(), ConnectError> {
         self.0.borrow_mut().finish_connect(socket.link)
     }
 
@@ -708,7 +708,7 @@ impl Net for SimNet {
         self.0.borrow_mut().receive(socket.link, buffer)
     }
 
-    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+    fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>) {
         self.0.borrow_mut().wait(wait, ready);
     }
 }

@@ -17,29 +17,29 @@ pub struct SimStall {
 
 impl SimStall {
     /// Returns `at_ns`, or the end of the stall if `at_ns` lies in a stall; ns of schedule time.
-    pub fn end_of(self, at_ns: u64) -> u64 {
+    pub fn end_of_stall(self, at_ns: u64) -> u64 {
         let phase_ns = at_ns % self.every_ns;
         if phase_ns >= self.every_ns - self.length_ns { at_ns - phase_ns + self.every_ns } else { at_ns }
     }
 
     /// Returns the time at which work that begins at `at_ns` and takes `need_ns` is done. The work
     /// pauses during stalls.
-    pub fn work(self, at_ns: u64, need_ns: u64) -> u64 {
-        let (mut at_ns, mut need_ns) = (self.end_of(at_ns), need_ns);
+    pub fn completion_ns(self, at_ns: u64, need_ns: u64) -> u64 {
+        let (mut at_ns, mut need_ns) = (self.end_of_stall(at_ns), need_ns);
         loop {
             let left_ns = self.every_ns - self.length_ns - at_ns % self.every_ns;
             if need_ns < left_ns {
                 return at_ns + need_ns;
             }
             need_ns -= left_ns;
-            at_ns = self.end_of(at_ns + left_ns);
+            at_ns = self.end_of_stall(at_ns + left_ns);
         }
     }
 }
 
 /// The distribution of the server's service times, ns.
 #[derive(Debug, Clone, Copy)]
-pub enum Service {
+pub enum ServiceTimes {
     Constant(u64),
     /// Service times are exponentially distributed with this mean, ns.
     Exponential(u64),
@@ -48,13 +48,13 @@ pub enum Service {
     SlowOneIn(u64, u64, u64),
 }
 
-impl Service {
+impl ServiceTimes {
     pub fn draw_ns(self, rng: &mut Rng) -> u64 {
         match self {
-            Service::Constant(ns) => ns,
-            Service::SlowOneIn(usual_ns, slow_ns, count) if rng.below(count) == 0 => slow_ns.max(usual_ns),
-            Service::SlowOneIn(usual_ns, ..) => usual_ns,
-            Service::Exponential(mean_ns) => (rng.exponential() * mean_ns as f64) as u64,
+            ServiceTimes::Constant(ns) => ns,
+            ServiceTimes::SlowOneIn(usual_ns, slow_ns, count) if rng.uniform_below(count) == 0 => slow_ns.max(usual_ns),
+            ServiceTimes::SlowOneIn(usual_ns, ..) => usual_ns,
+            ServiceTimes::Exponential(mean_ns) => (rng.exponential() * mean_ns as f64) as u64,
         }
     }
 }
@@ -121,10 +121,10 @@ pub enum Fault {
 /// iteration of its event loop.
 const HUGE_BYTES: usize = 3_000_000;
 /// The chunk that an endless response repeats.
-pub const FLOOD_CHUNK: &[u8] = b"30\r\n................................................\r\n";
+pub const ENDLESS_BODY_CHUNK: &[u8] = b"30\r\n................................................\r\n";
 /// The CPU time, ns, that each read from an endless response costs the client, which is about the
 /// cost of parsing tiny chunks.
-pub const FLOOD_READ_NS: u64 = 200_000;
+pub const ENDLESS_BODY_READ_NS: u64 = 200_000;
 
 /// A millisecond in ns.
 pub const MS: u64 = 1_000_000;
@@ -171,7 +171,7 @@ impl Fault {
 
     /// Returns the outcomes that requests with this fault may have: whether success is possible,
     /// and which failures.
-    pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
+    pub fn possible_outcomes(self) -> (bool, &'static [RequestFailure]) {
         match self {
             Fault::NoPort | Fault::Refuses => (false, &[RequestFailure::Connect]),
             Fault::NeverAccepts | Fault::NeverAnswers | Fault::TakesHalf | Fault::Floods => {
@@ -210,7 +210,7 @@ impl Fault {
 
 /// How the server's bytes are split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum ResponseSplit {
     /// A response arrives in one piece, unless a fault splits it.
     Whole,
     /// Each byte arrives separately, 1 ns after the byte before.
@@ -223,7 +223,7 @@ pub struct SimServer {
     /// The maximum number of requests that are served at once, first come, first served; `None`: no
     /// limit.
     pub slots: Option<usize>,
-    pub service: Service,
+    pub service: ServiceTimes,
     pub stall: Option<SimStall>,
     /// Whether connections are accepted during a stall.
     pub accepts_in_stall: bool,
@@ -241,7 +241,7 @@ pub struct SimServer {
     /// The maximum number of bytes that the server reads in an interval, and the interval in ns;
     /// `None`: no limit.
     pub intake: Option<(usize, u64)>,
-    pub cut: Cut,
+    pub cut: ResponseSplit,
     /// The idle time after which the server closes a connection, ns; `None`: never.
     pub idle_close_ns: Option<u64>,
     /// The server's HTTP/2 behaviour; `None`: HTTP/1.1. A server that uses HTTP/2 has no faults of
@@ -278,7 +278,7 @@ impl SimServer {
     pub fn new(service_ns: u64) -> SimServer {
         SimServer {
             slots: None,
-            service: Service::Constant(service_ns),
+            service: ServiceTimes::Constant(service_ns),
             stall: None,
             accepts_in_stall: true,
             latency_ns: 50_000,
@@ -287,7 +287,7 @@ impl SimServer {
             dead: vec![],
             buffer_bytes: 64 << 10,
             intake: None,
-            cut: Cut::Whole,
+            cut: ResponseSplit::Whole,
             idle_close_ns: None,
             h2: None,
         }
@@ -300,7 +300,7 @@ impl SimServer {
 }
 
 /// Returns the bytes of a response.
-pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
+pub fn response_bytes(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
             // The garbage responses are invalid from the first byte on, or from a later byte on, or

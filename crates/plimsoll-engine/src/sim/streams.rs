@@ -18,7 +18,7 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED_STREAM: u8 = 7;
 /// The encoded response head `:status: 200`, as an index into HPACK's static table.
-const HEAD_OK: &[u8] = &[0x88];
+const ENCODED_STATUS_200: &[u8] = &[0x88];
 /// The encoded trailers `grpc-status: 0`, as an HPACK literal.
 const GRPC_STATUS_TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
 /// The bytes of an empty gRPC message.
@@ -26,7 +26,7 @@ const EMPTY_GRPC_MESSAGE: &[u8] = &[0; 5];
 
 /// The server's reaction to received bytes.
 #[derive(Debug)]
-pub enum StreamAction {
+pub enum ServerReaction {
     /// The server sends these bytes immediately.
     Says(Vec<u8>),
     /// The request on the stream with this number is complete and accepted.
@@ -40,7 +40,7 @@ pub enum StreamAction {
 
 /// The state of one HTTP/2 connection in the simulated server.
 #[derive(Debug)]
-pub struct SimStreams {
+pub struct SimH2Connection {
     how: SimH2,
     /// The bytes that the client sent and the server has not parsed yet.
     bytes: Vec<u8>,
@@ -65,9 +65,9 @@ fn encode_frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-impl SimStreams {
-    pub fn new(how: SimH2) -> SimStreams {
-        SimStreams {
+impl SimH2Connection {
+    pub fn new(how: SimH2) -> SimH2Connection {
+        SimH2Connection {
             how,
             bytes: Vec::new(),
             arrived: 0,
@@ -87,12 +87,12 @@ impl SimStreams {
     }
 
     /// Adds bytes that the client sent and that are still in transit.
-    pub fn sent(&mut self, bytes: &[u8]) {
+    pub fn add_bytes_in_transit(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Returns the server's next reaction, after `arrived` more bytes arrived.
-    pub fn next(&mut self, arrived: usize) -> Option<StreamAction> {
+    pub fn next(&mut self, arrived: usize) -> Option<ServerReaction> {
         self.arrived += arrived;
         if !self.begun {
             if self.arrived < CONNECTION_PREFACE.len() {
@@ -100,7 +100,7 @@ impl SimStreams {
             }
             self.begun = true;
             if self.take(CONNECTION_PREFACE.len()) != CONNECTION_PREFACE {
-                return Some(StreamAction::Wrong);
+                return Some(ServerReaction::Wrong);
             }
         }
         loop {
@@ -114,13 +114,13 @@ impl SimStreams {
             let payload = self.take(9 + length).split_off(9);
             match kind {
                 SETTINGS if flags & ACK != 0 => self.acknowledged = true,
-                SETTINGS => return Some(StreamAction::Says(encode_frame(SETTINGS, ACK, 0, &[]))),
-                PING if flags & ACK == 0 => return Some(StreamAction::Says(encode_frame(PING, ACK, 0, &payload))),
-                HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
+                SETTINGS => return Some(ServerReaction::Says(encode_frame(SETTINGS, ACK, 0, &[]))),
+                PING if flags & ACK == 0 => return Some(ServerReaction::Says(encode_frame(PING, ACK, 0, &payload))),
+                HEADERS => return Some(self.open_stream(stream, flags & END_STREAM != 0, payload)),
                 // Data of a refused request may still arrive, so only data of an active stream
                 // completes a request.
                 DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
-                    return Some(StreamAction::Asks(stream));
+                    return Some(ServerReaction::Asks(stream));
                 }
                 RST_STREAM => self.active.retain(|active| *active != stream),
                 _ => {}
@@ -133,47 +133,49 @@ impl SimStreams {
         self.bytes.drain(..count).collect()
     }
 
-    fn open(&mut self, stream: u32, is_whole: bool, head: Vec<u8>) -> StreamAction {
+    fn open_stream(&mut self, stream: u32, is_whole: bool, head: Vec<u8>) -> ServerReaction {
         self.opened += 1;
         if self.head.is_empty() {
             self.head.clone_from(&head);
         }
         // Stream numbers must be odd and ascending, and all requests must be equal.
         if stream <= self.last_stream || stream.is_multiple_of(2) || head != self.head {
-            return StreamAction::Wrong;
+            return ServerReaction::Wrong;
         }
         if self.leaves {
-            return StreamAction::Untaken(Vec::new(), false);
+            return ServerReaction::Untaken(Vec::new(), false);
         }
         let is_over = self.active.len() >= self.how.streams_max as usize;
         let is_refused = self.how.refuses_every.is_some_and(|every| self.opened.is_multiple_of(every));
         self.last_stream = stream;
         if is_over || is_refused {
-            return StreamAction::Untaken(
+            return ServerReaction::Untaken(
                 encode_frame(RST_STREAM, 0, stream, &[0, 0, 0, REFUSED_STREAM]),
                 is_over && self.acknowledged,
             );
         }
         self.active.push(stream);
         // A request with content is complete only when its content has arrived.
-        if is_whole { StreamAction::Asks(stream) } else { StreamAction::Says(Vec::new()) }
+        if is_whole { ServerReaction::Asks(stream) } else { ServerReaction::Says(Vec::new()) }
     }
 
     /// Returns the next bytes of a response with `left` remaining messages, and whether the
     /// connection ends after these bytes. `None`: the client cancelled the stream.
-    pub fn answer(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
+    pub fn next_response_bytes(&mut self, stream: u32, left: u32) -> Option<(Vec<u8>, bool)> {
         let at = self.active.iter().position(|active| *active == stream)?;
         let (messages, _) = self.how.messages;
         let mut said = match left {
-            _ if messages == 0 => {
-                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, END_STREAM, stream, b"hello")]
-                    .concat()
-            }
+            _ if messages == 0 => [
+                encode_frame(HEADERS, END_HEADERS, stream, ENCODED_STATUS_200),
+                encode_frame(DATA, END_STREAM, stream, b"hello"),
+            ]
+            .concat(),
             0 => encode_frame(HEADERS, END_HEADERS | END_STREAM, stream, GRPC_STATUS_TRAILERS),
-            _ if left == messages => {
-                [encode_frame(HEADERS, END_HEADERS, stream, HEAD_OK), encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE)]
-                    .concat()
-            }
+            _ if left == messages => [
+                encode_frame(HEADERS, END_HEADERS, stream, ENCODED_STATUS_200),
+                encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE),
+            ]
+            .concat(),
             _ => encode_frame(DATA, 0, stream, EMPTY_GRPC_MESSAGE),
         };
         if left == 0 {

@@ -2,8 +2,8 @@
 //! the worker tries the target's next address. If the plan uses TLS, a TLS handshake follows the
 //! connect. Not here: the exchanges (requests and responses) on a connection.
 
-use super::state::{Starts, Worker};
-use crate::connection::{Readiness, State, token};
+use super::state::{RequestStarts, Worker};
+use crate::connection::{ConnectionState, Readiness, token};
 use crate::net::Net;
 use plimsoll_model::{RequestFailure, TlsFailure};
 use plimsoll_sys::tcp;
@@ -15,16 +15,16 @@ impl<N: Net> Worker<N> {
     /// addresses fail, returns the error of the last connect.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
-        self.open_next(slot)
+        self.open_at_next_address(slot)
     }
 
     /// Starts to open the slot's connection to the next address of the target.
-    fn open_next(&mut self, slot: u32) -> Result<(), u16> {
+    fn open_at_next_address(&mut self, slot: u32) -> Result<(), u16> {
         loop {
             let connection = &mut self.connections[slot as usize];
             let (peer, address) = match connection.tried {
                 0 => self.job.addresses.next(),
-                _ => self.job.addresses.after(connection.address),
+                _ => self.job.addresses.peer_after(connection.address),
             };
             connection.generation = connection.generation.wrapping_add(1);
             connection.deferred = Readiness::NONE;
@@ -34,7 +34,7 @@ impl<N: Net> Worker<N> {
             match self.net.connect(peer, token(slot, connection.generation)) {
                 Ok((socket, stands)) => {
                     connection.socket = Some(socket);
-                    connection.state = State::Connecting;
+                    connection.state = ConnectionState::Connecting;
                     self.opening += 1;
                     if stands {
                         self.handle_opened_connection(slot);
@@ -42,7 +42,7 @@ impl<N: Net> Worker<N> {
                     return Ok(());
                 }
                 Err(error) => {
-                    self.recorder.connect_failed(error, address);
+                    self.recorder.count_failed_connect(error, address);
                     if !self.has_another_address(slot, error) {
                         return Err(error);
                     }
@@ -60,21 +60,21 @@ impl<N: Net> Worker<N> {
 
     /// Handles the result of a connect: continues with the opened connection, or, after an error,
     /// tries the next address of the target.
-    pub(super) fn connecting_ended(&mut self, slot: u32) {
+    pub(super) fn handle_connect_result(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
-        match self.net.connected(socket) {
+        match self.net.connect_result(socket) {
             Ok(()) => self.handle_opened_connection(slot),
             Err(error) => {
                 self.now_ns = self.net.now_ns();
-                self.recorder.connect_failed(error, connection.address);
+                self.recorder.count_failed_connect(error, connection.address);
                 if self.has_another_address(slot, error) {
                     self.close(slot);
-                    if self.open_next(slot).is_ok() {
+                    if self.open_at_next_address(slot).is_ok() {
                         return;
                     }
                 }
-                self.give_up(slot, RequestFailure::Connect);
+                self.fail_connection(slot, RequestFailure::Connect);
             }
         }
     }
@@ -83,7 +83,7 @@ impl<N: Net> Worker<N> {
     /// ready for requests.
     fn handle_opened_connection(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
-        self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
+        self.recorder.count_opened_connection(self.now_ns - self.connections[slot as usize].began_ns);
         match &self.job.tls {
             None => {
                 if self.job.plain_h2 {
@@ -102,14 +102,14 @@ impl<N: Net> Worker<N> {
     #[cold]
     fn begin_handshake(&mut self, slot: u32, conn: Result<Conn, TlsFailure>) {
         let connection = &mut self.connections[slot as usize];
-        connection.state = State::Handshaking;
+        connection.state = ConnectionState::Handshaking;
         connection.began_ns = self.now_ns;
         match conn {
             Ok(conn) => {
                 connection.conn = conn;
                 self.send(slot);
             }
-            Err(reason) => self.tls_failed(slot, reason),
+            Err(reason) => self.handle_tls_failure(slot, reason),
         }
     }
 
@@ -117,7 +117,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn complete_handshake(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
-        self.recorder.handshake_ended(self.now_ns - connection.began_ns, resumed);
+        self.recorder.count_tls_handshake(self.now_ns - connection.began_ns, resumed);
         self.job.source.report_tls_parameters(&|| connection.conn.tls_parameters());
         self.make_connection_ready(slot);
     }
@@ -125,20 +125,20 @@ impl<N: Net> Worker<N> {
     /// Handles a TLS failure on the slot's connection: counts the failure, and fails the requests
     /// of the connection.
     #[cold]
-    pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
-        self.recorder.tls_failed(reason);
-        self.give_up(slot, RequestFailure::Tls);
+    pub(super) fn handle_tls_failure(&mut self, slot: u32, reason: TlsFailure) {
+        self.recorder.count_tls_failure(reason);
+        self.fail_connection(slot, RequestFailure::Tls);
     }
 
     /// Makes the slot's connection ready for requests after the connection has opened, and sends
     /// the requests that waited for the connection.
     fn make_connection_ready(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        connection.state = State::Standing;
+        connection.state = ConnectionState::Standing;
         self.opening -= 1;
         self.connections_open += 1;
         if connection.conn.is_h2() {
-            self.recorder.speaks_h2();
+            self.recorder.count_h2_connection();
         }
         self.send_requests_while_room(slot);
         // In some protocols, such as HTTP/2, the client sends bytes before its first request.
@@ -153,7 +153,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn send_requests_while_room(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
-            if !connection.has_room() {
+            if !connection.can_send_request() {
                 return;
             }
             let Some(number) = self.exchanges.take_first(&mut connection.waiting) else { return };
@@ -166,13 +166,13 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
-            State::Standing => self.send_requests_while_room(slot),
-            State::Free => {
+            ConnectionState::Standing => self.send_requests_while_room(slot),
+            ConnectionState::Free => {
                 if self.open(slot).is_err() {
-                    self.give_up(slot, RequestFailure::Connect);
+                    self.fail_connection(slot, RequestFailure::Connect);
                 }
             }
-            State::Connecting | State::Handshaking => {}
+            ConnectionState::Connecting | ConnectionState::Handshaking => {}
         }
     }
 
@@ -180,9 +180,9 @@ impl<N: Net> Worker<N> {
     pub(super) fn close(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
-            State::Free => return,
-            State::Connecting | State::Handshaking => self.opening -= 1,
-            State::Standing => self.connections_open -= 1,
+            ConnectionState::Free => return,
+            ConnectionState::Connecting | ConnectionState::Handshaking => self.opening -= 1,
+            ConnectionState::Standing => self.connections_open -= 1,
         }
         // If the closed connection has an entry in the list of idle connections, the entry is now
         // outdated.
@@ -190,7 +190,7 @@ impl<N: Net> Worker<N> {
         connection.socket = None;
         connection.conn = Conn::new();
         connection.sending = false;
-        connection.state = State::Free;
+        connection.state = ConnectionState::Free;
         if let Some(other) = connection.goaway_replacement.take() {
             self.connections[other as usize].stands_in = false;
         }
@@ -210,19 +210,19 @@ impl<N: Net> Worker<N> {
     /// added to the free list.
     #[inline]
     pub(super) fn make_slot_available(&mut self, slot: u32) {
-        if matches!(self.starts, Starts::Open { .. }) {
+        if matches!(self.starts, RequestStarts::Open { .. }) {
             let connection = &mut self.connections[slot as usize];
             match connection.state {
                 _ if connection.listed || connection.owned => {}
-                State::Standing if connection.conn.exchanges_available() > 0 => {
+                ConnectionState::Standing if connection.conn.exchanges_available() > 0 => {
                     connection.listed = true;
                     self.idle.push((slot, connection.generation));
                 }
-                State::Free => {
+                ConnectionState::Free => {
                     connection.listed = true;
                     self.free.push(slot);
                 }
-                State::Standing | State::Connecting | State::Handshaking => {}
+                ConnectionState::Standing | ConnectionState::Connecting | ConnectionState::Handshaking => {}
             }
         }
     }

@@ -3,47 +3,47 @@
 //! for example a complete response. This file records the times, checks the responses, and counts
 //! the outcomes.
 
-use super::state::{Starts, Worker};
+use super::state::{RequestStarts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
-use crate::answers::AnswerText;
-use crate::connection::{Readiness, State};
+use crate::answers::StoredResponse;
+use crate::connection::{ConnectionState, Readiness};
 use crate::encoded_route::AnswerRetention;
 use crate::exchanges::{Exchange, ExchangeQueue};
-use crate::failed::{AnswerKind, AnswerPiece, status_in_partial_head};
+use crate::failed::{AnswerPiece, FailedResponseKind, status_in_partial_head};
 use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
-use crate::session_source::AnswerFacts;
+use crate::session_source::ResponseCheckInput;
 use crate::users::LastRequest;
 use plimsoll_model::failed_answer::MissedExpectation;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
-use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
+use plimsoll_wire::{AnswerTimes, ConnectionEvent, ExchangeError, ProtocolError, ResponsePiece};
 
 /// The maximum number of times that a request is sent again because a server did not process it. A
 /// request that the server has not processed after the last repetition fails.
-const RESENT_MAX: u8 = 8;
+const RESENDS_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
     /// Starts a request of `user` for `route` now. The request uses the connection of `slot`, which
     /// is opened if necessary.
-    pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
+    pub(super) fn start_request(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.recorder.count_started_request(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
-        if self.job.source.fill(number, user, route, self.now_ns) {
+        if self.job.source.prepare_request(number, user, route, self.now_ns) {
             // The time for filling in the request must not count as the server's time, so the clock
             // is read again.
             self.now_ns = self.net.now_ns();
-            self.count_further(number);
+            self.count_additional_messages(number);
         }
         self.send_or_queue_request(slot, number);
     }
 
     /// If an exchange contains several messages (requests of a batch), counts each message after
     /// the first as a separate request.
-    fn count_further(&mut self, number: u32) {
-        let further = self.job.source.messages(number) - 1;
+    fn count_additional_messages(&mut self, number: u32) {
+        let further = self.job.source.message_count(number) - 1;
         let exchange = &mut self.exchanges[number];
         exchange.further = further;
         let (route, intended_ns, measured) = (exchange.route, exchange.intended_ns, exchange.measured);
@@ -57,7 +57,7 @@ impl<N: Net> Worker<N> {
     /// connection can take another request.
     #[inline]
     fn send_or_queue_request(&mut self, slot: u32, number: u32) {
-        if self.connections[slot as usize].has_room() {
+        if self.connections[slot as usize].can_send_request() {
             self.send_request(slot, number);
         } else {
             self.wait_for_room(slot, number);
@@ -74,11 +74,11 @@ impl<N: Net> Worker<N> {
             return self.send_or_queue_request(other, number);
         }
         let connection = &mut self.connections[slot as usize];
-        self.exchanges.queue(&mut connection.waiting, number);
+        self.exchanges.append_to_queue(&mut connection.waiting, number);
         match connection.state {
-            State::Standing => self.recorder.waits_for_stream(),
-            State::Free => self.send_waiting_requests(slot),
-            State::Connecting | State::Handshaking => {}
+            ConnectionState::Standing => self.recorder.count_stream_wait(),
+            ConnectionState::Free => self.send_waiting_requests(slot),
+            ConnectionState::Connecting | ConnectionState::Handshaking => {}
         }
     }
 
@@ -87,9 +87,9 @@ impl<N: Net> Worker<N> {
     /// open.
     fn has_goaway_with_exchanges(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        connection.state == State::Standing
-            && connection.conn.has_goaway_with_exchanges()
-            && matches!(self.starts, Starts::Closed(_))
+        connection.state == ConnectionState::Standing
+            && connection.conn.has_received_goaway()
+            && matches!(self.starts, RequestStarts::Closed(_))
     }
 
     /// Returns the slot that takes new requests after the server sent GOAWAY on the connection of
@@ -104,7 +104,7 @@ impl<N: Net> Worker<N> {
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
-            !connection.stands_in && !connection.has_exchanges() && !connection.conn.has_goaway_with_exchanges()
+            !connection.stands_in && !connection.has_exchanges() && !connection.conn.has_received_goaway()
         };
         let spare = (of_users as u32..self.connections.len() as u32).find(is_spare);
         let other = spare.unwrap_or_else(|| self.add_slot());
@@ -148,7 +148,7 @@ impl<N: Net> Worker<N> {
             match self.net.send(socket, &bytes[..bytes.len().min(room)]) {
                 SendOutcome::Bytes(sent) => {
                     self.recorder.load.bytes_out += sent as u64;
-                    if connection.conn.sent(sent, &self.scratch) {
+                    if connection.conn.record_sent(sent, &self.scratch) {
                         break;
                     }
                     room -= sent;
@@ -159,7 +159,7 @@ impl<N: Net> Worker<N> {
                     }
                 }
                 SendOutcome::Blocked => {
-                    connection.conn.sent(0, &self.scratch);
+                    connection.conn.record_sent(0, &self.scratch);
                     connection.sending = true;
                     return;
                 }
@@ -192,7 +192,7 @@ impl<N: Net> Worker<N> {
                 ReceiveOutcome::Bytes(count) => {
                     self.now_ns = self.net.now_ns();
                     if taken == 0 && self.readable_ns != 0 {
-                        self.recorder.read(self.now_ns, self.now_ns.saturating_sub(self.readable_ns));
+                        self.recorder.count_read_wait(self.now_ns, self.now_ns.saturating_sub(self.readable_ns));
                     }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
@@ -213,7 +213,7 @@ impl<N: Net> Worker<N> {
                 ReceiveOutcome::Blocked => break,
                 ReceiveOutcome::End | ReceiveOutcome::Broken => {
                     self.now_ns = self.net.now_ns();
-                    self.on_end(slot, received == ReceiveOutcome::Broken);
+                    self.handle_stream_end(slot, received == ReceiveOutcome::Broken);
                     break;
                 }
             }
@@ -232,16 +232,16 @@ impl<N: Net> Worker<N> {
             match fact {
                 // A complete response is the most frequent fact, so this loop handles it directly,
                 // without a call of `on_fact`.
-                Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
+                ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.wants_responses()
                         && self.report_response_to_author(exchange, status, piece, true)
                     {
-                        self.send_further_request(slot, exchange, (piece, surplus), hangup);
+                        self.send_request_after_redirect(slot, exchange, (piece, surplus), hangup);
                     } else {
                         self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
                 }
-                other => self.on_fact(slot, other, hangup),
+                other => self.handle_fact(slot, other, hangup),
             }
             if received.is_empty() || !self.has_generation(slot, generation) {
                 break;
@@ -260,56 +260,56 @@ impl<N: Net> Worker<N> {
     /// Handles a fact that the slot's connection reports about received bytes, for example a piece
     /// of a response.
     #[inline(never)]
-    fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
+    fn handle_fact(&mut self, slot: u32, fact: ConnectionEvent, hangup: bool) {
         match fact {
-            Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
+            ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.wants_responses() && self.report_response_to_author(exchange, status, piece, true) {
-                    self.send_further_request(slot, exchange, (piece, surplus), hangup);
+                    self.send_request_after_redirect(slot, exchange, (piece, surplus), hangup);
                 } else {
                     self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
             }
-            Fact::AnsweredWithMore { exchange, status, piece } => {
+            ConnectionEvent::AnsweredWithMore { exchange, status, piece } => {
                 if self.job.source.wants_responses() {
                     self.report_response_to_author(exchange, status, piece, false);
                 }
                 self.finish_one_message(exchange, status, piece);
             }
-            Fact::Piece { exchange, status, piece } => {
+            ConnectionEvent::Piece { exchange, status, piece } => {
                 if self.job.source.wants_responses() {
-                    self.job.source.gather(exchange, piece);
+                    self.job.source.add_response_piece(exchange, piece);
                 }
-                let first = self.note_bytes(exchange, piece.bytes.len());
+                let first = self.count_response_bytes(exchange, piece.bytes.len());
                 let route = self.job.source.route(self.exchanges[exchange].route);
                 let is_kept = route.kept != AnswerRetention::Nothing;
                 if route.ok_grpc.is_some() {
-                    self.note_messages(exchange, first, piece.messages);
+                    self.count_grpc_messages(exchange, first, piece.messages);
                 }
                 if is_kept {
-                    self.read_answer(exchange, first, piece);
+                    self.store_response_piece(exchange, first, piece);
                 }
                 self.store_unfinished_piece(exchange, status, first, piece.bytes);
             }
-            Fact::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
-                let first = self.note_bytes(exchange, piece.bytes.len());
-                self.broke_protocol(exchange, error, first, piece.bytes);
+            ConnectionEvent::Failed { exchange, error: ExchangeError::Protocol(error), piece } => {
+                let first = self.count_response_bytes(exchange, piece.bytes.len());
+                self.fail_with_protocol_error(exchange, error, first, piece.bytes);
             }
-            Fact::Failed { exchange, error: ExchangeError::End(_), .. } => {
+            ConnectionEvent::Failed { exchange, error: ExchangeError::End(_), .. } => {
                 self.fail_exchange(exchange, RequestFailure::ClosedEarly)
             }
-            Fact::Failed { exchange, error: ExchangeError::Reset, .. } => {
+            ConnectionEvent::Failed { exchange, error: ExchangeError::Reset, .. } => {
                 self.fail_exchange(exchange, RequestFailure::Reset)
             }
-            Fact::Failed { exchange, error: ExchangeError::StreamReset(error), .. } => {
-                self.recorder.stream_reset(error);
+            ConnectionEvent::Failed { exchange, error: ExchangeError::StreamReset(error), .. } => {
+                self.recorder.count_stream_reset(error);
                 self.fail_exchange(exchange, RequestFailure::StreamReset);
             }
-            Fact::Failed { exchange, error: ExchangeError::Left(_), .. } => {
+            ConnectionEvent::Failed { exchange, error: ExchangeError::Left(_), .. } => {
                 self.fail_exchange(exchange, RequestFailure::Goaway);
             }
-            Fact::Refused { exchange, error } => self.send_again(slot, exchange, error),
-            Fact::Leaves { error } => {
-                self.recorder.leaves(error);
+            ConnectionEvent::Refused { exchange, error } => self.send_again(slot, exchange, error),
+            ConnectionEvent::Leaves { error } => {
+                self.recorder.count_goaway(error);
                 if self.connections[slot as usize].conn.is_over() {
                     self.handle_lost_connection(slot);
                 } else if self.has_goaway_with_exchanges(slot) {
@@ -324,11 +324,11 @@ impl<N: Net> Worker<N> {
                 }
             }
             // The server broke a protocol rule on an idle connection, so no request fails.
-            Fact::Broke(_) => self.handle_lost_connection(slot),
-            Fact::WindowEmpty => self.recorder.window_empty(),
-            Fact::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
-            Fact::Stands { resumed } => self.complete_handshake(slot, resumed),
-            Fact::HasBytesToSend => {
+            ConnectionEvent::Broke(_) => self.handle_lost_connection(slot),
+            ConnectionEvent::WindowEmpty => self.recorder.count_exhausted_flow_window(),
+            ConnectionEvent::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
+            ConnectionEvent::Stands { resumed } => self.complete_handshake(slot, resumed),
+            ConnectionEvent::HasBytesToSend => {
                 // After the received bytes, the connection may be able to take a waiting request.
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.send_requests_while_room(slot);
@@ -339,12 +339,12 @@ impl<N: Net> Worker<N> {
                     self.send(slot);
                 }
             }
-            Fact::Ended => self.on_end(slot, false),
-            Fact::TlsFailed(reason) => {
+            ConnectionEvent::Ended => self.handle_stream_end(slot, false),
+            ConnectionEvent::TlsFailed(reason) => {
                 // The pending bytes contain a TLS alert, which tells the server the reason of the
                 // TLS failure.
                 self.send(slot);
-                self.tls_failed(slot, reason);
+                self.handle_tls_failure(slot, reason);
             }
         }
     }
@@ -352,7 +352,7 @@ impl<N: Net> Worker<N> {
     /// Counts received bytes of an exchange's response. Returns whether the received bytes are the
     /// first bytes of the response. The arrival time of the first bytes is recorded.
     #[inline]
-    fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
+    fn count_response_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
         self.recorder.count_received_bytes(exchange.route, bytes, self.now_ns, exchange.measured);
         let first = exchange.first_byte_ns == 0;
@@ -364,11 +364,11 @@ impl<N: Net> Worker<N> {
 
     /// Counts complete messages of a gRPC response, and for streamed responses records the arrival
     /// times of the messages. `first`: the messages arrived with the first bytes of the response.
-    fn note_messages(&mut self, number: u32, first: bool, count: u32) {
+    fn count_grpc_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
         if exchange.measured && count > 0 {
-            self.recorder.messages_arrived(route, count);
+            self.recorder.count_grpc_messages(route, count);
         }
         if !self.job.source.route(route).times_messages {
             return;
@@ -385,7 +385,7 @@ impl<N: Net> Worker<N> {
             let after_ns = self.now_ns - if is_first { exchange.sent_ns } else { *last_ns };
             *last_ns = self.now_ns;
             if exchange.measured {
-                self.recorder.stream_messages_arrived(route, count, after_ns, is_first);
+                self.recorder.count_stream_messages(route, count, after_ns, is_first);
             }
         }
     }
@@ -397,28 +397,30 @@ impl<N: Net> Worker<N> {
         self.recorder.count_surplus_bytes(bytes.len());
         let waiting = &mut self.connections[slot as usize].waiting;
         match self.exchanges.take_first(waiting) {
-            Some(number) => self.broke_protocol(number, ProtocolError::Surplus, true, bytes),
+            Some(number) => self.fail_with_protocol_error(number, ProtocolError::Surplus, true, bytes),
             None => self.handle_lost_connection(slot),
         }
     }
 
     /// Handles a connection that the peer has closed or broken.
-    fn on_end(&mut self, slot: u32, broken: bool) {
+    fn handle_stream_end(&mut self, slot: u32, broken: bool) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
-            State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
+            ConnectionState::Handshaking => {
+                self.handle_tls_failure(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed })
+            }
             // While the connection is being opened, nothing is done here, because its writable
             // event reports the result of the connect.
-            State::Connecting if !connection.waiting.is_empty() => {}
-            _ if broken => self.give_up(slot, RequestFailure::Reset),
+            ConnectionState::Connecting if !connection.waiting.is_empty() => {}
+            _ if broken => self.fail_connection(slot, RequestFailure::Reset),
             _ => {
                 let generation = connection.generation;
                 let mut idle = true;
                 while self.has_generation(slot, generation)
-                    && let Some(fact) = self.connections[slot as usize].conn.end()
+                    && let Some(fact) = self.connections[slot as usize].conn.end_by_peer()
                 {
                     idle = false;
-                    self.on_fact(slot, fact, true);
+                    self.handle_fact(slot, fact, true);
                 }
                 if idle {
                     self.handle_lost_connection(slot);
@@ -432,9 +434,9 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
         let status = status.or_else(|| if first { status_in_partial_head(bytes) } else { None });
-        let fails = |status| !self.job.source.succeeds(exchange.route, exchange.user, status);
+        let fails = |status| !self.job.source.is_success_status(exchange.route, exchange.user, status);
         if exchange.measured && status.is_none_or(fails) {
-            let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
+            let kind = status.map_or(FailedResponseKind::Unknown, FailedResponseKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
             self.failed_answers.add_unfinished_piece(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
         }
@@ -442,14 +444,14 @@ impl<N: Net> Worker<N> {
 
     /// Fails an exchange whose received bytes are not a valid response to its request.
     #[cold]
-    fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
-        self.store_failed_response(number, AnswerKind::Protocol(error), first, last);
+    fn fail_with_protocol_error(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
+        self.store_failed_response(number, FailedResponseKind::Protocol(error), first, last);
         self.fail_exchange(number, RequestFailure::Protocol);
     }
 
     /// Stores the last piece of a failed response.
     #[cold]
-    fn store_failed_response(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
+    fn store_failed_response(&mut self, number: u32, kind: FailedResponseKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         if exchange.measured {
             let bare = self.connections[exchange.slot as usize].conn.is_h2();
@@ -465,13 +467,13 @@ impl<N: Net> Worker<N> {
     fn store_response_failed_by_status(
         &mut self,
         number: u32,
-        kind: AnswerKind,
+        kind: FailedResponseKind,
         is_stated: bool,
         (first, last): (bool, &[u8]),
     ) {
         if is_stated {
-            let message = self.connections[self.exchanges[number].slot as usize].conn.call_message();
-            let message = grpc::message_bytes(message);
+            let message = self.connections[self.exchanges[number].slot as usize].conn.grpc_error_message();
+            let message = grpc::decode_percent_encoded_message(message);
             self.store_failed_response(number, kind, true, &message);
         } else {
             self.store_failed_response(number, kind, first, last);
@@ -480,7 +482,7 @@ impl<N: Net> Worker<N> {
 
     /// Counts received bytes that follow a response and belong to no response.
     #[inline]
-    fn note_surplus(&mut self, bytes: usize) {
+    fn count_surplus_bytes(&mut self, bytes: usize) {
         if bytes > 0 {
             self.recorder.count_surplus_bytes(bytes);
         }
@@ -488,25 +490,25 @@ impl<N: Net> Worker<N> {
 
     /// Stores a piece of a response for the checks of its route.
     #[inline(never)]
-    fn read_answer(&mut self, number: u32, first: bool, piece: Piece) {
+    fn store_response_piece(&mut self, number: u32, first: bool, piece: ResponsePiece) {
         while self.answers.len() <= number as usize {
-            self.answers.push(AnswerText::default());
+            self.answers.push(StoredResponse::default());
         }
         let answer = &mut self.answers[number as usize];
         if first {
             let conn = &self.connections[self.exchanges[number].slot as usize].conn;
             let route = self.job.source.route(self.exchanges[number].route);
-            answer.begin(conn.is_h2().then(|| conn.fields()), route.kept == AnswerRetention::Head);
+            answer.begin_response(conn.is_h2().then(|| conn.fields()), route.kept == AnswerRetention::Head);
         }
-        answer.add(piece);
+        answer.add_piece(piece);
     }
 
     /// Stores the last piece of a response, checks the response, and returns its outcome.
     #[inline(never)]
-    fn store_and_check_response(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
-        self.read_answer(number, first, last);
+    fn store_and_check_response(&mut self, number: u32, status: u16, first: bool, last: ResponsePiece) -> Outcome {
+        self.store_response_piece(number, first, last);
         let outcome = self.check_response(number, status);
-        self.answers[number as usize].end();
+        self.answers[number as usize].clear_response();
         outcome
     }
 
@@ -517,20 +519,22 @@ impl<N: Net> Worker<N> {
         let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);
         let answer = &self.answers[number as usize];
         let ok_status = self.job.source.route(route).ok_status.contains(status);
-        let of = AnswerFacts { user, route, exchange: number, ok_status, took_ns, now_ns };
-        if self.job.source.route(route).follow > 0 && is_redirect(status) && answer.fields("location").next().is_some()
+        let of = ResponseCheckInput { user, route, exchange: number, ok_status, took_ns, now_ns };
+        if self.job.source.route(route).follow > 0
+            && is_redirect(status)
+            && answer.field_values("location").next().is_some()
         {
             return self.follow_redirect(of, status);
         }
-        let miss = self.job.source.judge(of, answer);
+        let miss = self.job.source.check_response(of, answer);
         if !ok_status {
             return Outcome::Failed(RequestFailure::Status);
         }
         let Some(miss) = miss else { return Outcome::Success };
         if exchange.measured {
-            let reason = self.job.source.reason(route, miss);
+            let reason = self.job.source.failed_check_message(route, miss);
             let missed = MissedExpectation { route, failure: miss.failure };
-            let content = self.job.source.read_as(route).unwrap_or(answer.content());
+            let content = self.job.source.converted_content(route).unwrap_or(answer.content());
             self.failed_answers.add_failed_check(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
@@ -539,14 +543,14 @@ impl<N: Net> Worker<N> {
     /// Follows the redirect in a stored response, so that its exchange sends another request to the
     /// new URL.
     #[cold]
-    fn follow_redirect(&mut self, of: AnswerFacts, status: u16) -> Outcome {
-        let AnswerFacts { user, route, exchange: number, now_ns, .. } = of;
+    fn follow_redirect(&mut self, of: ResponseCheckInput, status: u16) -> Outcome {
+        let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
         // The cookies of a redirect response are stored, as for every response.
-        self.job.source.judge(AnswerFacts { ok_status: false, ..of }, answer);
-        let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
+        self.job.source.check_response(ResponseCheckInput { ok_status: false, ..of }, answer);
+        let location = String::from_utf8_lossy(answer.field_values("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
-        match self.job.source.redirect((number, user), route, (status, &location), now_ns) {
+        match self.job.source.prepare_redirect((number, user), route, (status, &location), now_ns) {
             Ok(()) => {
                 self.recorder.count_redirect(exchange.measured);
                 self.follows = true;
@@ -567,7 +571,7 @@ impl<N: Net> Worker<N> {
     /// Sends the exchange's next request after a redirect, over the same connection if possible.
     #[cold]
     fn send_redirected_request(&mut self, slot: u32, number: u32, hangup: bool) {
-        self.failed_answers.given_up(number);
+        self.failed_answers.discard_unfinished_response(number);
         self.exchanges[number].first_byte_ns = 0;
         let connection = &self.connections[slot as usize];
         if connection.conn.is_over() || (hangup && !connection.conn.is_busy()) {
@@ -579,10 +583,10 @@ impl<N: Net> Worker<N> {
     /// Reports a response to the author (the script that writes the requests). The author (script)
     /// may follow a redirect only before the deadline, and only if the exchange has a single
     /// response (`is_only`). Returns whether the author (script) follows a redirect.
-    fn report_response_to_author(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
+    fn report_response_to_author(&mut self, number: u32, status: u16, piece: ResponsePiece, is_only: bool) -> bool {
         let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
-        let may_ask_on = is_only && is_last && self.job.source.messages(number) == 1;
+        let may_ask_on = is_only && is_last && self.job.source.message_count(number) == 1;
         let may_ask_on = may_ask_on && exchange.deadline_ns > self.now_ns;
         self.job.source.report_response(number, status, piece, times, (is_last, may_ask_on))
     }
@@ -591,9 +595,15 @@ impl<N: Net> Worker<N> {
     /// redirect response. `surplus`: the number of bytes at the end of the last piece that do not
     /// belong to the response.
     #[cold]
-    fn send_further_request(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
-        self.note_surplus(surplus);
-        self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
+    fn send_request_after_redirect(
+        &mut self,
+        slot: u32,
+        number: u32,
+        (last, surplus): (ResponsePiece, usize),
+        hangup: bool,
+    ) {
+        self.count_surplus_bytes(surplus);
+        self.count_response_bytes(number, last.bytes.len().saturating_sub(surplus));
         self.recorder.count_redirect(self.exchanges[number].measured);
         self.send_redirected_request(slot, number, hangup);
     }
@@ -608,10 +618,10 @@ impl<N: Net> Worker<N> {
         slot: u32,
         number: u32,
         statuses: (u16, Option<u16>),
-        (last, surplus): (Piece, usize),
+        (last, surplus): (ResponsePiece, usize),
         hangup: bool,
     ) {
-        self.note_surplus(surplus);
+        self.count_surplus_bytes(surplus);
         let (status, outcome) = self.response_outcome(number, statuses, last, surplus);
         if std::mem::take(&mut self.follows) {
             return self.send_redirected_request(slot, number, hangup);
@@ -624,7 +634,7 @@ impl<N: Net> Worker<N> {
         if !self.connections[slot as usize].waiting.is_empty() {
             self.send_waiting_requests(slot);
         }
-        self.go_on(slot, user, last);
+        self.continue_user(slot, user, last);
     }
 
     /// Returns the outcome of a response. `statuses`: the HTTP status of the response, and its gRPC
@@ -635,33 +645,33 @@ impl<N: Net> Worker<N> {
         &mut self,
         number: u32,
         statuses: (u16, Option<u16>),
-        last: Piece,
+        last: ResponsePiece,
         surplus: usize,
     ) -> (u16, Outcome) {
-        let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
+        let first = self.count_response_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
         let (asked, asker, is_measured) = (exchange.route, exchange.user, exchange.measured);
         let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
-        let mut kind = AnswerKind::Status(status);
+        let mut kind = FailedResponseKind::Status(status);
         // A response after the deadline counts as a timeout, even if it is only slightly late,
         // because a real client would have given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
-            let mut succeeds = self.job.source.succeeds(asked, asker, status);
+            let mut succeeds = self.job.source.is_success_status(asked, asker, status);
             if let Some(ok) = route.ok_grpc {
                 let ended =
                     grpc_status.map_or(GrpcStatus::from_http_status(status), |code| GrpcStatus::from_code(code.into()));
                 succeeds &= ok.contains(ended);
                 let conn = &self.connections[exchange.slot as usize].conn;
-                let fault = conn.call_fault();
-                kind = AnswerKind::Call { status, ended, is_stated: grpc_status.is_some(), fault };
+                let fault = conn.grpc_message_fault();
+                kind = FailedResponseKind::Call { status, ended, is_stated: grpc_status.is_some(), fault };
                 if is_measured {
-                    self.recorder.call_ended(asked, ended, fault, conn.call_is_large());
+                    self.recorder.count_grpc_call(asked, ended, fault, conn.has_large_grpc_message());
                 }
                 if last.messages > 0 {
-                    self.note_messages(number, first, last.messages);
+                    self.count_grpc_messages(number, first, last.messages);
                 }
             }
             let route = self.job.source.route(asked);
@@ -676,8 +686,8 @@ impl<N: Net> Worker<N> {
             };
             (status, outcome)
         };
-        if is_measured && status != 0 && self.job.source.is_changed(asker, status) {
-            self.recorder.status_changed(asked);
+        if is_measured && status != 0 && self.job.source.differs_from_logged_status(asker, status) {
+            self.recorder.count_changed_status(asked);
         }
         if outcome == Outcome::Failed(RequestFailure::Status) {
             self.store_response_failed_by_status(number, kind, grpc_status.is_some(), (first, last.bytes));
@@ -687,10 +697,10 @@ impl<N: Net> Worker<N> {
 
     /// For an exchange with several messages (requests of a batch), handles the response to one
     /// message while other responses are still missing.
-    fn finish_one_message(&mut self, number: u32, status: u16, last: Piece) {
+    fn finish_one_message(&mut self, number: u32, status: u16, last: ResponsePiece) {
         let (status, outcome) = self.response_outcome(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
-        self.count_finished(number, status, outcome);
+        self.count_message_outcome(number, status, outcome);
         // The time to first byte is measured for each response, so it is reset before the next
         // response of the exchange.
         self.exchanges[number].first_byte_ns = 0;
@@ -704,17 +714,17 @@ impl<N: Net> Worker<N> {
         let exchange = &mut self.exchanges[number];
         exchange.resent += 1;
         (exchange.sent_ns, exchange.first_byte_ns) = (0, 0);
-        let is_enough = exchange.resent > RESENT_MAX || self.stopped_ns.is_some();
+        let is_enough = exchange.resent > RESENDS_MAX || self.stopped_ns.is_some();
         self.recorder.count_resent_request();
         let other = match (is_enough, &self.starts) {
             (true, _) => None,
-            (false, Starts::Closed(_)) => Some(slot),
-            (false, Starts::Open { .. }) => self.slot_for_user(self.exchanges[number].user),
+            (false, RequestStarts::Closed(_)) => Some(slot),
+            (false, RequestStarts::Open { .. }) => self.slot_for_user(self.exchanges[number].user),
         };
         let Some(other) = other else {
             let failure = match error {
                 ExchangeError::StreamReset(error) => {
-                    self.recorder.stream_reset(error);
+                    self.recorder.count_stream_reset(error);
                     RequestFailure::StreamReset
                 }
                 ExchangeError::Left(_) => RequestFailure::Goaway,
@@ -726,7 +736,7 @@ impl<N: Net> Worker<N> {
         self.send_or_queue_request(other, number);
         // The connection on which the server did not process the request may be unusable now.
         let connection = &self.connections[slot as usize];
-        if connection.state == State::Standing && connection.conn.is_over() {
+        if connection.state == ConnectionState::Standing && connection.conn.is_over() {
             self.handle_lost_connection(slot);
         } else {
             self.make_slot_available(slot);
@@ -738,7 +748,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn time_out(&mut self, number: u32) {
         let slot = self.exchanges[number].slot;
         let connection = &mut self.connections[slot as usize];
-        if !self.exchanges.remove_from_line(&mut connection.waiting, number) {
+        if !self.exchanges.remove_from_queue(&mut connection.waiting, number) {
             connection.conn.cancel(number);
             // If the connection stays open, plimsoll tells the server that the request is
             // cancelled.
@@ -752,13 +762,13 @@ impl<N: Net> Worker<N> {
     /// Closes the slot's connection. The requests in flight on the connection fail, and so do the
     /// requests that wait for the connection to open.
     #[cold]
-    pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
+    pub(super) fn fail_connection(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
-        if connection.state == State::Standing {
+        if connection.state == ConnectionState::Standing {
             // Requests that waited until an open connection could take them do not fail, but
             // continue on the slot's next connection.
-            while let Some(number) = connection.conn.give_up() {
+            while let Some(number) = connection.conn.abandon_next_exchange() {
                 fallen.push(number);
             }
         } else {
@@ -782,12 +792,12 @@ impl<N: Net> Worker<N> {
     /// now.
     #[cold]
     fn fail_exchange(&mut self, number: u32, failure: RequestFailure) {
-        self.failed_answers.given_up(number);
+        self.failed_answers.discard_unfinished_response(number);
         let slot = self.exchanges[number].slot;
         let (user, last) = self.finish_exchange(number, 0, Outcome::Failed(failure));
         let connection = &self.connections[slot as usize];
         let is_of_use = match connection.state {
-            State::Standing => !connection.conn.is_over(),
+            ConnectionState::Standing => !connection.conn.is_over(),
             _ => !connection.waiting.is_empty(),
         };
         if !is_of_use {
@@ -796,7 +806,7 @@ impl<N: Net> Worker<N> {
         if !self.connections[slot as usize].waiting.is_empty() {
             self.send_waiting_requests(slot);
         }
-        self.go_on(slot, user, last);
+        self.continue_user(slot, user, last);
     }
 
     /// Ends an exchange (a request and its response) and counts its outcome. Returns the user that
@@ -806,7 +816,7 @@ impl<N: Net> Worker<N> {
         // Messages (requests of a batch) of the exchange that have no response yet get the outcome
         // of the exchange.
         for _ in 0..self.exchanges[number].further {
-            self.count_finished(number, status, outcome);
+            self.count_message_outcome(number, status, outcome);
         }
         self.exchanges.end(number);
         if let Outcome::Failed(failure) = outcome
@@ -815,7 +825,7 @@ impl<N: Net> Worker<N> {
             let times = self.exchange_times(number);
             self.job.source.report_missing_response(number, failure, times);
         }
-        self.count_finished(number, status, outcome);
+        self.count_message_outcome(number, status, outcome);
         let exchange = &self.exchanges[number];
         (exchange.user, LastRequest { route: exchange.route, status, outcome })
     }
@@ -840,7 +850,7 @@ impl<N: Net> Worker<N> {
     /// Counts the outcome of one message of an exchange. Each message (one request of a batch)
     /// counts as a request.
     #[inline]
-    fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
+    fn count_message_outcome(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];
         let timeout_ns = match outcome {
             Outcome::Failed(RequestFailure::Timeout) => self.job.source.route(exchange.route).timeout_ns,
@@ -857,7 +867,7 @@ impl<N: Net> Worker<N> {
             timeout_ns,
         };
         let measured = exchange.measured;
-        self.recorder.finished(&sample, measured);
+        self.recorder.count_finished_request(&sample, measured);
         if measured {
             self.measured_in_flight -= 1;
             self.last_done_ns = self.now_ns;
@@ -873,7 +883,7 @@ impl<N: Net> Worker<N> {
             return;
         }
         if connection.deferred == Readiness::NONE {
-            self.give_up(slot, RequestFailure::Reset);
+            self.fail_connection(slot, RequestFailure::Reset);
         } else {
             connection.deferred.broken = true;
         }

@@ -1,9 +1,9 @@
 //! Opens connections before the schedule begins, slowly enough for the accept queue of the server.
 //! The opening of connections before the schedule is not measured.
 
-use super::state::{Starts, Worker};
-use crate::connection::State;
-use crate::net::{Net, Wait};
+use super::state::{RequestStarts, Worker};
+use crate::connection::ConnectionState;
+use crate::net::{Net, WaitMode};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
@@ -19,13 +19,13 @@ const BURST_CONNECTIONS: u64 = 32;
 /// the time limit are opened during the load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// The pause, ns, before another connect to a unix socket whose backlog was full.
-const FULL_PAUSE_NS: u64 = 1_000_000;
+const BACKLOG_FULL_PAUSE_NS: u64 = 1_000_000;
 
 impl<N: Net> Worker<N> {
     /// Opens the connections that must be ready before the schedule begins. A connection that fails
     /// before the schedule is opened again during the load, and the load counts the failures.
-    pub fn prepare(&mut self) {
-        let closed = matches!(self.starts, Starts::Closed(_));
+    pub fn open_ready_connections(&mut self) {
+        let closed = matches!(self.starts, RequestStarts::Closed(_));
         let mut left = match closed {
             true => self.job.connections_ready.min(self.connections.len() as u32),
             false => self.job.connections_ready.min(self.job.connections_max as u32),
@@ -44,7 +44,7 @@ impl<N: Net> Worker<N> {
             let mut wait_ns = self.now_ns + 10_000_000;
             while left > 0 && self.opening < opening_max && opened < bursts * BURST_CONNECTIONS {
                 if !closed {
-                    slot = self.free_slot().unwrap_or_else(|| self.add_slot());
+                    slot = self.take_free_slot().unwrap_or_else(|| self.add_slot());
                 }
                 match self.open(slot) {
                     Ok(()) => {
@@ -55,7 +55,7 @@ impl<N: Net> Worker<N> {
                     Err(error) => {
                         self.make_slot_available(slot);
                         if error == BACKLOG_FULL {
-                            wait_ns = self.now_ns + FULL_PAUSE_NS;
+                            wait_ns = self.now_ns + BACKLOG_FULL_PAUSE_NS;
                         } else {
                             // The operating system refuses new connections (no free port, no free
                             // file descriptor). The preparation ends, because the load opens the
@@ -69,14 +69,17 @@ impl<N: Net> Worker<N> {
             if left > 0 && self.opening < opening_max && opened >= bursts * BURST_CONNECTIONS {
                 wait_ns = wait_ns.min(began_ns + bursts * BURST_CONNECTIONS * 1_000_000_000 / self.job.ramp_per_s + 1);
             }
-            self.wait(Wait::Until(wait_ns.min(give_up_ns)));
+            self.wait(WaitMode::Until(wait_ns.min(give_up_ns)));
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
         // Connections that are still opening at the end of the preparation are closed, so that the
         // load opens and counts these connections.
         for slot in 0..self.connections.len() as u32 {
-            if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
+            if matches!(
+                self.connections[slot as usize].state,
+                ConnectionState::Connecting | ConnectionState::Handshaking
+            ) {
                 self.handle_lost_connection(slot);
             }
         }

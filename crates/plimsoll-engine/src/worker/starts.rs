@@ -1,7 +1,7 @@
 //! Starts requests: at the arrivals of an open loop, and by the users of a closed loop.
 
-use super::state::{DueUser, Starts, Users, Worker};
-use crate::connection::State;
+use super::state::{ClosedLoopUsers, DueUser, RequestStarts, Worker};
+use crate::connection::ConnectionState;
 use crate::net::Net;
 use crate::session_source::EndedSession;
 use crate::users::{LastRequest, UserAction};
@@ -35,9 +35,9 @@ impl<N: Net> Worker<N> {
             due_ns = due_ns.min(at_ns);
         }
         match &self.starts {
-            Starts::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
-            Starts::Open { next_ns: None, .. } => {}
-            Starts::Closed(users) => {
+            RequestStarts::Open { next_ns: Some(at_ns), .. } => due_ns = due_ns.min(*at_ns),
+            RequestStarts::Open { next_ns: None, .. } => {}
+            RequestStarts::Closed(users) => {
                 due_ns = due_ns.min(if users.joining.is_empty() { users.change_ns } else { users.joined_ns });
             }
         }
@@ -49,7 +49,7 @@ impl<N: Net> Worker<N> {
 
     /// Ends overdue requests with a timeout, and starts due requests and users. Returns whether any
     /// action was due.
-    pub(super) fn start_due(&mut self) -> bool {
+    pub(super) fn start_due_requests(&mut self) -> bool {
         let mut left = TIMEOUTS_PER_TURN;
         while left > 0
             && let Some((at_ns, number)) = self.exchanges.first_deadline()
@@ -60,8 +60,8 @@ impl<N: Net> Worker<N> {
         }
         let mut worked = left < TIMEOUTS_PER_TURN;
         match &self.starts {
-            Starts::Open { .. } => worked |= self.release_arrivals(),
-            Starts::Closed(users) => {
+            RequestStarts::Open { .. } => worked |= self.start_due_arrivals(),
+            RequestStarts::Closed(users) => {
                 if users.joining.is_empty() && users.change_ns <= self.now_ns {
                     worked = true;
                     self.change_users();
@@ -73,9 +73,9 @@ impl<N: Net> Worker<N> {
 
     /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`] in one call. Returns
     /// whether any arrival was started.
-    fn release_arrivals(&mut self) -> bool {
+    fn start_due_arrivals(&mut self) -> bool {
         let mut released = 0;
-        while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
+        while let RequestStarts::Open { arrivals, next_user, next_ns } = &mut self.starts
             && let Some(intended_ns) = *next_ns
             && intended_ns <= self.stopped_ns.unwrap_or(self.now_ns)
             && released < STARTS_PER_TURN
@@ -98,7 +98,7 @@ impl<N: Net> Worker<N> {
                     self.count_unsent_requests(route);
                 }
                 if let Some(sessions) = self.job.source.sessions() {
-                    sessions.cut(user);
+                    sessions.end_session_early(user);
                 }
                 continue;
             }
@@ -113,7 +113,7 @@ impl<N: Net> Worker<N> {
                     if measured {
                         self.recorder.count_send_lag(self.now_ns - intended_ns);
                     }
-                    self.start(slot, user, route, intended_ns, measured);
+                    self.start_request(slot, user, route, intended_ns, measured);
                 }
                 None => self.count_unsent_arrival(user, route, measured),
             }
@@ -124,7 +124,7 @@ impl<N: Net> Worker<N> {
     /// Counts the requests of a measured arrival as unsent, because the arrival cannot start.
     fn count_unsent_requests(&mut self, route: RouteNumber) {
         for _ in 0..self.job.source.messages_per_arrival() {
-            self.recorder.unsent(route);
+            self.recorder.count_unsent_request(route);
         }
     }
 
@@ -142,17 +142,19 @@ impl<N: Net> Worker<N> {
     /// (ended before its last request).
     #[cold]
     fn end_session_early(&mut self, user: u64) {
-        let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
-        self.recorder.sessions_cut(u64::from(ended.measured));
+        let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.end_session_early(user)) else {
+            return;
+        };
+        self.recorder.count_cut_sessions(u64::from(ended.measured));
         self.close_session_connection(ended);
     }
 
     /// Counts an ended session, if the session is measured, and closes the own connection of the
     /// session.
     #[inline(never)]
-    fn session_ended(&mut self, ended: EndedSession) {
+    fn count_ended_session(&mut self, ended: EndedSession) {
         if ended.measured {
-            self.recorder.session_ended(ended.completed.then(|| self.now_ns - ended.intended_ns));
+            self.recorder.count_ended_session(ended.completed.then(|| self.now_ns - ended.intended_ns));
         }
         self.close_session_connection(ended);
     }
@@ -172,21 +174,21 @@ impl<N: Net> Worker<N> {
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
             None => self.slot_for_arrival(),
-            Some(sessions) => match (sessions.slot_of(user), sessions.has_own_connection(user)) {
+            Some(sessions) => match (sessions.own_connection_slot(user), sessions.has_own_connection(user)) {
                 (Some(slot), _) => Some(slot),
                 (None, false) => self.slot_for_arrival(),
-                (None, true) => self.own_slot(user),
+                (None, true) => self.reserve_own_slot(user),
             },
         }
     }
 
     /// Returns a connection slot that is reserved for the session of `user`.
-    fn own_slot(&mut self, user: u64) -> Option<u32> {
-        let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.fresh_slot() }?;
+    fn reserve_own_slot(&mut self, user: u64) -> Option<u32> {
+        let slot = if self.job.streams_max == 1 { self.slot_for_arrival() } else { self.take_unconnected_slot() }?;
         self.filling = self.filling.filter(|filling| *filling != slot);
         self.connections[slot as usize].owned = true;
         if let Some(sessions) = self.job.source.sessions() {
-            sessions.keep_slot(user, slot);
+            sessions.set_own_connection_slot(user, slot);
         }
         Some(slot)
     }
@@ -197,14 +199,14 @@ impl<N: Net> Worker<N> {
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
-            if connection.generation == generation && connection.state == State::Standing {
+            if connection.generation == generation && connection.state == ConnectionState::Standing {
                 connection.listed = false;
                 return Some(slot);
             }
         }
         while let Some(&(slot, generation)) = self.idle.last() {
             let connection = &mut self.connections[slot as usize];
-            let is_listed = connection.generation == generation && connection.state == State::Standing;
+            let is_listed = connection.generation == generation && connection.state == ConnectionState::Standing;
             let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
             // A connection that can take further requests in addition to the arrival's request
             // stays in the list of idle connections.
@@ -228,18 +230,18 @@ impl<N: Net> Worker<N> {
                 return Some(slot);
             }
         }
-        self.filling = self.fresh_slot();
+        self.filling = self.take_unconnected_slot();
         self.filling
     }
 
     /// Takes a slot without a connection; `None`: the limit of connections is reached.
-    fn fresh_slot(&mut self) -> Option<u32> {
+    fn take_unconnected_slot(&mut self) -> Option<u32> {
         let has_place = self.connections.len() < self.job.connections_max;
-        self.free_slot().or_else(|| has_place.then(|| self.add_slot()))
+        self.take_free_slot().or_else(|| has_place.then(|| self.add_slot()))
     }
 
     /// Removes a slot from the list of free slots and returns it; `None`: no slot is free.
-    pub(super) fn free_slot(&mut self) -> Option<u32> {
+    pub(super) fn take_free_slot(&mut self) -> Option<u32> {
         let slot = self.free.pop()?;
         self.connections[slot as usize].listed = false;
         Some(slot)
@@ -248,28 +250,29 @@ impl<N: Net> Worker<N> {
     /// Returns the slot that a user of a closed loop uses. If a connection has several streams,
     /// several users share a slot.
     #[inline]
-    pub(super) fn slot_of(&self, user: u64) -> u32 {
+    pub(super) fn slot_of_closed_loop_user(&self, user: u64) -> u32 {
         if self.job.streams_max == 1 { user as u32 } else { (user / u64::from(self.job.streams_max)) as u32 }
     }
 
     /// Returns whether a request of this user (closed loop) is in flight, or waits for its
     /// connection.
-    fn is_at_work(&self, user: u64) -> bool {
-        let connection = &self.connections[self.slot_of(user) as usize];
+    fn has_request_in_flight(&self, user: u64) -> bool {
+        let connection = &self.connections[self.slot_of_closed_loop_user(user) as usize];
         let is_of_user = |number: u32| self.exchanges[number].user == user;
-        connection.conn.carries(is_of_user) || self.exchanges.numbers_in_queue(&connection.waiting).any(is_of_user)
+        connection.conn.has_exchange_in_flight(is_of_user)
+            || self.exchanges.numbers_in_queue(&connection.waiting).any(is_of_user)
     }
 
     /// Sets the number of active users of a closed loop to the number that the schedule demands
     /// now.
     fn change_users(&mut self) {
-        let Starts::Closed(users) = &mut self.starts else { return };
+        let RequestStarts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
         // The intended start of the new users is the time at which the change of the number of
         // users was due.
         let intended_ns = users.change_ns.min(self.now_ns);
         let at_ns = intended_ns - self.origin_ns;
-        let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
+        let (before, active) = (users.active, stripe.count_items_below(schedule.users_at(at_ns)));
         users.active = active;
         users.change_ns = schedule.next_users_change_ns(at_ns).map_or(u64::MAX, |ns| self.origin_ns.saturating_add(ns));
         users.joining = before..active;
@@ -280,7 +283,7 @@ impl<N: Net> Worker<N> {
     /// whether any user was started or continued.
     fn start_users(&mut self) -> bool {
         let mut started = 0;
-        while let Starts::Closed(users) = &mut self.starts
+        while let RequestStarts::Closed(users) = &mut self.starts
             && started < STARTS_PER_TURN
             && let Some(user) = users.joining.next()
         {
@@ -289,10 +292,10 @@ impl<N: Net> Worker<N> {
             // pending. A user with a request in flight or a pending retry continues without a new
             // start.
             let intended_ns = users.joined_ns;
-            if !self.is_at_work(user) && !self.paused[user as usize] {
+            if !self.has_request_in_flight(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
-                if self.prepare_next_request(user, None, intended_ns) {
+                if self.start_next_request(user, None, intended_ns) {
                     self.recorder.count_send_lag(lag_ns);
                 }
             }
@@ -303,12 +306,12 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             self.waiting.pop();
-            if matches!(self.starts, Starts::Closed(_)) {
+            if matches!(self.starts, RequestStarts::Closed(_)) {
                 self.paused[waiting.user as usize] = false;
             }
             self.now_ns = self.net.now_ns();
             let lag_ns = self.now_ns - waiting.at_ns;
-            if self.prepare_next_request(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
+            if self.start_next_request(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
                 self.recorder.count_send_lag(lag_ns);
             }
         }
@@ -328,7 +331,7 @@ impl<N: Net> Worker<N> {
                 sessions.set_session_start(user, intended_ns, measured);
             }
             if begins && measured {
-                self.recorder.session_started();
+                self.recorder.count_started_session();
             }
             if let Some(ended) = ended {
                 self.handle_empty_session(user, EndedSession { intended_ns, measured, ..ended });
@@ -336,14 +339,14 @@ impl<N: Net> Worker<N> {
         }
         if begins
             && measured
-            && let Starts::Closed(Users { left: Some(left), .. }) = &mut self.starts
+            && let RequestStarts::Closed(ClosedLoopUsers { left: Some(left), .. }) = &mut self.starts
         {
             *left -= 1;
         }
         match next {
             UserAction::Send(route) => Some(route),
             UserAction::Wait(ns, route) => {
-                self.wait_user(user, ns, Some(route));
+                self.delay_user(user, ns, Some(route));
                 None
             }
             UserAction::End => None,
@@ -354,16 +357,16 @@ impl<N: Net> Worker<N> {
     /// waits before its next session, to avoid an endless loop.
     #[cold]
     fn handle_empty_session(&mut self, user: u64, ended: EndedSession) {
-        self.session_ended(ended);
-        if matches!(self.starts, Starts::Closed(_)) {
-            self.wait_user(user, RECONNECT_PAUSE_NS, None);
+        self.count_ended_session(ended);
+        if matches!(self.starts, RequestStarts::Closed(_)) {
+            self.delay_user(user, RECONNECT_PAUSE_NS, None);
         }
     }
 
     #[cold]
-    fn wait_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
+    fn delay_user(&mut self, user: u64, wait_ns: u64, route: Option<RouteNumber>) {
         self.waiting.push(Reverse(DueUser { at_ns: self.now_ns.saturating_add(wait_ns), user, route }));
-        if matches!(self.starts, Starts::Closed(_)) {
+        if matches!(self.starts, RequestStarts::Closed(_)) {
             self.paused[user as usize] = true;
         }
     }
@@ -372,12 +375,12 @@ impl<N: Net> Worker<N> {
     /// the user has ended. `route` is the route of the request; `None`: the user begins with its
     /// first request. Returns whether a measured request started.
     #[inline]
-    fn prepare_next_request(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
+    fn start_next_request(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
         if self.stopped_ns.is_some() || intended_ns >= self.end_ns {
             return false;
         }
-        if let Starts::Closed(users) = &self.starts
+        if let RequestStarts::Closed(users) = &self.starts
             && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
         {
             // A user that left the load sends no more requests. If the user left within a session,
@@ -393,8 +396,8 @@ impl<N: Net> Worker<N> {
         }
         let slot = match &self.starts {
             // A user of a closed loop has a connection of its own, or shares one with other users.
-            Starts::Closed(_) => self.slot_of(user),
-            Starts::Open { .. } => match self.slot_for_user(user) {
+            RequestStarts::Closed(_) => self.slot_of_closed_loop_user(user),
+            RequestStarts::Open { .. } => match self.slot_for_user(user) {
                 Some(slot) => slot,
                 None => {
                     self.count_unsent_arrival(user, route, measured);
@@ -402,24 +405,24 @@ impl<N: Net> Worker<N> {
                 }
             },
         };
-        self.start(slot, user, route, intended_ns, measured);
+        self.start_request(slot, user, route, intended_ns, measured);
         measured
     }
 
     /// Continues `user` after its exchange on `slot`: starts its next request now or later, or ends
     /// the user. In a closed loop, a user that has ended begins again.
     #[inline]
-    pub(super) fn go_on(&mut self, slot: u32, user: u64, last: LastRequest) {
+    pub(super) fn continue_user(&mut self, slot: u32, user: u64, last: LastRequest) {
         let next = self.job.source.next(user, Some(&last));
         if let Some(ended) = self.job.source.take_ended() {
-            self.session_ended(ended);
+            self.count_ended_session(ended);
         }
         let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
         match (&self.starts, next) {
-            (Starts::Closed(_), UserAction::End) if !refused => {
-                self.prepare_next_request(user, None, self.now_ns);
+            (RequestStarts::Closed(_), UserAction::End) if !refused => {
+                self.start_next_request(user, None, self.now_ns);
             }
-            (Starts::Open { .. }, UserAction::End) => self.make_slot_available(slot),
+            (RequestStarts::Open { .. }, UserAction::End) => self.make_slot_available(slot),
             _ => self.continue_session(slot, user, next, refused),
         }
     }
@@ -438,9 +441,9 @@ impl<N: Net> Worker<N> {
         // After a failed connect, pause before the retry.
         match wait_ns.max(if refused { RECONNECT_PAUSE_NS } else { 0 }) {
             0 => {
-                self.prepare_next_request(user, route, self.now_ns);
+                self.start_next_request(user, route, self.now_ns);
             }
-            wait_ns => self.wait_user(user, wait_ns, route),
+            wait_ns => self.delay_user(user, wait_ns, route),
         }
     }
 
@@ -448,12 +451,12 @@ impl<N: Net> Worker<N> {
     /// and all sessions have ended, or because no more requests exist.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
-            Starts::Open { next_ns, .. } => {
+            RequestStarts::Open { next_ns, .. } => {
                 let all_begun = next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty();
-                (all_begun && !self.job.source.has_active_sessions()) || self.job.source.is_halted()
+                (all_begun && !self.job.source.has_active_sessions()) || self.job.source.has_script_stopped()
             }
-            Starts::Closed(users) => {
-                (users.left == Some(0) || self.job.source.is_used_up())
+            RequestStarts::Closed(users) => {
+                (users.left == Some(0) || self.job.source.has_no_more_requests())
                     && self.now_ns >= self.measured_from_ns
                     && !self.job.source.has_active_sessions()
             }
@@ -463,6 +466,6 @@ impl<N: Net> Worker<N> {
     /// Returns whether every arrival before the end of the schedule was started or counted as
     /// unsent.
     pub(super) fn is_schedule_done(&self) -> bool {
-        matches!(&self.starts, Starts::Closed(_) | Starts::Open { next_ns: None, .. })
+        matches!(&self.starts, RequestStarts::Closed(_) | RequestStarts::Open { next_ns: None, .. })
     }
 }

@@ -1,14 +1,14 @@
 //! The state of a worker. The modules for the worker's event loop, request starts, exchanges and
 //! connections share the state.
 
-use crate::answers::AnswerText;
-use crate::connection::Connection;
+use crate::answers::StoredResponse;
+use crate::connection::ConnectionSlot;
 use crate::exchanges::Exchanges;
 use crate::failed::FailedAnswers;
-use crate::job::Job;
-use crate::net::{Net, Ready};
+use crate::job::WorkerJob;
+use crate::net::{Net, ReadyEvent};
 use crate::recorder::Recorder;
-use crate::spin::Spinner;
+use crate::spin::SpinPolicy;
 use plimsoll_model::RouteNumber;
 use plimsoll_model::schedule::ArrivalCursor;
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The users of one worker in a closed loop.
-pub(super) struct Users {
+pub(super) struct ClosedLoopUsers {
     /// The number of active users. The users with the numbers `0..active` send requests.
     pub(super) active: u64,
     /// The time at which `active` changes next (absolute, ns).
@@ -44,8 +44,8 @@ pub(super) struct DueUser {
 
 /// The rule by which requests start: at the arrivals of an open loop, or by the users of a closed
 /// loop.
-pub(super) enum Starts {
-    Closed(Users),
+pub(super) enum RequestStarts {
+    Closed(ClosedLoopUsers),
     Open {
         arrivals: ArrivalCursor,
         /// The number of the next arrival. Every arrival counts as a new user.
@@ -69,9 +69,9 @@ pub(super) struct Buffers {
 /// worker's clock and network.
 pub struct Worker<N: Net> {
     pub(super) net: N,
-    pub(super) job: Job,
+    pub(super) job: WorkerJob,
     pub(super) stop: Arc<AtomicBool>,
-    pub(super) connections: Vec<Connection<N::Socket>>,
+    pub(super) connections: Vec<ConnectionSlot<N::Socket>>,
     /// Open idle connections, the most recently used last, as pairs of the slot and the
     /// connection's number in the slot (generation). An entry whose connection was closed or is in
     /// use again is ignored.
@@ -103,13 +103,13 @@ pub struct Worker<N: Net> {
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
     /// The received parts of unfinished responses that will be checked, by exchange number.
-    pub(super) answers: Vec<AnswerText>,
+    pub(super) answers: Vec<StoredResponse>,
     /// The arrival time of the last message of a streamed response, by exchange number; 0: no
     /// message.
     pub(super) last_messages_ns: Vec<u64>,
-    pub(super) spinner: Spinner,
-    pub(super) starts: Starts,
-    pub(super) ready: Vec<Ready>,
+    pub(super) spinner: SpinPolicy,
+    pub(super) starts: RequestStarts,
+    pub(super) ready: Vec<ReadyEvent>,
     /// The receive buffers; `None` while a read uses them.
     pub(super) buffers: Option<Box<Buffers>>,
     /// A reused buffer for the outgoing bytes of one connection.
@@ -132,16 +132,16 @@ pub struct Worker<N: Net> {
 }
 
 impl<N: Net> Worker<N> {
-    pub fn new(net: N, job: Job, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(net: N, job: WorkerJob, stop: Arc<AtomicBool>) -> Self {
         let starts = if job.schedule.is_open() {
-            Starts::Open { arrivals: job.schedule.arrivals(job.stripe), next_user: 0, next_ns: None }
+            RequestStarts::Open { arrivals: job.schedule.arrivals_of_stripe(job.stripe), next_user: 0, next_ns: None }
         } else {
-            Starts::Closed(Users {
+            RequestStarts::Closed(ClosedLoopUsers {
                 active: 0,
                 change_ns: 0,
                 joining: 0..0,
                 joined_ns: 0,
-                left: job.schedule.requests_of(job.stripe),
+                left: job.schedule.requests_of_stripe(job.stripe),
             })
         };
         let mut worker = Worker {
@@ -149,7 +149,7 @@ impl<N: Net> Worker<N> {
             failed_answers: FailedAnswers::new(job.redact),
             answers: Vec::new(),
             last_messages_ns: Vec::new(),
-            spinner: Spinner::new(job.spin, job.spare_core),
+            spinner: SpinPolicy::new(job.spin, job.spare_core),
             net,
             stop,
             connections: Vec::new(),
@@ -180,8 +180,8 @@ impl<N: Net> Worker<N> {
             readable_ns: 0,
             job,
         };
-        if matches!(worker.starts, Starts::Closed(_)) {
-            let users = worker.job.stripe.count_of(worker.job.schedule.users_max());
+        if matches!(worker.starts, RequestStarts::Closed(_)) {
+            let users = worker.job.stripe.count_items_below(worker.job.schedule.users_max());
             worker.paused = vec![false; users as usize];
             for _ in 0..users.div_ceil(u64::from(worker.job.streams_max)) {
                 worker.add_slot();
@@ -192,7 +192,7 @@ impl<N: Net> Worker<N> {
 
     pub(super) fn add_slot(&mut self) -> u32 {
         let slot = self.connections.len() as u32;
-        self.connections.push(Connection::new());
+        self.connections.push(ConnectionSlot::new());
         slot
     }
 }

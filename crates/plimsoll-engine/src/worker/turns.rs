@@ -8,8 +8,8 @@
 //! usual exchange (a short read, a request sent at once) no work remains for the next turn.
 
 use super::state::Worker;
-use crate::connection::{Readiness, State, slot_and_generation};
-use crate::net::{Net, Wait};
+use crate::connection::{ConnectionState, Readiness, slot_and_generation};
+use crate::net::{Net, WaitMode};
 
 /// The maximum number of bytes that a connection reads or sends before the event loop continues
 /// with another connection. Reading or sending 512 KiB takes about 100 us, while fetching events
@@ -26,18 +26,18 @@ const UNFINISHED_WORK_NS: u64 = 1_000_000;
 /// deadlines and arrivals are due. Usually, all events of a turn are handled in less time. The
 /// limit is long, because the server would seem slow if requests started before waiting responses
 /// are read.
-const TURN_NS: u64 = 20_000_000;
+const EVENT_HANDLING_NS_MAX: u64 = 20_000_000;
 
 impl<N: Net> Worker<N> {
     /// Waits for events and reads the clock. While unfinished work remains, polls for events
     /// without a wait.
-    pub(super) fn wait(&mut self, wait: Wait) {
+    pub(super) fn wait(&mut self, wait: WaitMode) {
         // New events are fetched only when all events of the last fetch are handled. Until the next
         // fetch, the kernel stores new events in order, one for each connection.
         if self.ready.is_empty() {
             // While work is unfinished, the deadline of the wait is already past, so the worker
             // keeps the CPU core and does not sleep.
-            let wait = if self.deferred.is_empty() { wait } else { Wait::Until(self.now_ns) };
+            let wait = if self.deferred.is_empty() { wait } else { WaitMode::Until(self.now_ns) };
             let began_ns = self.now_ns;
             let before_ns = if self.asked_ns == 0 { began_ns } else { self.asked_ns };
             self.net.wait(wait, &mut self.ready);
@@ -65,7 +65,7 @@ impl<N: Net> Worker<N> {
         let mut ready = std::mem::take(&mut self.ready);
         let mut handled = 0;
         for event in &ready {
-            if self.now_ns >= began_ns + TURN_NS {
+            if self.now_ns >= began_ns + EVENT_HANDLING_NS_MAX {
                 break;
             }
             handled += 1;
@@ -113,7 +113,7 @@ impl<N: Net> Worker<N> {
         if connection.deferred == Readiness::NONE {
             self.deferred.push_back((slot, connection.generation));
         }
-        connection.deferred.join(readiness);
+        connection.deferred.merge_flags(readiness);
     }
 
     #[inline]
@@ -132,8 +132,8 @@ impl<N: Net> Worker<N> {
 
     fn on_writable(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
-        if connection.state == State::Connecting {
-            self.connecting_ended(slot);
+        if connection.state == ConnectionState::Connecting {
+            self.handle_connect_result(slot);
         } else if connection.sending {
             self.send(slot);
         }

@@ -3,37 +3,37 @@
 /// The largest value that the buckets distinguish: one hour, in ns. All longer values count in the
 /// last bucket.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
-const HALF_BITS: u32 = 10;
-const BUCKETS_PER_OCTAVE: u64 = 1 << HALF_BITS;
+const BUCKET_BITS: u32 = 10;
+const BUCKETS_PER_OCTAVE: u64 = 1 << BUCKET_BITS;
 /// Number of buckets of the geometry.
-pub const BUCKET_COUNT: usize = index_of(HIGHEST_NS) + 1;
+pub const BUCKET_COUNT: usize = bucket_index(HIGHEST_NS) + 1;
 
 /// Returns the index of the bucket that counts `value_ns`; longer values belong to the last bucket.
 #[inline]
-pub const fn index_of(value_ns: u64) -> usize {
+pub const fn bucket_index(value_ns: u64) -> usize {
     let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };
     if value < 2 * BUCKETS_PER_OCTAVE {
         return value as usize;
     }
-    let shift = 63 - value.leading_zeros() - HALF_BITS;
-    (((shift as u64) << HALF_BITS) + (value >> shift)) as usize
+    let shift = 63 - value.leading_zeros() - BUCKET_BITS;
+    (((shift as u64) << BUCKET_BITS) + (value >> shift)) as usize
 }
 
 /// Returns the smallest value of bucket `index`.
 #[inline]
-pub const fn lowest_of(index: usize) -> u64 {
+pub const fn bucket_lowest_value(index: usize) -> u64 {
     let index = index as u64;
     if index < 2 * BUCKETS_PER_OCTAVE {
         return index;
     }
-    let shift = (index >> HALF_BITS) - 1;
+    let shift = (index >> BUCKET_BITS) - 1;
     ((index & (BUCKETS_PER_OCTAVE - 1)) + BUCKETS_PER_OCTAVE) << shift
 }
 
 /// Returns the largest value of bucket `index`.
 #[inline]
-pub const fn highest_of(index: usize) -> u64 {
-    lowest_of(index + 1) - 1
+pub const fn bucket_highest_value(index: usize) -> u64 {
+    bucket_lowest_value(index + 1) - 1
 }
 
 /// The exact figures (count, sum, smallest and largest value) that are stored beside the buckets.
@@ -64,13 +64,13 @@ impl ExactFigures {
     }
 
     /// Returns the smallest value, ns; 0 when empty.
-    pub(super) fn least_ns(&self) -> u64 {
+    pub(super) fn min_ns_or_zero(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
     /// Returns the range of the buckets that may be occupied: from the smallest to the largest
     /// value.
     pub(super) fn bucket_range(&self) -> std::ops::Range<usize> {
-        if self.count == 0 { 0..0 } else { index_of(self.min_ns)..index_of(self.max_ns) + 1 }
+        if self.count == 0 { 0..0 } else { bucket_index(self.min_ns)..bucket_index(self.max_ns) + 1 }
     }
 }

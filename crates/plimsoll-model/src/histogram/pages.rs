@@ -12,11 +12,11 @@ const _: () = assert!(BUCKET_COUNT <= BUCKETS_PER_PAGE * BUCKETS_PER_PAGE);
 
 /// A count for each bucket, with memory only for occupied pages of buckets.
 #[derive(Clone)]
-pub(super) struct Pages<C>([Option<Box<[C; BUCKETS_PER_PAGE]>>; BUCKETS_PER_PAGE]);
+pub(super) struct CountPages<C>([Option<Box<[C; BUCKETS_PER_PAGE]>>; BUCKETS_PER_PAGE]);
 
-impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
-    pub(super) fn new() -> Pages<C> {
-        Pages([const { None }; BUCKETS_PER_PAGE])
+impl<C: Copy + Default + PartialOrd + Into<u64>> CountPages<C> {
+    pub(super) fn new() -> CountPages<C> {
+        CountPages([const { None }; BUCKETS_PER_PAGE])
     }
 
     /// Returns the mutable count of bucket `index`; its page is allocated at the first use.
@@ -42,7 +42,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
 
     /// Returns the occupied buckets in `span`, ascending, and resets their counts to 0. The pages
     /// stay allocated for later values.
-    pub(super) fn take(&mut self, span: Range<usize>) -> Vec<Bucket> {
+    pub(super) fn take_buckets(&mut self, span: Range<usize>) -> Vec<Bucket> {
         let first = span.start / BUCKETS_PER_PAGE;
         let (mut taken, mut length) = (Vec::new(), 0);
         for (at, page) in self.0[first..span.end.div_ceil(BUCKETS_PER_PAGE)].iter_mut().enumerate() {
@@ -63,7 +63,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
 
     /// Returns the memory of the allocated pages in bytes, without the memory of the `Pages` struct
     /// itself.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.0.iter().flatten().count() * size_of::<[C; BUCKETS_PER_PAGE]>()
     }
 }

@@ -1,6 +1,6 @@
 //! The compact form of a histogram, as intervals and run files store it.
 
-use super::geometry::{BUCKET_COUNT, ExactFigures, index_of};
+use super::geometry::{BUCKET_COUNT, ExactFigures, bucket_index};
 
 /// An occupied bucket, with index and count in one 64-bit word. Buckets are small, because a load
 /// with many routes records a hundred thousand buckets a second.
@@ -63,7 +63,7 @@ impl SparseHistogram {
 
     /// Returns the exact smallest value, ns; 0 when empty.
     pub fn min_ns(&self) -> u64 {
-        self.exact.least_ns()
+        self.exact.min_ns_or_zero()
     }
 
     /// Returns the occupied buckets: (index, count), ascending.
@@ -73,7 +73,7 @@ impl SparseHistogram {
 
     /// Returns the number of values above `bound_ns`, as `Histogram::count_above` counts them.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
-        let bound = index_of(bound_ns);
+        let bound = bucket_index(bound_ns);
         let from = self.buckets.partition_point(|bucket| bucket.index() <= bound);
         if bound_ns >= self.exact.max_ns { 0 } else { self.buckets[from..].iter().map(|bucket| bucket.count()).sum() }
     }
@@ -125,7 +125,7 @@ impl SparseHistogram {
             return Some(SparseHistogram::default());
         };
         let ascending = buckets.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let fits = index_of(min_ns) == first.0 && index_of(max_ns) == last.0;
+        let fits = bucket_index(min_ns) == first.0 && bucket_index(max_ns) == last.0;
         let counted = buckets.iter().all(|(_, count)| (1..=COUNT_MAX).contains(count));
         let count = buckets.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count))?;
         (ascending && fits && counted && min_ns <= max_ns).then(|| SparseHistogram {

@@ -1,23 +1,23 @@
 //! A route as bytes: its request, successful statuses, expectations and captures.
 
-use super::fields::{append_number, append_pair, bytes, push, read, read_pair, read_text, read_u32, store_once};
-use crate::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
+use super::fields::{append_bytes, append_number, append_pair, push, read, read_pair, read_text, read_u32, store_once};
+use crate::expect::{CaptureSource, Expectations, JsonExpectation, ResponseCapture, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
-use crate::tagged_fields::{Reader, append_field};
+use crate::tagged_fields::{FieldReader, append_field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
     let Route { label, request, weight, ok_status, timeout_ns, template_parts: filled, expect, captures, follow, grpc } =
         route;
     let Request { method, target, headers, body } = request;
-    bytes(out, 1, label.as_bytes());
-    bytes(out, 2, method.as_bytes());
-    bytes(out, 3, target.as_bytes());
+    append_bytes(out, 1, label.as_bytes());
+    append_bytes(out, 2, method.as_bytes());
+    append_bytes(out, 3, target.as_bytes());
     headers.iter().for_each(|(name, value)| append_pair(out, 4, name, value));
-    bytes(out, 5, body);
+    append_bytes(out, 5, body);
     append_number(out, 6, u64::from(*weight));
-    bytes(out, 7, String::from(ok_status.clone()).as_bytes());
+    append_bytes(out, 7, String::from(ok_status.clone()).as_bytes());
     append_number(out, 8, *timeout_ns);
     let TemplateFlags { target, headers, body } = *filled;
     append_number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
@@ -25,16 +25,16 @@ pub(super) fn write_route(out: &mut Vec<u8>, route: &Route) {
     captures.iter().for_each(|it| append_field(out, 11, |out| write_capture(out, it)));
     if let Some(GrpcCall { ok, content, types, returns_stream, in_turn }) = grpc {
         append_field(out, 12, |out| {
-            bytes(out, 1, ok.to_string().as_bytes());
-            content.iter().for_each(|content| bytes(out, 2, content));
-            types.iter().for_each(|types| bytes(out, 3, types));
+            append_bytes(out, 1, ok.to_string().as_bytes());
+            content.iter().for_each(|content| append_bytes(out, 2, content));
+            types.iter().for_each(|types| append_bytes(out, 3, types));
             append_number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
         });
     }
     append_number(out, 13, u64::from(*follow));
 }
 
-pub(super) fn read_route(message: Reader) -> Option<Route> {
+pub(super) fn read_route(message: FieldReader) -> Option<Route> {
     let (mut label, mut method, mut target, mut body) = (None, None, None, None);
     let (mut weight, mut ok_status, mut timeout_ns, mut filled, mut grpc) = (None, None, None, None, None);
     let mut follow = None;
@@ -51,8 +51,11 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
         9 => store_once(&mut filled, value.read_number().filter(|bits| *bits < 8)?),
         10 => store_once(&mut expect, read_expectations(value)?),
         11 => push(&mut captures, read_capture(value)?),
-        12 => store_once(&mut grpc, read_call(value)?),
-        13 => store_once(&mut follow, value.read_number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
+        12 => store_once(&mut grpc, read_grpc_call(value)?),
+        13 => store_once(
+            &mut follow,
+            value.read_number().filter(|hops| *hops <= u64::from(Route::FOLLOW_REDIRECTS_MAX))? as u8,
+        ),
         _ => None,
     })?;
     let bits = filled?;
@@ -73,7 +76,7 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
     })
 }
 
-fn read_call(message: Reader) -> Option<GrpcCall> {
+fn read_grpc_call(message: FieldReader) -> Option<GrpcCall> {
     let (mut ok, mut content, mut types, mut how) = (None, None, None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
@@ -91,55 +94,55 @@ fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
     within_ns.iter().for_each(|ns| append_number(out, 1, *ns));
     for (name, expected) in headers {
         append_field(out, 2, |out| {
-            bytes(out, 1, name.as_bytes());
-            append_field(out, 2, |out| text_expected(out, expected));
+            append_bytes(out, 1, name.as_bytes());
+            append_field(out, 2, |out| write_text_expectation(out, expected));
         });
     }
     for (path, expected) in json {
         append_field(out, 3, |out| {
-            bytes(out, 1, path.text().as_bytes());
+            append_bytes(out, 1, path.source_text().as_bytes());
             match expected {
                 JsonExpectation::Null => append_number(out, 2, 0),
                 JsonExpectation::Flag(flag) => append_number(out, 2, 1 + u64::from(*flag)),
-                JsonExpectation::Number(text) => bytes(out, 3, text.as_bytes()),
-                JsonExpectation::Text(text) => bytes(out, 4, text.as_bytes()),
+                JsonExpectation::Number(text) => append_bytes(out, 3, text.as_bytes()),
+                JsonExpectation::Text(text) => append_bytes(out, 4, text.as_bytes()),
             }
         });
     }
-    body.iter().for_each(|expected| append_field(out, 4, |out| text_expected(out, expected)));
+    body.iter().for_each(|expected| append_field(out, 4, |out| write_text_expectation(out, expected)));
 }
 
-fn text_expected(out: &mut Vec<u8>, expected: &TextExpectation) {
+fn write_text_expectation(out: &mut Vec<u8>, expected: &TextExpectation) {
     match expected {
-        TextExpectation::Holds(text) => bytes(out, 1, text.as_bytes()),
-        TextExpectation::Matches(pattern) => bytes(out, 2, pattern.as_bytes()),
+        TextExpectation::Holds(text) => append_bytes(out, 1, text.as_bytes()),
+        TextExpectation::Matches(pattern) => append_bytes(out, 2, pattern.as_bytes()),
     }
 }
 
-fn read_expectations(message: Reader) -> Option<Expectations> {
+fn read_expectations(message: FieldReader) -> Option<Expectations> {
     let (mut within_ns, mut body) = (None, None);
     let (mut headers, mut json) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
         1 => store_once(&mut within_ns, value.read_number()?),
-        2 => push(&mut headers, read_header_expected(value)?),
-        3 => push(&mut json, read_json_expected(value)?),
-        4 => store_once(&mut body, read_text_expected(value)?),
+        2 => push(&mut headers, read_header_expectation(value)?),
+        3 => push(&mut json, read_json_expectation(value)?),
+        4 => store_once(&mut body, read_text_expectation(value)?),
         _ => None,
     })?;
     Some(Expectations { within_ns, headers, json, body })
 }
 
-fn read_header_expected(message: Reader) -> Option<(String, TextExpectation)> {
+fn read_header_expectation(message: FieldReader) -> Option<(String, TextExpectation)> {
     let (mut name, mut expected) = (None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
-        2 => store_once(&mut expected, read_text_expected(value)?),
+        2 => store_once(&mut expected, read_text_expectation(value)?),
         _ => None,
     })?;
     Some((name?, expected?))
 }
 
-fn read_text_expected(message: Reader) -> Option<TextExpectation> {
+fn read_text_expectation(message: FieldReader) -> Option<TextExpectation> {
     let mut expected = None;
     read(message, |tag, value| match tag {
         1 => store_once(&mut expected, TextExpectation::Holds(read_text(value)?)),
@@ -149,7 +152,7 @@ fn read_text_expected(message: Reader) -> Option<TextExpectation> {
     expected
 }
 
-fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
+fn read_json_expectation(message: FieldReader) -> Option<(JsonPath, JsonExpectation)> {
     let (mut path, mut expected) = (None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
@@ -169,13 +172,13 @@ fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
     Some((path?, expected?))
 }
 
-fn write_capture(out: &mut Vec<u8>, AnswerCapture { name, from, default }: &AnswerCapture) {
-    bytes(out, 1, name.as_bytes());
-    bytes(out, 2, from.text().as_bytes());
-    default.iter().for_each(|default| bytes(out, 3, default.as_bytes()));
+fn write_capture(out: &mut Vec<u8>, ResponseCapture { name, from, default }: &ResponseCapture) {
+    append_bytes(out, 1, name.as_bytes());
+    append_bytes(out, 2, from.source_text().as_bytes());
+    default.iter().for_each(|default| append_bytes(out, 3, default.as_bytes()));
 }
 
-fn read_capture(message: Reader) -> Option<AnswerCapture> {
+fn read_capture(message: FieldReader) -> Option<ResponseCapture> {
     let (mut name, mut from, mut default) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
@@ -183,31 +186,31 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
         3 => store_once(&mut default, read_text(value)?),
         _ => None,
     })?;
-    Some(AnswerCapture { name: name?, from: from?, default })
+    Some(ResponseCapture { name: name?, from: from?, default })
 }
 
 /// Encodes the parts of a route that a record does not show, as input of a digest. The parts that a
 /// record hides are templates of path and headers, expectations, captures, and the limit of
 /// redirects. The result is empty if the route has no part that a record hides. Header values
 /// without templates are not included, so that a restored header does not change the digest.
-pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
+pub(crate) fn route_digest_input(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.template_parts.target {
-        bytes(&mut out, 3, route.request.target.as_bytes());
+        append_bytes(&mut out, 3, route.request.target.as_bytes());
     }
     for (name, value) in
         route.request.headers.iter().filter(|(_, value)| route.template_parts.headers && value.contains("{{"))
     {
-        bytes(&mut out, 4, name.as_bytes());
-        bytes(&mut out, 4, value.as_bytes());
+        append_bytes(&mut out, 4, name.as_bytes());
+        append_bytes(&mut out, 4, value.as_bytes());
     }
     if !route.expect.is_empty() {
         append_field(&mut out, 10, |out| write_expectations(out, &route.expect));
     }
-    for AnswerCapture { name, from, default } in &route.captures {
-        bytes(&mut out, 11, name.as_bytes());
-        bytes(&mut out, 11, from.text().as_bytes());
-        default.iter().for_each(|default| bytes(&mut out, 11, default.as_bytes()));
+    for ResponseCapture { name, from, default } in &route.captures {
+        append_bytes(&mut out, 11, name.as_bytes());
+        append_bytes(&mut out, 11, from.source_text().as_bytes());
+        default.iter().for_each(|default| append_bytes(&mut out, 11, default.as_bytes()));
     }
     if route.follow > 0 {
         append_number(&mut out, 13, u64::from(route.follow));

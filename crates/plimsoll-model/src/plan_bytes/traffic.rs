@@ -1,15 +1,16 @@
 //! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and teardown.
 
 use super::fields::{
-    append_number, append_pair, bytes, push, read, read_flag, read_pair, read_port, read_text, read_u32, store_once,
+    append_bytes, append_number, append_pair, push, read, read_flag, read_pair, read_port, read_text, read_u32,
+    store_once,
 };
-use super::listed::{read_listed, write_listed};
-use super::route::{read_route, unrecorded_route_bytes, write_route};
-use crate::data::{Data, Pick};
-use crate::redact::Redact;
-use crate::session::{Scenario, SessionOp, Think};
-use crate::tagged_fields::{Reader, append_field};
-use crate::traffic::{Choice, OneOffRoute, Origin, Request, SetupTeardown, Traffic};
+use super::listed::{read_request_list, write_request_list};
+use super::route::{read_route, route_digest_input, write_route};
+use crate::data::{RowChoice, ValueTable};
+use crate::redact::RedactionLevel;
+use crate::session::{Scenario, SessionOp, ThinkTime};
+use crate::tagged_fields::{FieldReader, append_field};
+use crate::traffic::{OneOffRoute, Origin, Request, RouteChoice, SetupTeardown, Traffic};
 use std::sync::Arc;
 
 pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
@@ -25,25 +26,25 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         request_list: listed,
         redact,
     } = traffic;
-    bytes(out, 1, scheme.as_bytes());
-    bytes(out, 2, host.as_bytes());
+    append_bytes(out, 1, scheme.as_bytes());
+    append_bytes(out, 2, host.as_bytes());
     append_number(out, 3, u64::from(*port));
     append_number(
         out,
         4,
         match choice {
-            Choice::Weighted => 0,
-            Choice::Scenarios => 1,
-            Choice::Listed => 2,
+            RouteChoice::Weighted => 0,
+            RouteChoice::Scenarios => 1,
+            RouteChoice::Listed => 2,
         },
     );
     append_number(
         out,
         5,
         match redact {
-            Redact::Secrets => 0,
-            Redact::All => 1,
-            Redact::SecretsButBodies => 2,
+            RedactionLevel::Secrets => 0,
+            RedactionLevel::All => 1,
+            RedactionLevel::SecretsButBodies => 2,
         },
     );
     routes.iter().for_each(|it| append_field(out, 6, |out| write_route(out, it)));
@@ -51,14 +52,14 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     data.iter().for_each(|it| append_field(out, 8, |out| encode_table(out, it)));
     variables.iter().for_each(|(name, value)| append_pair(out, 9, name, value));
     scenarios.iter().for_each(|it| append_field(out, 10, |out| encode_scenario(out, it)));
-    listed.iter().for_each(|it| append_field(out, 20, |out| write_listed(out, it)));
+    listed.iter().for_each(|it| append_field(out, 20, |out| write_request_list(out, it)));
     let SetupTeardown { setup, cleanup, captured_values: given } = around;
     setup.iter().for_each(|it| append_field(out, 11, |out| encode_one_off_requests(out, it)));
     cleanup.iter().for_each(|it| append_field(out, 12, |out| encode_one_off_requests(out, it)));
     given.iter().for_each(|(name, value)| append_pair(out, 13, name, value));
 }
 
-pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
+pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
     let (mut scheme, mut host, mut port, mut choice, mut redact) = (None, None, None, None, None);
     let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
     let (mut routes, mut listed, mut around) = (Vec::new(), None, SetupTeardown::default());
@@ -69,30 +70,30 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         4 => store_once(
             &mut choice,
             match value.read_number()? {
-                0 => Choice::Weighted,
-                1 => Choice::Scenarios,
-                2 => Choice::Listed,
+                0 => RouteChoice::Weighted,
+                1 => RouteChoice::Scenarios,
+                2 => RouteChoice::Listed,
                 _ => return None,
             },
         ),
         5 => store_once(
             &mut redact,
             match value.read_number()? {
-                0 => Redact::Secrets,
-                1 => Redact::All,
-                2 => Redact::SecretsButBodies,
+                0 => RedactionLevel::Secrets,
+                1 => RedactionLevel::All,
+                2 => RedactionLevel::SecretsButBodies,
                 _ => return None,
             },
         ),
         6 => push(&mut routes, read_route(value)?),
         7 => store_once(&mut first, value.read_number()?.try_into().ok()?),
-        8 => push(&mut data, Arc::new(read_table(value)?)),
+        8 => push(&mut data, Arc::new(decode_table(value)?)),
         9 => push(&mut variables, read_pair(value)?),
-        10 => push(&mut scenarios, read_scenario(value)?),
+        10 => push(&mut scenarios, decode_scenario(value)?),
         11 => push(&mut around.setup, decode_one_off_requests(value)?),
         12 => push(&mut around.cleanup, decode_one_off_requests(value)?),
         13 => push(&mut around.captured_values, read_pair(value)?),
-        20 => store_once(&mut listed, Arc::new(read_listed(value)?)),
+        20 => store_once(&mut listed, Arc::new(read_request_list(value)?)),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
@@ -117,7 +118,7 @@ fn encode_one_off_requests(out: &mut Vec<u8>, asked: &OneOffRoute) {
     append_number(out, 3, u64::from(*may_continue));
 }
 
-fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
+fn decode_one_off_requests(message: FieldReader) -> Option<OneOffRoute> {
     let (mut route, mut times, mut may_continue) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut route, read_route(value)?),
@@ -130,14 +131,14 @@ fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
 
 /// Encodes the setup and teardown requests as input of a digest, because a record contains only the
 /// digest of these requests. The result is empty without setup and teardown.
-pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
+pub(crate) fn setup_teardown_digest_input(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
         for OneOffRoute { route, times, may_fail: may_continue } in list {
             append_field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
-                [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
-                bytes(out, 2, &unrecorded_route_bytes(route));
+                [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| append_bytes(out, 1, part));
+                append_bytes(out, 2, &route_digest_input(route));
                 append_number(out, 3, u64::from(*times));
                 append_number(out, 4, u64::from(*may_continue));
             });
@@ -150,28 +151,28 @@ pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
 /// program is a message with the kind and the numbers of the operation.
 fn encode_scenario(out: &mut Vec<u8>, scenario: &Scenario) {
     let Scenario { name, weight, own_connection, cookies, ops } = scenario;
-    bytes(out, 1, name.as_bytes());
+    append_bytes(out, 1, name.as_bytes());
     append_number(out, 2, u64::from(*weight));
     append_number(out, 3, u64::from(*own_connection));
-    ops.iter().for_each(|op| append_field(out, 4, |out| session_op(out, op)));
+    ops.iter().for_each(|op| append_field(out, 4, |out| encode_session_op(out, op)));
     append_number(out, 5, u64::from(*cookies));
 }
 
-fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
+fn encode_session_op(out: &mut Vec<u8>, op: &SessionOp) {
     let mut numbers = |kind: u64, numbers: &[u64]| {
         append_number(out, 1, kind);
         numbers.iter().for_each(|value| append_number(out, 2, *value));
     };
     match op {
         SessionOp::Ask { route, may_continue } => numbers(0, &[u64::from(*route), u64::from(*may_continue)]),
-        SessionOp::Think(Think::Fixed(ns)) => numbers(1, &[*ns]),
-        SessionOp::Think(Think::Uniform(from, to)) => numbers(2, &[*from, *to]),
-        SessionOp::Think(Think::Exponential(mean)) => numbers(3, &[*mean]),
-        SessionOp::Think(Think::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
-        SessionOp::Think(Think::Pick(times)) => numbers(9, times),
+        SessionOp::Think(ThinkTime::Fixed(ns)) => numbers(1, &[*ns]),
+        SessionOp::Think(ThinkTime::Uniform(from, to)) => numbers(2, &[*from, *to]),
+        SessionOp::Think(ThinkTime::Exponential(mean)) => numbers(3, &[*mean]),
+        SessionOp::Think(ThinkTime::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
+        SessionOp::Think(ThinkTime::Pick(times)) => numbers(9, times),
         SessionOp::Unless { text, empty, to } => {
             numbers(5, &[u64::from(*empty), u64::from(*to)]);
-            bytes(out, 3, text.as_bytes());
+            append_bytes(out, 3, text.as_bytes());
         }
         SessionOp::Once { to } => numbers(6, &[u64::from(*to)]),
         SessionOp::Repeat { times, from, depth } => {
@@ -183,27 +184,27 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
 
 /// Encodes the program of a scenario as input of a digest, since a record does not show the whole
 /// program.
-pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
+pub(crate) fn scenario_digest_input(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
-    scenario.ops.iter().for_each(|op| append_field(&mut out, 4, |out| session_op(out, op)));
+    scenario.ops.iter().for_each(|op| append_field(&mut out, 4, |out| encode_session_op(out, op)));
     out
 }
 
-fn read_scenario(message: Reader) -> Option<Scenario> {
+fn decode_scenario(message: FieldReader) -> Option<Scenario> {
     let (mut name, mut weight, mut own_connection, mut cookies) = (None, None, None, None);
     let mut ops = Vec::new();
     read(message, |tag, value| match tag {
         1 => store_once(&mut name, read_text(value)?),
         2 => store_once(&mut weight, read_u32(value)?),
         3 => store_once(&mut own_connection, read_flag(value)?),
-        4 => push(&mut ops, read_session_op(value)?),
+        4 => push(&mut ops, decode_session_op(value)?),
         5 => store_once(&mut cookies, read_flag(value)?),
         _ => None,
     })?;
     Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, cookies: cookies?, ops })
 }
 
-fn read_session_op(message: Reader) -> Option<SessionOp> {
+fn decode_session_op(message: FieldReader) -> Option<SessionOp> {
     let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
     read(message, |tag, value| match tag {
         1 => store_once(&mut kind, value.read_number()?),
@@ -216,10 +217,10 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
         (0, [route, may_continue], None) => {
             SessionOp::Ask { route: (*route).try_into().ok()?, may_continue: flag(*may_continue)? }
         }
-        (1, [ns], None) => SessionOp::Think(Think::Fixed(*ns)),
-        (2, [from, to], None) => SessionOp::Think(Think::Uniform(*from, *to)),
-        (3, [mean], None) => SessionOp::Think(Think::Exponential(*mean)),
-        (4, [median, sigma], None) => SessionOp::Think(Think::LogNormal(*median, (*sigma).try_into().ok()?)),
+        (1, [ns], None) => SessionOp::Think(ThinkTime::Fixed(*ns)),
+        (2, [from, to], None) => SessionOp::Think(ThinkTime::Uniform(*from, *to)),
+        (3, [mean], None) => SessionOp::Think(ThinkTime::Exponential(*mean)),
+        (4, [median, sigma], None) => SessionOp::Think(ThinkTime::LogNormal(*median, (*sigma).try_into().ok()?)),
         (5, [empty, to], Some(text)) => SessionOp::Unless { text, empty: flag(*empty)?, to: (*to).try_into().ok()? },
         (6, [to], None) => SessionOp::Once { to: (*to).try_into().ok()? },
         (7, [times, from, depth], None) => SessionOp::Repeat {
@@ -227,29 +228,29 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
             from: (*from).try_into().ok()?,
             depth: (*depth).try_into().ok()?,
         },
-        (9, times @ [_, ..], None) => SessionOp::Think(Think::Pick(times.into())),
+        (9, times @ [_, ..], None) => SessionOp::Think(ThinkTime::Pick(times.into())),
         (8, [to], None) => SessionOp::Answered { to: (*to).try_into().ok()? },
         _ => return None,
     })
 }
 
 /// Appends a table: its options, and the cells of each row.
-fn encode_table(out: &mut Vec<u8>, data: &Data) {
-    bytes(out, 1, data.name.as_bytes());
-    data.columns.iter().for_each(|column| bytes(out, 2, column.as_bytes()));
+fn encode_table(out: &mut Vec<u8>, data: &ValueTable) {
+    append_bytes(out, 1, data.name.as_bytes());
+    data.columns.iter().for_each(|column| append_bytes(out, 2, column.as_bytes()));
     let (kind, exponent_milli) = match data.pick {
-        Pick::Sequential => (0, 0),
-        Pick::Random => (1, 0),
-        Pick::Unique => (2, 0),
-        Pick::Zipf { exponent_milli } => (3, exponent_milli),
+        RowChoice::Sequential => (0, 0),
+        RowChoice::Random => (1, 0),
+        RowChoice::Unique => (2, 0),
+        RowChoice::Zipf { exponent_milli } => (3, exponent_milli),
     };
     append_number(out, 3, kind);
     append_number(out, 4, u64::from(exponent_milli));
     append_number(out, 5, u64::from(data.each_use));
-    data.cells().for_each(|cell| bytes(out, 6, cell.as_bytes()));
+    data.cells().for_each(|cell| append_bytes(out, 6, cell.as_bytes()));
 }
 
-fn read_table(message: Reader) -> Option<Data> {
+fn decode_table(message: FieldReader) -> Option<ValueTable> {
     let (mut name, mut kind, mut exponent_milli, mut each_use) = (None, None, None, None);
     let (mut columns, mut cells) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
@@ -265,14 +266,14 @@ fn read_table(message: Reader) -> Option<Data> {
         _ => None,
     })?;
     let pick = match kind? {
-        0 => Pick::Sequential,
-        1 => Pick::Random,
-        2 => Pick::Unique,
-        3 => Pick::Zipf { exponent_milli: exponent_milli? },
+        0 => RowChoice::Sequential,
+        1 => RowChoice::Random,
+        2 => RowChoice::Unique,
+        3 => RowChoice::Zipf { exponent_milli: exponent_milli? },
         _ => return None,
     };
     let width = columns.len();
-    let mut data = Data::new(name?, columns, pick, each_use?);
+    let mut data = ValueTable::new(name?, columns, pick, each_use?);
     if width > 0 {
         cells.chunks(width).try_for_each(|row| data.push(row.iter().copied()))?;
     }

@@ -1,7 +1,7 @@
 //! The transport of a plan as bytes: addresses, protocol, certificates.
 
-use super::fields::{append_number, bytes, push, read, read_flag, read_port, read_text, read_u32, store_once};
-use crate::tagged_fields::{Reader, append_field};
+use super::fields::{append_bytes, append_number, push, read, read_flag, read_port, read_text, read_u32, store_once};
+use crate::tagged_fields::{FieldReader, append_field};
 use crate::tls::TlsSpec;
 use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -10,16 +10,16 @@ pub(super) fn write_connection_plan(out: &mut Vec<u8>, carriage: &ConnectionPlan
     let ConnectionPlan { addresses, unix, resolve, tls, http, streams_max, keep_alive, close_reset, connections_max } =
         carriage;
     addresses.iter().for_each(|it| append_field(out, 1, |out| encode_address(out, it)));
-    unix.iter().for_each(|path| bytes(out, 2, path.as_bytes()));
+    unix.iter().for_each(|path| append_bytes(out, 2, path.as_bytes()));
     if let Some(ResolveSpec { host, port, every_ns, public }) = resolve {
         append_field(out, 3, |out| {
-            bytes(out, 1, host.as_bytes());
+            append_bytes(out, 1, host.as_bytes());
             append_number(out, 2, u64::from(*port));
             append_number(out, 3, *every_ns);
             append_number(out, 4, u64::from(*public));
         });
     }
-    tls.iter().for_each(|it| append_field(out, 4, |out| tls_spec(out, it)));
+    tls.iter().for_each(|it| append_field(out, 4, |out| write_tls_spec(out, it)));
     append_number(out, 5, u64::from(*keep_alive));
     append_number(out, 6, u64::from(*close_reset));
     append_number(out, 7, u64::from(*connections_max));
@@ -32,7 +32,7 @@ pub(super) fn write_connection_plan(out: &mut Vec<u8>, carriage: &ConnectionPlan
     append_number(out, 9, u64::from(*streams_max));
 }
 
-pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
+pub(super) fn read_connection_plan(message: FieldReader) -> Option<ConnectionPlan> {
     let (mut unix, mut resolve, mut tls) = (None, None, None);
     let (mut keep_alive, mut close_reset, mut connections_max) = (None, None, None);
     let (mut http, mut streams_max) = (None, None);
@@ -40,8 +40,8 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
     read(message, |tag, value| match tag {
         1 => push(&mut addresses, read_address(value)?),
         2 => store_once(&mut unix, read_text(value)?),
-        3 => store_once(&mut resolve, read_resolve(value)?),
-        4 => store_once(&mut tls, read_tls(value)?),
+        3 => store_once(&mut resolve, read_resolve_spec(value)?),
+        4 => store_once(&mut tls, read_tls_spec(value)?),
         5 => store_once(&mut keep_alive, read_flag(value)?),
         6 => store_once(&mut close_reset, read_flag(value)?),
         7 => store_once(&mut connections_max, read_u32(value)?),
@@ -75,7 +75,7 @@ fn encode_address(out: &mut Vec<u8>, address: &SocketAddr) {
     }
 }
 
-fn read_address(value: Reader) -> Option<SocketAddr> {
+fn read_address(value: FieldReader) -> Option<SocketAddr> {
     if let Ok([a, b, c, d, port @ ..]) = <[u8; 6]>::try_from(value.bytes) {
         return Some(SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_le_bytes(port)).into());
     }
@@ -87,7 +87,7 @@ fn read_address(value: Reader) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(Ipv6Addr::from(*ip), port, flow, scope).into())
 }
 
-fn read_resolve(message: Reader) -> Option<ResolveSpec> {
+fn read_resolve_spec(message: FieldReader) -> Option<ResolveSpec> {
     let (mut host, mut port, mut every_ns, mut public) = (None, None, None, None);
     read(message, |tag, value| match tag {
         1 => store_once(&mut host, read_text(value)?),
@@ -99,18 +99,18 @@ fn read_resolve(message: Reader) -> Option<ResolveSpec> {
     Some(ResolveSpec { host: host?, port: port?, every_ns: every_ns?, public: public? })
 }
 
-fn tls_spec(out: &mut Vec<u8>, tls: &TlsSpec) {
+fn write_tls_spec(out: &mut Vec<u8>, tls: &TlsSpec) {
     let TlsSpec { server_name, verify, resume, alpn, roots, certificate_pem, key_pem } = tls;
-    bytes(out, 1, server_name.as_bytes());
+    append_bytes(out, 1, server_name.as_bytes());
     append_number(out, 2, u64::from(*verify));
     append_number(out, 3, u64::from(*resume));
-    alpn.iter().for_each(|protocol| bytes(out, 4, protocol.as_bytes()));
-    roots.iter().for_each(|root| bytes(out, 5, root));
-    certificate_pem.iter().for_each(|pem| bytes(out, 6, pem));
-    key_pem.iter().for_each(|pem| bytes(out, 7, pem));
+    alpn.iter().for_each(|protocol| append_bytes(out, 4, protocol.as_bytes()));
+    roots.iter().for_each(|root| append_bytes(out, 5, root));
+    certificate_pem.iter().for_each(|pem| append_bytes(out, 6, pem));
+    key_pem.iter().for_each(|pem| append_bytes(out, 7, pem));
 }
 
-fn read_tls(message: Reader) -> Option<TlsSpec> {
+fn read_tls_spec(message: FieldReader) -> Option<TlsSpec> {
     let (mut server_name, mut verify, mut resume) = (None, None, None);
     let (mut certificate_pem, mut key_pem) = (None, None);
     let (mut alpn, mut roots) = (Vec::new(), Vec::new());

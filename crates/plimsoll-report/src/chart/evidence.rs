@@ -25,7 +25,7 @@ const LOAD_LABEL_PAINTS: [(&str, Paint); 3] =
 /// The height of a bar including the gap to the next bar, in SVG user units.
 const BAR_HEIGHT: f64 = 16.0;
 /// The height of the row with a signal's name, which is above its bars, in SVG user units.
-const NAME_HEIGHT: f64 = 24.0;
+const SIGNAL_NAME_HEIGHT: f64 = 24.0;
 /// The gap between two signals, in SVG user units.
 const SIGNAL_GAP_HEIGHT: f64 = 12.0;
 
@@ -33,15 +33,15 @@ const SIGNAL_GAP_HEIGHT: f64 = 12.0;
 /// the load line.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
-        return empty_chart(heading, "no evidence for a cause was observed", theme);
+        return empty_chart(heading, "no evidence for any cause of the load line was observed", theme);
     }
     let written = signals.iter().flat_map(|signal| signal.values.iter().flatten());
     let widest = written.map(|(_, text)| text_width(text, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
     let names = LOAD_LABEL_PAINTS.iter().map(|(name, _)| text_width(name, SMALL_FONT_SIZE, false)).fold(0.0, f64::max);
     let from_x = EDGE_MARGIN + names + 10.0;
     let length = (theme.chart_width() - EDGE_MARGIN - widest - 8.0 - from_x).max(40.0);
-    let row = NAME_HEIGHT + LOAD_LABEL_PAINTS.len() as f64 * BAR_HEIGHT + SIGNAL_GAP_HEIGHT;
-    let top = heading.height_in(theme.chart_width()) + 6.0;
+    let row = SIGNAL_NAME_HEIGHT + LOAD_LABEL_PAINTS.len() as f64 * BAR_HEIGHT + SIGNAL_GAP_HEIGHT;
+    let top = heading.height_at_width(theme.chart_width()) + 6.0;
     let mut canvas = Canvas::new(theme, theme.chart_width(), top + row * signals.len() as f64 + 4.0);
     heading.draw(&mut canvas);
     for (number, signal) in signals.iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
         canvas.text((EDGE_MARGIN, y + 16.0), &name, Font::new(TEXT_FONT_SIZE, Paint::Ink).bold());
         let most = signal.values.iter().flatten().map(|(value, _)| *value).fold(0.0, f64::max);
         for (at, ((load, paint), value)) in LOAD_LABEL_PAINTS.iter().zip(&signal.values).enumerate() {
-            let base = y + NAME_HEIGHT + BAR_HEIGHT * at as f64;
+            let base = y + SIGNAL_NAME_HEIGHT + BAR_HEIGHT * at as f64;
             let load_at = (from_x - 8.0, base + 10.5);
             canvas.text(load_at, load, Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End));
             let (share, text) = match value {
@@ -88,6 +88,6 @@ mod tests {
             }
             assert!(!svg.contains("NaN"));
         }
-        assert!(evidence_chart(&heading, &[], Theme::Light).contains("no evidence for a cause"));
+        assert!(evidence_chart(&heading, &[], Theme::Light).contains("no evidence for any cause"));
     }
 }

@@ -4,8 +4,9 @@
 
 use super::label_placement::{OccupiedArea, TextLabel};
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, TEXT_FONT_SIZE,
-    draw_key_rows, draw_x, draw_x_grid, draw_y, empty_chart, key_rows, margin_width, open_axis_group, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, LEGEND_ROW_HEIGHT, LegendEntry, Plot, SMALL_FONT_SIZE,
+    TEXT_FONT_SIZE, draw_left_y_axis, draw_legend_rows, draw_x_axis, draw_x_grid, empty_chart, margin_width,
+    numbered_unique_names, open_axis_group, split_legend_rows,
 };
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, TextAnchor, text_width};
@@ -14,7 +15,7 @@ use crate::format::{duration, rate};
 use crate::remedy::sentence_text;
 use plimsoll_analysis::summary::WORK_SHARE_MAX;
 use plimsoll_analysis::{Findings, TrialOutcome, Verdict};
-use plimsoll_model::Purpose;
+use plimsoll_model::LoadPurpose;
 
 /// One search in the chart: its result, and the name of the server.
 #[derive(Debug, Clone, Copy)]
@@ -30,16 +31,16 @@ const STRIP_HEIGHT: f64 = 46.0;
 /// The height of the row with the name of a load line, in SVG user units.
 const LABEL_ROW: f64 = 17.0;
 /// The title of the vertical axis of the chart.
-const Y_NAME: &str = "p99 response time";
+const Y_AXIS_TITLE: &str = "p99 response time";
 /// Two trials whose distance on the rate axis is less than this number of SVG user units become one
 /// point of the curve.
-const JOIN_DISTANCE: f64 = 9.0;
+const JOINED_TRIALS_DISTANCE_MAX: f64 = 9.0;
 
 /// Returns the trials with an offered rate, each with this rate in requests/s, in ascending order.
 /// Trials that only drain queues, warm up the server or profile it are excluded, because these
 /// trials do not test a rate against the SLO.
 fn trials_by_rate(findings: &Findings) -> Vec<(f64, &TrialOutcome)> {
-    let open = findings.trials.iter().filter(|t| !matches!(t.purpose, Purpose::Settle | Purpose::Profile));
+    let open = findings.trials.iter().filter(|t| !matches!(t.purpose, LoadPurpose::Settle | LoadPurpose::Profile));
     let mut trials: Vec<(f64, &TrialOutcome)> =
         open.filter_map(|t| t.offered_rps().filter(|r| r.is_finite() && *r > 0.0).map(|rate| (rate, t))).collect();
     trials.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -66,8 +67,8 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
     for (rate, trial) in told {
-        let at = plot.area.at_x(plot.x, *rate);
-        match groups.last_mut().filter(|group| at - group[0].0 < JOIN_DISTANCE) {
+        let at = plot.area.x_position(plot.x, *rate);
+        match groups.last_mut().filter(|group| at - group[0].0 < JOINED_TRIALS_DISTANCE_MAX) {
             Some(group) => group.push((at, trial)),
             None => groups.push(vec![(at, trial)]),
         }
@@ -79,7 +80,7 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
         let mut values: Vec<f64> = group.iter().map(|p| p.1.p99_ns as f64).collect();
         let value = median(&mut values);
         if group.iter().any(|p| !p.1.stopped) || value >= before {
-            points.push((at, plot.area.at_y(plot.y, value)));
+            points.push((at, plot.area.y_position(plot.y, value)));
             before = value;
         }
         // The p99 of an overloaded server grows with the length of the trial, so a p99 at overload
@@ -92,7 +93,7 @@ fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)>
     points
 }
 
-fn mark_of(verdict: Verdict) -> Mark {
+fn verdict_mark(verdict: Verdict) -> Mark {
     match verdict {
         Verdict::Pass => Mark::Disc,
         Verdict::Fail => Mark::Cross,
@@ -157,7 +158,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let shown = all().map(|t| t.0).filter(|rate| *rate <= most).chain((known > 0.0).then_some(known));
     let (lo, hi) = finite_extent(shown).unwrap_or((0.0, 1.0));
     if hi / lo.max(1e-9) > 300.0 {
-        return Scale::log(lo / 1.2, hi * 1.2);
+        return Scale::logarithmic(lo / 1.2, hi * 1.2);
     }
     // The label of the peak needs space to the right of the peak's vertical line.
     let peak = match searched {
@@ -187,7 +188,7 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     if all.iter().all(Vec::is_empty) {
         return empty_chart(heading, "the search made no trial at a fixed rate: there is nothing to draw", theme);
     }
-    let names = told_apart(searched.iter().map(|one| one.name));
+    let names = numbered_unique_names(searched.iter().map(|one| one.name));
     let x = Axis::new(rate_scale(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
     let y = Axis::new(time_scale(searched, &all, &x.scale), AxisUnit::Time, 8);
 
@@ -195,9 +196,10 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     // With two searches, each load line has its own row for its name. On a narrow screen the title
     // of the vertical axis has its own row, too.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
-    let entries = verdict_key(&all);
-    let below_key =
-        heading.height_in(theme.chart_width()) + 9.0 + key_rows(&entries, theme.chart_width()).len() as f64 * KEY_ROW;
+    let entries = verdict_legend_entries(&all);
+    let below_key = heading.height_at_width(theme.chart_width())
+        + 9.0
+        + split_legend_rows(&entries, theme.chart_width()).len() as f64 * LEGEND_ROW_HEIGHT;
     let left = EDGE_MARGIN + margin_width(&[&y]).max(52.0);
     let area = Area {
         x: left,
@@ -208,20 +210,26 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     let strip = Area { y: area.bottom_edge() + 34.0, height: STRIP_HEIGHT, ..area };
     let mut canvas = Canvas::new(theme, theme.chart_width(), strip.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
-    draw_key_rows(&mut canvas, heading.height_in(theme.chart_width()) + 14.0, &entries);
+    draw_legend_rows(&mut canvas, heading.height_at_width(theme.chart_width()) + 14.0, &entries);
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     let mut taken = occupied_area(&plot, searched, &all);
 
-    canvas.read_nearest(PointerMode::Point);
+    canvas.set_pointer_mode(PointerMode::Point);
     // The shaded interval of the load line is drawn first, so that the grid lines and all other
     // shapes are on top.
-    canvas.open('z', (area.y, area.bottom_edge()), None);
+    canvas.open_zoom_group('z', (area.y, area.bottom_edge()), None);
     for (number, one) in searched.iter().enumerate() {
-        draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
+        draw_load_line_interval(
+            &mut canvas,
+            &area,
+            &x.scale,
+            one.findings,
+            SearchPaints::new(number, searched.len()).water,
+        );
     }
-    canvas.close();
+    canvas.close_group();
     draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &y);
+    draw_left_y_axis(&mut canvas, &area, &y);
     canvas.draw_straight_line(
         (area.x, area.bottom_edge()),
         (area.right_edge(), area.bottom_edge()),
@@ -229,8 +237,8 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
     );
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
     draw_slo_bounds(&mut canvas, &area, &y.scale, searched, &mut taken);
-    canvas.close();
-    canvas.open('z', (area.y, area.bottom_edge()), None);
+    canvas.close_group();
+    canvas.open_zoom_group('z', (area.y, area.bottom_edge()), None);
     if let [one] = searched {
         draw_peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
@@ -238,10 +246,10 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
         let paints = SearchPaints::new(number, searched.len());
         let line = Stroke::new(paints.met_slo, 1.8).with_opacity(0.75);
         let line = if number == 1 { line.with_dash(7.0, 4.0) } else { line };
-        canvas.close();
+        canvas.close_group();
         open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
         canvas.draw_polyline(curve_points(&plot, trials).into_iter().map(Some), line);
-        let waterline = area.at_x(&x.scale, one.findings.load_line_rps.rps);
+        let waterline = area.x_position(&x.scale, one.findings.load_line_rps.rps);
         if one.findings.load_line_rps.rps > 0.0 {
             canvas.draw_straight_line(
                 (waterline, area.y - 4.0),
@@ -250,24 +258,24 @@ pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<
             );
         }
         draw_trials(&mut canvas, &plot, trials, &paints);
-        canvas.close();
-        canvas.open('z', (area.y, area.bottom_edge()), None);
+        canvas.close_group();
+        canvas.open_zoom_group('z', (area.y, area.bottom_edge()), None);
     }
     draw_load_lines(&mut canvas, &area, &x.scale, searched, &names, change);
-    canvas.close();
+    canvas.close_group();
     draw_trials_beyond_axis(&mut canvas, &plot, &all, &mut taken);
     draw_generator_strip(&mut canvas, &strip, &x, &all);
     let counted = searched.iter().map(|one| one.findings.counted).reduce(|a, b| if a == b { a } else { "arrivals" });
-    draw_x(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
+    draw_x_axis(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
     let title = Font::new(SMALL_FONT_SIZE, Paint::Ink);
     let title_y = if theme.is_narrow() { below_key + 12.0 } else { area.y - 12.0 };
-    canvas.text((EDGE_MARGIN, title_y), Y_NAME, title);
+    canvas.text((EDGE_MARGIN, title_y), Y_AXIS_TITLE, title);
     canvas.into_svg(&heading.accessible_label())
 }
 
 /// The name in the chart's key (legend) for trials that broke the SLO, if at least one of these
 /// trials stopped early.
-const STOPPED_EARLY_NAME: &str = "broke the SLO (arrow: p99 is higher)";
+const STOPPED_EARLY_NAME: &str = "trial broke the SLO (arrow: p99 is higher than drawn)";
 
 /// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
 fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
@@ -277,18 +285,19 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
         taken.occupy_curve(&curve_points(plot, trials));
         let line = one.findings.load_line_rps;
         for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
-            taken.occupy_line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom_edge()));
+            taken.occupy_line((area.x_position(x, rate), area.y), (area.x_position(x, rate), area.bottom_edge()));
         }
         if let Some(at) = peak_position(area, x, one.findings) {
             taken.occupy_line((at, area.y), (at, area.bottom_edge()));
         }
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.value_range().1) {
-            let (at, up) = (trial_position(plot, *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
+            let (at, up) =
+                (trial_position(plot, *rate, trial), if is_true_p99_above_mark(y, trial) { 12.0 } else { 0.0 });
             taken.occupy_point(at, 5.0);
             taken.occupy_point((at.0, at.1 - up), 5.0);
         }
         for bound in one.findings.slo.response_bounds() {
-            let at = area.at_y(y, bound.bound_ns as f64);
+            let at = area.y_position(y, bound.bound_ns as f64);
             taken.occupy_line((area.x, at), (area.right_edge(), at));
         }
     }
@@ -303,7 +312,7 @@ fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
 
 /// Returns whether the true p99 of a failed trial is higher than its point in the chart. The point
 /// of a failed trial is too low if the trial stopped early, or if its p99 is beyond the time axis.
-fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
+fn is_true_p99_above_mark(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.value_range().1 * (1.0 + 1e-9))
 }
 
@@ -345,7 +354,7 @@ fn draw_trials_beyond_axis(
 }
 
 /// Returns the entries of the key (legend) for the verdicts that occur in the chart.
-fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
+fn verdict_legend_entries(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<LegendEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
         (1, Verdict::Fail) => Paint::Vermilion,
@@ -354,12 +363,12 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let is_disturbed = |(_, trial): &(f64, &TrialOutcome)| trial.is_disturbed();
     let is_void = |(_, trial): &(f64, &TrialOutcome)| trial.is_void_undisturbed();
     let void_name = match (all.iter().flatten().any(is_disturbed), all.iter().flatten().any(is_void)) {
-        (true, true) => "disturbed, or void: plimsoll was the limit",
-        (true, false) => "disturbed by other processes",
-        (false, _) => "void: plimsoll was the limit",
+        (true, true) => "void trial: plimsoll or other processes were the limit",
+        (true, false) => "void trial: disturbed by other processes",
+        (false, _) => "void trial: plimsoll was the limit",
     };
     let cut = all.iter().flatten().any(|(_, t)| t.verdict == Verdict::Fail && t.stopped);
-    [(Verdict::Pass, "trial met the SLO"), (Verdict::Fail, "broke the SLO"), (Verdict::Void, void_name)]
+    [(Verdict::Pass, "trial met the SLO"), (Verdict::Fail, "trial broke the SLO"), (Verdict::Void, void_name)]
         .into_iter()
         .map(
             |(verdict, name)| {
@@ -367,9 +376,9 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
             },
         )
         .filter(|(verdict, _)| all.iter().flatten().any(|(_, t)| t.verdict == *verdict))
-        .map(|(verdict, name)| KeyEntry {
+        .map(|(verdict, name)| LegendEntry {
             paint: paint(verdict),
-            mark: Some(mark_of(verdict)),
+            mark: Some(verdict_mark(verdict)),
             line: None,
             name: name.to_owned(),
         })
@@ -378,11 +387,11 @@ fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
 
 /// Shades the 90 % interval of the load line. If the interval has no upper end, the shaded area
 /// reaches the right edge of the plot and is faint.
-fn draw_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
+fn draw_load_line_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
-        let from = area.at_x(x, line.lower);
-        let to = line.upper.map_or(area.right_edge(), |upper| area.at_x(x, upper).max(from + 5.0));
+        let from = area.x_position(x, line.lower);
+        let to = line.upper.map_or(area.right_edge(), |upper| area.x_position(x, upper).max(from + 5.0));
         let opacity = if line.upper.is_some() { 0.22 } else { 0.07 };
         canvas.draw_rect(from, area.y, to.min(area.right_edge()) - from, area.height, paint, opacity);
     }
@@ -401,7 +410,7 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
     }
     drawn.sort();
     for (bound_ns, text) in drawn {
-        let at = area.at_y(y, bound_ns as f64);
+        let at = area.y_position(y, bound_ns as f64);
         canvas.draw_straight_line(
             (area.x, at),
             (area.right_edge(), at),
@@ -432,7 +441,7 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     // The first positions tried for the label of the peak are low in the plot, on the side of the
     // peak that is away from the load line.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
-    let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
+    let sides = if at >= area.x_position(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
     if let Some((place, anchor)) = taken.place_label(&words, area, places) {
@@ -444,7 +453,7 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
 /// peak is beyond the axis.
 fn peak_position(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
-    (peak.is_finite() && peak <= x.value_range().1 && peak > x.value_range().0).then(|| area.at_x(x, peak))
+    (peak.is_finite() && peak <= x.value_range().1 && peak > x.value_range().0).then(|| area.x_position(x, peak))
 }
 
 fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], paints: &SearchPaints) {
@@ -461,14 +470,14 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
             Verdict::Fail => (paints.broke_slo, 3.8),
             Verdict::Void => (Paint::Muted, 4.2),
         };
-        if is_above(plot.y, trial) {
+        if is_true_p99_above_mark(plot.y, trial) {
             let top = at.1 - 14.0;
             canvas.draw_straight_line((at.0, at.1 - 5.0), (at.0, top), Stroke::new(paint, 1.4));
             let head = [(at.0 - 3.0, top + 3.5), (at.0, top), (at.0 + 3.0, top + 3.5)];
             canvas.draw_polyline(head.map(Some), Stroke::new(paint, 1.4));
         }
         let hint = trial_tooltip(*rate, trial);
-        canvas.draw_mark(at, mark_of(trial.verdict), radius, paint, &hint);
+        canvas.draw_mark(at, verdict_mark(trial.verdict), radius, paint, &hint);
         canvas.add_pointer_text(at, || hint.replacen(": p99", "\np99", 1));
     }
 }
@@ -486,7 +495,7 @@ fn draw_load_lines(
     let places: Vec<Option<f64>> = searched
         .iter()
         .map(|s| s.findings.load_line_rps.rps)
-        .map(|lower| (lower > 0.0).then(|| area.at_x(x, lower)))
+        .map(|lower| (lower > 0.0).then(|| area.x_position(x, lower)))
         .collect();
     // With two searches, the label of the first load line is in the upper row.
     let row = |number: usize| area.y - 11.0 - (searched.len() - 1 - number) as f64 * LABEL_ROW;
@@ -532,7 +541,7 @@ fn draw_load_lines(
 /// point ends at the right edge of the plot.
 fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT_FONT_SIZE, true) + gap;
-    let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL_FONT_SIZE, false) + 8.0 };
+    let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_AXIS_TITLE, SMALL_FONT_SIZE, false) + 8.0 };
     let (start, end) = (EDGE_MARGIN + y_name, area.right_edge() + EDGE_MARGIN - 4.0);
     let font = Font::new(TEXT_FONT_SIZE, paint).bold().with_halo();
     if at.0 + width <= end {
@@ -564,29 +573,29 @@ fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f6
 fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
     let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);
-    draw_y(canvas, strip, &y);
-    let limit = strip.at_y(&y.scale, WORK_SHARE_MAX);
+    draw_left_y_axis(canvas, strip, &y);
+    let limit = strip.y_position(&y.scale, WORK_SHARE_MAX);
     canvas.draw_straight_line(
         (strip.x, limit),
         (strip.right_edge(), limit),
         Stroke::new(Paint::Muted, 1.0).with_dash(3.0, 3.0),
     );
     let mut busiest: f64 = 0.0;
-    canvas.open('z', (strip.y, strip.bottom_edge()), None);
+    canvas.open_zoom_group('z', (strip.y, strip.bottom_edge()), None);
     for (number, trials) in all.iter().enumerate() {
         let own = SearchPaints::new(number, all.len()).met_slo;
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.value_range().1) {
             let share = trial.evidence.work_share;
             let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { own };
-            let (at, top) = (strip.at_x(&x.scale, *rate), strip.at_y(&y.scale, share));
+            let (at, top) = (strip.x_position(&x.scale, *rate), strip.y_position(&y.scale, share));
             canvas.draw_straight_line((at, strip.bottom_edge()), (at, top), Stroke::new(paint, 3.0).with_opacity(0.55));
             busiest = busiest.max(share);
         }
     }
-    canvas.close();
+    canvas.close_group();
     let (busiest, limit) = (busiest.min(1.0) * 100.0, WORK_SHARE_MAX * 100.0);
     let text = match canvas.width() < 500.0 {
-        true => format!("plimsoll busy: at most {busiest:.0} % (void from {limit:.0} % on)"),
+        true => format!("plimsoll busy: at most {busiest:.0} % (a trial is void from {limit:.0} %)"),
         false => format!("how busy plimsoll was: at most {busiest:.0} % (a trial is void from {limit:.0} % on)"),
     };
     canvas.text((strip.x, strip.y - 8.0), &text, Font::new(SMALL_FONT_SIZE, Paint::Muted));

@@ -3,28 +3,30 @@
 
 use super::Heading;
 use crate::format::{self, count, duration, rate, share, short_percent};
-use plimsoll_analysis::levels::{Level, LoadUnit, changes};
-use plimsoll_analysis::prove::{Ladder, Proof};
-use plimsoll_analysis::series::Spread;
+use plimsoll_analysis::levels::{Level, LoadUnit, level_changes};
+use plimsoll_analysis::prove::{ComparisonResult, Ladder};
+use plimsoll_analysis::series::GoodputVariation;
 use plimsoll_analysis::slo::LatencyBound;
 use plimsoll_analysis::{Findings, Quantile, Summary};
-use plimsoll_model::{HttpChoice, LoadShape, PlanRecord, Purpose};
+use plimsoll_model::{HttpChoice, LoadPurpose, LoadShape, PlanRecord};
 
 /// Describes the request of a plan in a few words, without secrets.
 pub fn target_title(plan: &PlanRecord) -> String {
     match plan.carriage.http {
-        HttpChoice::H2 if plan.traffic.first().ok_grpc.is_none() => format!("{} over HTTP/2", plan.traffic.title()),
+        HttpChoice::H2 if plan.traffic.first_route().ok_grpc.is_none() => {
+            format!("{} over HTTP/2", plan.traffic.title())
+        }
         HttpChoice::H2 | HttpChoice::Auto | HttpChoice::H1 => plan.traffic.title(),
     }
 }
 
 /// Creates the heading of the chart of one search: the load line as a sentence, and the conditions
 /// of the search.
-pub fn find(findings: &Findings, target: &str) -> Heading {
+pub fn search_heading(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
-    let title = line_title(findings);
-    let trials = match findings.trials.iter().filter(|t| t.purpose != Purpose::Settle).count() {
+    let title = load_line_sentence(findings);
+    let trials = match findings.trials.iter().filter(|t| t.purpose != LoadPurpose::Settle).count() {
         1 => "1 trial".to_owned(),
         several => format!("{several} trials"),
     };
@@ -43,9 +45,9 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
 
 /// Formats the load line as a sentence for a reader without prior knowledge. An example is "The
 /// service sustains about 1 880 requests a second while ...".
-pub fn line_title(findings: &Findings) -> String {
+pub fn load_line_sentence(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
-    let slo_clause = slo_sentence(findings);
+    let slo_clause = slo_clause_text(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report. For a doubtful or unconfirmed load line, the
     // title says "probably sustains" or "may sustain" instead of "sustains".
@@ -55,7 +57,9 @@ pub fn line_title(findings: &Findings) -> String {
         (false, _) => ("may sustain", " (not confirmed)"),
     };
     let log_multiple = match findings.log {
-        Some(log) if line.rps > 0.0 => format!("{} times the log: ", format::times(log.times(line.rps))),
+        Some(log) if line.rps > 0.0 => {
+            format!("{} times the log: ", format::format_factor(log.multiple_of_mean_rate(line.rps)))
+        }
         _ => String::new(),
     };
     match (line.rps > 0.0, upper) {
@@ -99,7 +103,7 @@ fn round_down_text(value: f64) -> String {
 }
 
 /// Formats the SLO as a clause: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
-fn slo_sentence(findings: &Findings) -> String {
+fn slo_clause_text(findings: &Findings) -> String {
     let bound = |of_route: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick_label(bound.bound_ns as f64);
         if !bound.bounds_response_time() {
@@ -134,7 +138,7 @@ fn slo_sentence(findings: &Findings) -> String {
     }
 }
 
-fn title_at_load(over: LoadUnit, load: f64) -> String {
+fn load_value_text(over: LoadUnit, load: f64) -> String {
     match over {
         LoadUnit::Concurrency => format!("concurrency {}", count(load.round() as u64)),
         LoadUnit::Rate => format!("{}/s offered", rate(load)),
@@ -147,9 +151,9 @@ pub fn throughput_heading(over: LoadUnit, levels: &[Level], subtitle: &str) -> H
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
         Some(best) => format!(
-            "At most {rate_rps} requests/s, at {load}",
+            "Highest throughput: {rate_rps} requests/s, at {load}",
             rate_rps = rate(best.rps),
-            load = title_at_load(over, best.load)
+            load = load_value_text(over, best.load)
         ),
         None => "Throughput and time to last byte".into(),
     };
@@ -162,8 +166,8 @@ pub fn success_heading(over: LoadUnit, levels: &[Level], subtitle: &str) -> Head
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
     let title = match levels.iter().find(|level| level.success_rate < 1.0) {
         None if levels.is_empty() => "Success rate".into(),
-        None => "Every request succeeded, at every level".into(),
-        Some(first) => format!("First failures at {}", title_at_load(over, first.load)),
+        None => "Every request succeeded at every level of the load".into(),
+        Some(first) => format!("First failures at {}", load_value_text(over, first.load)),
     };
     Heading { title, subtitle: subtitle.into() }
 }
@@ -181,7 +185,7 @@ fn percentage_range(values: impl Iterator<Item = f64>) -> Option<String> {
 /// Formats how much the goodput varied within the levels (measured loads) of one recording. If the
 /// recording lacks the variation of its goodput, the text states that the variation is missing.
 pub fn goodput_variation_text(name: &str, levels: &[Level]) -> String {
-    let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
+    let known: Vec<GoodputVariation> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
     match most {
         None => format!("the recording {name} does not contain the variation of its goodput"),
@@ -214,12 +218,12 @@ pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
 }
 
 /// Creates the heading of the chart of throughput and latency of two recordings.
-pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
-    let changes = changes(a.1, b.1);
+pub fn throughput_diff_heading(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
+    let changes = level_changes(a.1, b.1);
     let title = match percentage_range(changes.iter().filter_map(|c| c.rps)) {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
         None => format!(
-            "No number of users or rate was measured in both {recording_b} and {recording_a}",
+            "No load (users or rate) was measured in both {recording_b} and {recording_a}",
             recording_b = b.0,
             recording_a = a.0
         ),
@@ -228,13 +232,13 @@ pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 }
 
 /// Creates the heading of the chart of success rates of two recordings.
-pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
-    let changes = changes(a.1, b.1);
+pub fn success_diff_heading(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
+    let changes = level_changes(a.1, b.1);
     let extent = super::scale::finite_extent(changes.iter().map(|c| c.success_points * 100.0));
     let points = |value: f64| format!("{value:+.2}").replace('-', "\u{2212}");
     let title = match extent {
         None => format!(
-            "No number of users or rate was measured in both {recording_b} and {recording_a}",
+            "No load (users or rate) was measured in both {recording_b} and {recording_a}",
             recording_b = b.0,
             recording_a = a.0
         ),
@@ -243,14 +247,14 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
         }
         Some((lo, hi)) if points(lo) == points(hi) => {
             format!(
-                "{recording_b} against {recording_a}: success rate {change} points",
+                "{recording_b} against {recording_a}: success rate {change} percentage points",
                 recording_b = b.0,
                 recording_a = a.0,
                 change = points(lo)
             )
         }
         Some((lo, hi)) => format!(
-            "{recording_b} against {recording_a}: success rate {lowest_change} to {highest_change} points",
+            "{recording_b} against {recording_a}: success rate {lowest_change} to {highest_change} percentage points",
             recording_b = b.0,
             recording_a = a.0,
             lowest_change = points(lo),
@@ -261,7 +265,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 }
 
 /// Formats the load and the outcome of a run, for the subtitle of its charts.
-fn load(plan: &PlanRecord, summary: &Summary) -> String {
+fn load_and_outcome_text(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
     // If the load replays an access log and has the same duration as the log, the text omits the
     // duration of the load.
@@ -304,18 +308,18 @@ pub fn percentile_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
             _ => "More than half of the requests failed".to_owned(),
         },
     };
-    Heading { title, subtitle: load(plan, summary) }
+    Heading { title, subtitle: load_and_outcome_text(plan, summary) }
 }
 
 /// Creates the heading of the chart of one load over time.
 pub fn time_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
     let title = format!("{} requests/s succeeded", rate(summary.throughput_rps));
-    Heading { title, subtitle: load(plan, summary) }
+    Heading { title, subtitle: load_and_outcome_text(plan, summary) }
 }
 
 /// Creates the heading of the heat map of one load.
 pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
-    Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
+    Heading { title: "Response times over time".into(), subtitle: load_and_outcome_text(plan, summary) }
 }
 
 /// Creates the heading of the chart of a ladder, which measures several servers (rungs) in turn.
@@ -336,7 +340,7 @@ fn blocks_text(counting: usize, void: usize) -> String {
 
 /// Creates the heading of the chart that compares two servers, A and B: the verdict, the two sides,
 /// and the load.
-pub fn prove_chart_heading(proof: &Proof, sides: &[String], load: &str) -> Heading {
+pub fn prove_chart_heading(proof: &ComparisonResult, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
     if let Some(first) = title.get(..1).map(str::to_uppercase) {
         title.replace_range(..1, &first);

@@ -4,53 +4,58 @@
 //!
 //! Not here: detecting where a series changed.
 
-use super::plot::{Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, draw_y, empty_chart, margin_width};
+use super::plot::{
+    Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, draw_left_y_axis, empty_chart, margin_width,
+};
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, SERIES_PAINTS, Theme};
-use crate::format::{date, rate};
-use plimsoll_analysis::history::{HistoryLane, LaneOrder};
+use crate::format::{format_utc_date, rate};
+use plimsoll_analysis::history::{ComparableRunSeries, SeriesOrder};
 
 const PLOT_HEIGHT: f64 = 230.0;
 const STRIP_HEIGHT: f64 = 12.0;
 /// The height of the row with the title of the vertical axis, in SVG user units.
-const Y_NAME_ROW: f64 = 18.0;
-const KEY_ROW: f64 = 18.0;
+const Y_TITLE_ROW_HEIGHT: f64 = 18.0;
+const LEGEND_ROW_HEIGHT: f64 = 18.0;
 /// The empty space on the vertical axis above and below all values, as a share of the values.
 const VALUE_MARGIN: f64 = 0.04;
 /// The maximum horizontal distance between two points, in SVG user units.
-const STEP_MAX: f64 = 60.0;
+const POINT_DISTANCE_MAX: f64 = 60.0;
 
 /// Draws the chart of one lane: a series of comparable runs of one service.
-pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, theme: Theme) -> String {
+pub fn history_chart(heading: &Heading, lane: &ComparableRunSeries, order: SeriesOrder, theme: Theme) -> String {
     let ends = lane.points.iter().flat_map(|point| {
         let (lower, upper) = point.interval.unwrap_or((point.rps, point.rps));
         [lower, upper, point.rps]
     });
     let Some((lo, hi)) = finite_extent(ends) else {
-        return empty_chart(heading, "no run has a value to draw", theme);
+        return empty_chart(heading, "no run has a load line or a goodput to draw", theme);
     };
     let axis =
         Axis::new(Scale::linear((lo * (1.0 - VALUE_MARGIN)).max(0.0), hi * (1.0 + VALUE_MARGIN)), AxisUnit::Count, 5);
-    let top = heading.height_in(theme.chart_width()) + 22.0 + Y_NAME_ROW;
+    let top = heading.height_at_width(theme.chart_width()) + 22.0 + Y_TITLE_ROW_HEIGHT;
     let left = EDGE_MARGIN + margin_width(&[&axis]);
     let area = Area { x: left, y: top, width: theme.chart_width() - left - EDGE_MARGIN, height: PLOT_HEIGHT };
     let causes = lane_bottlenecks(lane);
-    let key = key_places(&causes, &area);
+    let key = legend_entry_positions(&causes, &area);
     let key_rows = key.last().map_or(1.0, |(_, row)| row + 1.0);
-    let mut canvas =
-        Canvas::new(theme, theme.chart_width(), area.bottom_edge() + STRIP_HEIGHT + 40.0 + key_rows * KEY_ROW);
+    let mut canvas = Canvas::new(
+        theme,
+        theme.chart_width(),
+        area.bottom_edge() + STRIP_HEIGHT + 40.0 + key_rows * LEGEND_ROW_HEIGHT,
+    );
     heading.draw(&mut canvas);
-    draw_y(&mut canvas, &area, &axis);
+    draw_left_y_axis(&mut canvas, &area, &axis);
     let y_name = format!("{}, 1/s", lane.measure);
-    canvas.text((EDGE_MARGIN, area.y - 8.0 - Y_NAME_ROW), &y_name, Font::new(SMALL_FONT_SIZE, Paint::Ink));
-    let step = (area.width / lane.points.len() as f64).min(STEP_MAX);
+    canvas.text((EDGE_MARGIN, area.y - 8.0 - Y_TITLE_ROW_HEIGHT), &y_name, Font::new(SMALL_FONT_SIZE, Paint::Ink));
+    let step = (area.width / lane.points.len() as f64).min(POINT_DISTANCE_MAX);
     let x = |at: usize| area.x + step * (at as f64 + 0.5);
-    draw_levels(&mut canvas, &area, &axis, lane, step);
+    draw_means_and_changes(&mut canvas, &area, &axis, lane, step);
     for (at, point) in lane.points.iter().enumerate() {
-        let y = area.at_y(&axis.scale, point.rps);
+        let y = area.y_position(&axis.scale, point.rps);
         if let Some((lower, upper)) = point.interval {
-            let ends = [lower, upper].map(|end| area.at_y(&axis.scale, end));
+            let ends = [lower, upper].map(|end| area.y_position(&axis.scale, end));
             canvas.draw_straight_line(
                 (x(at), ends[0]),
                 (x(at), ends[1]),
@@ -64,7 +69,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
     }
     draw_bottleneck_strip(&mut canvas, &area, lane, &causes, step);
     for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
-        let y = area.bottom_edge() + STRIP_HEIGHT + 44.0 + row * KEY_ROW;
+        let y = area.bottom_edge() + STRIP_HEIGHT + 44.0 + row * LEGEND_ROW_HEIGHT;
         canvas.draw_rect(x, y - 9.0, 10.0, 10.0, SERIES_PAINTS[number % SERIES_PAINTS.len()], 0.85);
         canvas.text((x + 15.0, y), cause, Font::new(SMALL_FONT_SIZE, Paint::Muted));
     }
@@ -88,24 +93,24 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
 
 /// Returns the name of a point: the short commit if the series is ordered by commits, otherwise the
 /// date.
-fn point_name(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
+fn point_name(lane: &ComparableRunSeries, at: usize, order: SeriesOrder) -> String {
     let run = &lane.runs[lane.points[at].runs[0]];
-    let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
+    let day = || format_utc_date(run.started_unix_ms).chars().take(16).collect::<String>();
     match order {
-        LaneOrder::Commit => run.commit_short().unwrap_or_else(day),
-        LaneOrder::Time => day(),
+        SeriesOrder::Commit => run.commit_short().unwrap_or_else(day),
+        SeriesOrder::Time => day(),
     }
 }
 
 /// Draws the mean value between two changes of the series as a horizontal line. Each change is a
 /// vertical line with the size of the change.
-fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
+fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &ComparableRunSeries, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
     for to in ends {
         let logs: f64 = lane.points[from..to].iter().map(|point| point.rps.ln()).sum();
         let level = (logs / (to - from).max(1) as f64).exp();
-        let y = area.at_y(&axis.scale, level);
+        let y = area.y_position(&axis.scale, level);
         let (x1, x2) = (area.x + step * from as f64, area.x + step * to as f64);
         canvas.draw_straight_line((x1, y), (x2, y), Stroke::new(Paint::Water, 1.4).with_opacity(0.8));
         from = to;
@@ -126,13 +131,13 @@ fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane
 
 /// Returns the bottleneck that the first run at a point of the series found; `None` if this run has
 /// no diagnosis.
-fn point_bottleneck(lane: &HistoryLane, at: usize) -> Option<&str> {
+fn point_bottleneck(lane: &ComparableRunSeries, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
 
 /// Returns the bottlenecks of a lane (a series of comparable runs), in the order in which they
 /// first occur.
-fn lane_bottlenecks(lane: &HistoryLane) -> Vec<&str> {
+fn lane_bottlenecks(lane: &ComparableRunSeries) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
     for cause in (0..lane.points.len()).filter_map(|at| point_bottleneck(lane, at)) {
         if !causes.contains(&cause) {
@@ -144,7 +149,7 @@ fn lane_bottlenecks(lane: &HistoryLane) -> Vec<&str> {
 
 /// Returns the position of each entry in the key (legend) of bottlenecks: x in SVG user units, and
 /// the number of the row.
-fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
+fn legend_entry_positions(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
     let (mut x, mut row) = (area.x, 0.0);
     let place = |cause: &&str| {
         let width = 15.0 + text_width(cause, SMALL_FONT_SIZE, false);
@@ -160,7 +165,7 @@ fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
 
 /// Draws the strip of bottlenecks. Each point of the series has a box in the colour of its
 /// bottleneck.
-fn draw_bottleneck_strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
+fn draw_bottleneck_strip(canvas: &mut Canvas, area: &Area, lane: &ComparableRunSeries, causes: &[&str], step: f64) {
     for at in 0..lane.points.len() {
         let Some(cause) = point_bottleneck(lane, at) else { continue };
         let number = causes.iter().position(|known| *known == cause).unwrap_or(0);

@@ -4,14 +4,14 @@
 //! goodput.
 
 use super::plot::{
-    Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, draw_x, draw_x_grid, empty_chart,
+    Area, Axis, AxisUnit, EDGE_MARGIN, Heading, SMALL_FONT_SIZE, TEXT_FONT_SIZE, draw_x_axis, draw_x_grid, empty_chart,
 };
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, SERIES_PAINTS, Theme};
 use crate::format::rate;
-use crate::prove::{cost_text, share_text};
-use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
+use crate::prove::{rung_added_cost_text, rung_goodput_share_text};
+use plimsoll_analysis::prove::{ComparisonBlock, Criterion, Ladder, arm_name};
 
 /// The data of a ladder's chart: the result, the blocks from which the result was computed, and the
 /// names of the rungs (measured servers).
@@ -21,7 +21,7 @@ pub struct LadderBlocks<'a> {
     pub ladder: &'a Ladder,
     /// All blocks of the ladder in order of time. A block is one round in which every rung (server)
     /// is measured once.
-    pub blocks: &'a [Block],
+    pub blocks: &'a [ComparisonBlock],
     /// The URL of each rung (measured server).
     pub sides: &'a [String],
 }
@@ -34,16 +34,17 @@ const LINE_HEIGHT: f64 = 15.0;
 const STRIP_HEIGHT: f64 = 30.0;
 /// The goodput axis is logarithmic if the ratio of the highest to the lowest goodput is at least
 /// this number.
-const LOG_FROM: f64 = 8.0;
+const LOG_AXIS_RATIO_MIN: f64 = 8.0;
 
 /// Draws the chart of a ladder: a row for each rung (server) with its goodput in every block (round
 /// of measurements).
 pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
     let LadderBlocks { ladder, blocks, sides } = drawn;
-    let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();
+    let counting: Vec<(usize, &ComparisonBlock)> =
+        blocks.iter().enumerate().filter(|(_, b)| b.void_reason().is_none()).collect();
     let values = |rung: usize| {
-        let of = move |(number, block): &(usize, &Block)| {
-            Some((*number, block.readings.get(rung)?.value(Criterion::Goodput)?))
+        let of = move |(number, block): &(usize, &ComparisonBlock)| {
+            Some((*number, block.readings.get(rung)?.measure_value(Criterion::Goodput)?))
         };
         counting.iter().filter_map(of).collect::<Vec<(usize, f64)>>()
     };
@@ -52,7 +53,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let Some((low, high)) = finite_extent(all()) else {
         return empty_chart(heading, "no block (one load of each server) is valid: there is nothing to draw", theme);
     };
-    let scale = if high / low >= LOG_FROM { Scale::log_covering(all()) } else { Scale::from_zero(all(), 8) };
+    let scale = if high / low >= LOG_AXIS_RATIO_MIN { Scale::log_covering(all()) } else { Scale::from_zero(all(), 8) };
     let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT_FONT_SIZE, true)).fold(0.0, f64::max);
@@ -60,31 +61,31 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
         x: EDGE_MARGIN + 8.0,
-        y: heading.height_in(theme.chart_width()) + 14.0,
+        y: heading.height_at_width(theme.chart_width()) + 14.0,
         width: theme.chart_width() - 2.0 * EDGE_MARGIN - 16.0 - widest,
         height: row_height * rungs.len() as f64 + 6.0,
     };
     let mut canvas = Canvas::new(theme, theme.chart_width(), area.bottom_edge() + 54.0);
-    canvas.read_nearest(PointerMode::Point);
+    canvas.set_pointer_mode(PointerMode::Point);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
     for (number, rung) in ladder.rungs.iter().enumerate() {
         let top = area.y + row_height * number as f64;
         let strip = Area { y: top + row_height - STRIP_HEIGHT - 4.0, height: STRIP_HEIGHT, ..area };
         let paint = SERIES_PAINTS[number % SERIES_PAINTS.len()];
-        let middle = area.at_x(&x.scale, rung.goodput_rps);
-        canvas.open('z', (strip.y, strip.bottom_edge()), None);
+        let middle = area.x_position(&x.scale, rung.goodput_rps);
+        canvas.open_zoom_group('z', (strip.y, strip.bottom_edge()), None);
         if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
             // A dashed line connects the goodput of the previous rung (server) with the goodput of
             // this rung.
-            let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
+            let (from, at) = (area.x_position(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
             canvas.draw_straight_line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).with_dash(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
             // The points of later blocks (rounds of measurements) are drawn lower in the strip, so
             // that points overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
-            let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
+            let at = (area.x_position(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));
             canvas.draw_mark(at, Mark::Disc, 2.8, paint, &hint);
             canvas.add_pointer_text(at, || hint.replace(": ", "\n"));
@@ -95,7 +96,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             Stroke::new(paint, 2.4),
         );
         canvas.draw_ring((middle, strip.y - 7.5), 4.5, Stroke::new(paint, 2.0));
-        canvas.close();
+        canvas.close_group();
         let name = format!("{}  {}", arm_name(number as u8), sides.get(number).map_or("", String::as_str));
         let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).bold().with_halo();
         canvas.text((area.x, top + 18.0), &truncate_to_width(&name, TEXT_FONT_SIZE, true, area.width), font);
@@ -104,9 +105,10 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             &labels[number],
             Font::new(TEXT_FONT_SIZE, paint).bold(),
         );
-        if let (Some(share), Some(cost)) = (share_text(rung), cost_text(rung)) {
+        if let (Some(share), Some(cost)) = (rung_goodput_share_text(rung), rung_added_cost_text(rung)) {
             let previous_step = arm_name(number as u8 - 1);
-            let told = format!("{share} of {previous_step}; cost of a request against {previous_step}: {cost}");
+            let told =
+                format!("goodput: {share} of {previous_step}; cost of a request compared with {previous_step}: {cost}");
             let room = theme.chart_width() - EDGE_MARGIN - area.x;
             for (line, words) in wrap_to_width(&told, SMALL_FONT_SIZE, false, room, 2).iter().enumerate() {
                 let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);
@@ -114,6 +116,6 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             }
         }
     }
-    draw_x(&mut canvas, &area, &x, "goodput, requests/s");
+    draw_x_axis(&mut canvas, &area, &x, "goodput, requests/s");
     canvas.into_svg(&heading.accessible_label())
 }

@@ -3,24 +3,24 @@
 //! throughput chart and the success chart can also compare two recordings.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, WIDE_CHART_WIDTH,
-    draw_end_labels, draw_key, draw_x, draw_x_grid, draw_y, draw_y_right, empty_chart, margin_width, open_axis_group,
-    visible_labels,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, LEGEND_ROW_HEIGHT, LegendEntry, Plot, SMALL_FONT_SIZE,
+    WIDE_CHART_WIDTH, draw_end_labels, draw_left_y_axis, draw_legend_row, draw_right_y_axis, draw_x_axis, draw_x_grid,
+    empty_chart, margin_width, open_axis_group, visible_labels,
 };
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
-use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
+use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, level_changes};
 
 /// The latency axis is logarithmic if the ratio of the longest to the shortest latency is at least
 /// this number.
-const LOG_FROM: f64 = 30.0;
+const LOG_AXIS_RATIO_MIN: f64 = 30.0;
 /// The maximum number of levels (measured loads) for which the chart prints the figure of each
 /// level.
-const FIGURES_MAX: usize = 12;
+const PRINTED_FIGURES_MAX: usize = 12;
 
 /// Returns the title of the load axis, which names the unit of the load.
-fn load_title(over: LoadUnit) -> &'static str {
+fn load_axis_title(over: LoadUnit) -> &'static str {
     match over {
         LoadUnit::Concurrency => "concurrency: requests in flight at once",
         LoadUnit::Rate => "offered rate, requests/s",
@@ -36,7 +36,7 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
     loads.dedup();
     let (lo, hi) = finite_extent(loads.iter().copied()).unwrap_or((1.0, 10.0));
     let scale = match hi / lo {
-        factor if factor >= 8.0 => Scale::log(lo / factor.powf(0.03), hi * factor.powf(0.03)),
+        factor if factor >= 8.0 => Scale::logarithmic(lo / factor.powf(0.03), hi * factor.powf(0.03)),
         _ => Scale::linear((lo - (hi - lo) * 0.06).max(0.0), hi + (hi - lo).max(lo * 0.2) * 0.06),
     };
     let ticks = if loads.len() <= 16 { loads } else { scale.major_ticks(10) };
@@ -51,10 +51,10 @@ fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
     levels
 }
 
-fn time_axis(values: &[f64], n: usize) -> Axis {
+fn latency_axis(values: &[f64], n: usize) -> Axis {
     let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
     match finite_extent(above.iter().copied()) {
-        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_covering(above), AxisUnit::Time, n),
+        Some((lo, hi)) if hi / lo >= LOG_AXIS_RATIO_MIN => Axis::new(Scale::log_covering(above), AxisUnit::Time, n),
         _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Time, n),
     }
 }
@@ -88,15 +88,15 @@ fn level_text(level: &Level) -> String {
         "{rate_rps} requests/s\nmean {mean_time}{p99}\n{success_share} succeeded",
         rate_rps = told(level.rps, crate::format::rate),
         mean_time = time(level.mean_ns),
-        success_share = told(level.success_rate, success_figure)
+        success_share = told(level.success_rate, success_rate_text)
     )
 }
 
 /// Adds the figures of each level (measured load) as a text. A page shows the text when the mouse
 /// pointer is at the load of the level.
-fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
+fn add_level_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
-        canvas.add_pointer_text((area.at_x(x, level.load), area.y), || {
+        canvas.add_pointer_text((area.x_position(x, level.load), area.y), || {
             format!("{}\n{}", load_text(over, level.load), level_text(level))
         });
     }
@@ -115,14 +115,14 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     let p99: Vec<(f64, f64)> = levels.iter().filter_map(|l| l.p99_ns.map(|p99| (l.load, p99))).collect();
     let left = Axis::new(Scale::from_zero(throughput.iter().map(|p| p.1), 7), AxisUnit::Count, 7);
     let times: Vec<f64> = mean.iter().chain(&p99).map(|p| p.1).collect();
-    let right = time_axis(&times, 7);
+    let right = latency_axis(&times, 7);
 
     let styles = (
         Stroke::new(Paint::Blue, 2.2),
         Stroke::new(Paint::Vermilion, 2.2).with_dash(7.0, 4.0),
         Stroke::new(Paint::Vermilion, 1.4).with_dash(2.0, 4.0),
     );
-    let entry = |name: &str, mark, line: Stroke| KeyEntry {
+    let entry = |name: &str, mark, line: Stroke| LegendEntry {
         paint: line.paint,
         mark: Some(mark),
         line: Some(line),
@@ -139,29 +139,29 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     let right_margin = EDGE_MARGIN + margin_width(&[&right]) + 2.0;
     let width = theme.chart_width();
     // On a narrow screen the keys of the two axes are on separate rows.
-    let below = if theme.is_narrow() { KEY_ROW } else { 0.0 };
-    let top = heading.height_in(width) + 40.0 + below;
+    let below = if theme.is_narrow() { LEGEND_ROW_HEIGHT } else { 0.0 };
+    let top = heading.height_at_width(width) + 40.0 + below;
     let area = Area { x: area_x, y: top, width: width - right_margin - area_x, height: 290.0 };
     let mut canvas = Canvas::new(theme, width, area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
     draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &left);
-    draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
-    draw_x(&mut canvas, &area, &x, load_title(over));
-    read_levels(&mut canvas, &area, &x.scale, over, &levels);
+    draw_left_y_axis(&mut canvas, &area, &left);
+    draw_right_y_axis(&mut canvas, &area, &right, Paint::Vermilion);
+    draw_x_axis(&mut canvas, &area, &x, load_axis_title(over));
+    add_level_tooltips(&mut canvas, &area, &x.scale, over, &levels);
     open_axis_group(&mut canvas, 'z', &area, &right, AxisSide::Right);
     let on_right = Plot { area: &area, x: &x.scale, y: &right.scale };
     draw_series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Time);
     draw_series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Time);
-    canvas.close();
+    canvas.close_group();
     open_axis_group(&mut canvas, 'z', &area, &left, AxisSide::Left);
     let on_left = Plot { area: &area, x: &x.scale, y: &left.scale };
     draw_series(&mut canvas, &on_left, &throughput, Mark::Disc, styles.0, AxisUnit::Count);
-    canvas.close();
+    canvas.close_group();
     let y = area.y - 16.0;
-    draw_key(&mut canvas, EDGE_MARGIN, y - below, &left_key);
+    draw_legend_row(&mut canvas, EDGE_MARGIN, y - below, &left_key);
     let key_width = right_key.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
-    draw_key(&mut canvas, width - EDGE_MARGIN - key_width, y, &right_key);
+    draw_legend_row(&mut canvas, width - EDGE_MARGIN - key_width, y, &right_key);
     canvas.into_svg(&heading.accessible_label())
 }
 
@@ -184,7 +184,7 @@ fn success_axis_title(axis: &Axis) -> String {
 
 /// Formats a success rate with at most four decimals of the share, rounded down so that the text
 /// never exaggerates.
-fn success_figure(rate: f64) -> String {
+fn success_rate_text(rate: f64) -> String {
     match rate {
         r if !r.is_finite() => String::new(),
         r if r < 0.9999 => AxisUnit::Share.tick_label((r * 1e4).floor() / 1e4),
@@ -193,7 +193,7 @@ fn success_figure(rate: f64) -> String {
 }
 
 /// Prints the figure of each point above or below the point, if there is space.
-fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
+fn draw_point_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
     let widths: Vec<(f64, f64)> =
         places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL_FONT_SIZE, false))).collect();
     for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
@@ -218,25 +218,26 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     let y = success_axis(levels.iter().map(|l| l.success_rate));
     let left = EDGE_MARGIN + margin_width(&[&y]);
     let width = theme.chart_width();
-    let area = Area { x: left, y: heading.height_in(width) + 40.0, width: width - EDGE_MARGIN - left, height: 230.0 };
+    let area =
+        Area { x: left, y: heading.height_at_width(width) + 40.0, width: width - EDGE_MARGIN - left, height: 230.0 };
     let mut canvas = Canvas::new(theme, width, area.bottom_edge() + 54.0);
     heading.draw(&mut canvas);
     canvas.text((EDGE_MARGIN, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL_FONT_SIZE, Paint::Muted));
     draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &y);
-    draw_x(&mut canvas, &area, &x, load_title(over));
+    draw_left_y_axis(&mut canvas, &area, &y);
+    draw_x_axis(&mut canvas, &area, &x, load_axis_title(over));
     let points: Vec<(f64, f64)> = levels.iter().map(|l| (l.load, l.success_rate)).collect();
     let (mark, stroke) = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-    read_levels(&mut canvas, &area, &x.scale, over, &levels);
+    add_level_tooltips(&mut canvas, &area, &x.scale, over, &levels);
     open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     draw_series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
-    if points.len() <= FIGURES_MAX {
+    if points.len() <= PRINTED_FIGURES_MAX {
         let places: Vec<(f64, f64)> = points.iter().map(|p| plot.point_position(p.0, p.1)).collect();
-        let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
-        draw_figures(&mut canvas, &places, &texts, Paint::Ink, false);
+        let texts: Vec<String> = points.iter().map(|p| success_rate_text(p.1)).collect();
+        draw_point_figures(&mut canvas, &places, &texts, Paint::Ink, false);
     }
-    canvas.close();
+    canvas.close_group();
     canvas.into_svg(&heading.accessible_label())
 }
 
@@ -303,7 +304,7 @@ fn draw_diff_panels(
     let names: f64 = recorded.iter().map(|r| text_width(r.name, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
     let right = EDGE_MARGIN + names.min(150.0) + 8.0;
     let height = if panels.len() > 1 { 170.0 } else { 220.0 };
-    let changes = changes(recorded[0].levels, recorded[1].levels);
+    let changes = level_changes(recorded[0].levels, recorded[1].levels);
     let top = heading.height_on_wide_chart() + 34.0;
     let row = height + 84.0;
     let mut canvas = Canvas::new(theme, WIDE_CHART_WIDTH, top + row * panels.len() as f64 - 4.0);
@@ -314,11 +315,11 @@ fn draw_diff_panels(
         let title = if panel.unit == AxisUnit::Share { success_axis_title(y) } else { panel.title.to_owned() };
         canvas.text((EDGE_MARGIN, area.y - 13.0), &title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
-        draw_y(&mut canvas, &area, y);
+        draw_left_y_axis(&mut canvas, &area, y);
         if number == 0 {
             for (list, one) in lists.iter().zip(&recorded) {
                 for level in list {
-                    canvas.add_pointer_text((area.at_x(&x.scale, level.load), area.y), || {
+                    canvas.add_pointer_text((area.x_position(&x.scale, level.load), area.y), || {
                         format!("{}: {}\n{}", one.name, load_text(over, level.load), level_text(level))
                     });
                 }
@@ -330,15 +331,15 @@ fn draw_diff_panels(
             let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
             draw_series(&mut canvas, &plot, &points, style.0, style.1, panel.unit);
             if let Some(end) = points.iter().rev().find(|p| p.1.is_finite()) {
-                ends.push((area.at_y(&y.scale, end.1), one.name.to_owned(), style.1.paint));
+                ends.push((area.y_position(&y.scale, end.1), one.name.to_owned(), style.1.paint));
             }
         }
         draw_end_labels(&mut canvas, &area, &ends, right - EDGE_MARGIN);
         // The changes between the two recordings have their own row, below the labels of the load
         // axis.
-        draw_x(&mut canvas, &area, &x, "");
+        draw_x_axis(&mut canvas, &area, &x, "");
         let texts: Vec<(f64, String)> =
-            changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
+            changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.x_position(&x.scale, c.load), t))).collect();
         let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL_FONT_SIZE, true))).collect();
         for ((at, text), shown) in texts.iter().zip(visible_labels(&widths, 6.0)) {
             if shown {
@@ -352,7 +353,7 @@ fn draw_diff_panels(
         }
         if last {
             let font = Font::new(SMALL_FONT_SIZE + 1.0, Paint::Ink).with_anchor(TextAnchor::Middle);
-            canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 64.0), load_title(over), font);
+            canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 64.0), load_axis_title(over), font);
         }
     }
     canvas.into_svg(&heading.accessible_label())
@@ -376,7 +377,7 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
         },
     ];
     let axis = |panel: &LevelPanel, values: &[f64]| match panel.unit {
-        AxisUnit::Time => time_axis(values, 6),
+        AxisUnit::Time => latency_axis(values, 6),
         unit => Axis::new(Scale::from_zero(values.iter().copied(), 6), unit, 6),
     };
     draw_diff_panels(heading, over, recorded, &list, &axis, theme)

@@ -38,7 +38,7 @@ pub use levels::{NamedLevels, success_chart, success_diff_chart, throughput_char
 pub use plot::{AxisUnit, Heading};
 pub use png::{PICTURE_SUFFIX, render_picture};
 pub use prove::{ComparedBlocks, prove_chart};
-pub use run::{Line, Panel, heat_chart, interval_panels, percentile_chart, time_chart};
+pub use run::{ChartLine, Panel, heat_chart, interval_panels, percentile_chart, time_chart};
 pub use theme::{Paint, Theme, css_variables};
 
-pub use svg::escaped;
+pub use svg::escape_xml;

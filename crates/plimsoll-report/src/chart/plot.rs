@@ -102,13 +102,13 @@ impl Area {
     }
 
     /// Returns the horizontal position of `value` on `scale` in this area, in SVG user units.
-    pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
+    pub fn x_position(&self, scale: &Scale, value: f64) -> f64 {
         self.x + scale.relative_position(value) * self.width
     }
 
     /// Returns the vertical position of `value` on `scale` in this area, in SVG user units. Larger
     /// values are higher up.
-    pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
+    pub fn y_position(&self, scale: &Scale, value: f64) -> f64 {
         self.bottom_edge() - scale.relative_position(value) * self.height
     }
 }
@@ -171,7 +171,7 @@ pub struct Plot<'a> {
 impl Plot<'_> {
     /// Returns the position in the chart of the data point (x, y), in SVG user units.
     pub fn point_position(&self, x: f64, y: f64) -> (f64, f64) {
-        (self.area.at_x(self.x, x), self.area.at_y(self.y, y))
+        (self.area.x_position(self.x, x), self.area.y_position(self.y, y))
     }
 }
 
@@ -194,7 +194,7 @@ pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axi
 /// Opens the group with the ticks of a vertical axis, which the page's script redraws after a zoom.
 /// The group's data attribute states the horizontal ends of the ticks and the horizontal position
 /// of their labels.
-fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
+fn open_tick_group(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
     let fill = paint.css_colour(Theme::Page);
     let places = match side {
         AxisSide::Left => serde_json::json!(["l", area.x, area.right_edge(), area.x - 7.0, "end", fill]),
@@ -206,26 +206,26 @@ fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
 }
 
 /// Draws the horizontal grid lines and the tick labels of the left vertical axis.
-pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
-    open_ticks(canvas, area, AxisSide::Left, Paint::Muted);
+pub fn draw_left_y_axis(canvas: &mut Canvas, area: &Area, axis: &Axis) {
+    open_tick_group(canvas, area, AxisSide::Left, Paint::Muted);
     for tick in &axis.ticks {
-        let y = area.at_y(&axis.scale, *tick);
+        let y = area.y_position(&axis.scale, *tick);
         canvas.draw_straight_line((area.x, y), (area.right_edge(), y), GRID_STROKE);
         let font = Font::new(SMALL_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::End);
         canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick_label(*tick), font);
     }
     for mark in axis.scale.minor_ticks() {
-        let y = area.at_y(&axis.scale, mark);
+        let y = area.y_position(&axis.scale, mark);
         canvas.draw_straight_line((area.x - 3.0, y), (area.x, y), AXIS_STROKE.with_opacity(0.7));
     }
-    canvas.close();
+    canvas.close_group();
 }
 
 /// Draws the tick labels of the right vertical axis, in the colour of its series.
-pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
-    open_ticks(canvas, area, AxisSide::Right, paint);
+pub fn draw_right_y_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint) {
+    open_tick_group(canvas, area, AxisSide::Right, paint);
     for tick in &axis.ticks {
-        let y = area.at_y(&axis.scale, *tick);
+        let y = area.y_position(&axis.scale, *tick);
         canvas.draw_straight_line((area.right_edge(), y), (area.right_edge() + 4.0, y), AXIS_STROKE);
         canvas.text(
             (area.right_edge() + 8.0, y + 4.2),
@@ -233,34 +233,34 @@ pub fn draw_y_right(canvas: &mut Canvas, area: &Area, axis: &Axis, paint: Paint)
             Font::new(SMALL_FONT_SIZE, paint),
         );
     }
-    canvas.close();
+    canvas.close_group();
 }
 
 /// Draws the vertical lines of the grid.
 pub fn draw_x_grid(canvas: &mut Canvas, area: &Area, axis: &Axis) {
-    canvas.open('t', (area.y, area.bottom_edge()), None);
+    canvas.open_zoom_group('t', (area.y, area.bottom_edge()), None);
     for tick in &axis.ticks {
-        let x = area.at_x(&axis.scale, *tick);
+        let x = area.x_position(&axis.scale, *tick);
         canvas.draw_straight_line((x, area.y), (x, area.bottom_edge()), GRID_STROKE);
     }
-    canvas.close();
+    canvas.close_group();
 }
 
 /// Draws the horizontal axis: its line, its ticks, labels that do not overlap, and its title.
-pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
+pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.draw_straight_line((area.x, area.bottom_edge()), (area.right_edge(), area.bottom_edge()), AXIS_STROKE);
     let (lo, hi) = axis.scale.value_range();
     canvas.zoom_axis(area.x, area.width, axis.scale.kind_name(), [lo, hi], axis.unit.name());
-    canvas.open('t', (area.bottom_edge(), area.bottom_edge() + 4.0), Some(area.bottom_edge() + 18.0));
+    canvas.open_zoom_group('t', (area.bottom_edge(), area.bottom_edge() + 4.0), Some(area.bottom_edge() + 18.0));
     let labels: Vec<String> = axis.ticks.iter().map(|t| axis.unit.tick_label(*t)).collect();
     let places: Vec<(f64, f64)> = axis
         .ticks
         .iter()
         .zip(&labels)
-        .map(|(t, label)| (area.at_x(&axis.scale, *t), text_width(label, SMALL_FONT_SIZE, false)))
+        .map(|(t, label)| (area.x_position(&axis.scale, *t), text_width(label, SMALL_FONT_SIZE, false)))
         .collect();
     for mark in axis.scale.minor_ticks() {
-        let x = area.at_x(&axis.scale, mark);
+        let x = area.x_position(&axis.scale, mark);
         canvas.draw_straight_line(
             (x, area.bottom_edge()),
             (x, area.bottom_edge() + 3.0),
@@ -278,7 +278,7 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
             );
         }
     }
-    canvas.close();
+    canvas.close_group();
     let font = Font::new(TEXT_FONT_SIZE, Paint::Ink).with_anchor(TextAnchor::Middle);
     canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
@@ -360,14 +360,14 @@ pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String,
 }
 
 /// One entry of a chart's key (legend): the style of a series, and its name.
-pub struct KeyEntry {
+pub struct LegendEntry {
     pub paint: Paint,
     pub mark: Option<Mark>,
     pub line: Option<Stroke>,
     pub name: String,
 }
 
-impl KeyEntry {
+impl LegendEntry {
     pub fn width(&self) -> f64 {
         let sample = if self.line.is_some() { 26.0 } else { 14.0 };
         sample + text_width(&self.name, SMALL_FONT_SIZE, false)
@@ -375,7 +375,7 @@ impl KeyEntry {
 }
 
 /// Draws a key (legend) in one row that begins at `x`. Returns the right end of the row.
-pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f64 {
+pub fn draw_legend_row(canvas: &mut Canvas, x: f64, y: f64, entries: &[LegendEntry]) -> f64 {
     let mut x = x;
     for entry in entries {
         let sample = match entry.line {
@@ -396,19 +396,19 @@ pub fn draw_key(canvas: &mut Canvas, x: f64, y: f64, entries: &[KeyEntry]) -> f6
 
 /// Draws a key (legend) in as many rows as the width of the canvas requires, the first at `y`.
 /// Returns the number of rows.
-pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize {
-    let rows = key_rows(entries, canvas.width());
+pub fn draw_legend_rows(canvas: &mut Canvas, y: f64, entries: &[LegendEntry]) -> usize {
+    let rows = split_legend_rows(entries, canvas.width());
     for (number, row) in rows.iter().enumerate() {
-        draw_key(canvas, EDGE_MARGIN, y + number as f64 * KEY_ROW, row);
+        draw_legend_row(canvas, EDGE_MARGIN, y + number as f64 * LEGEND_ROW_HEIGHT, row);
     }
     rows.len()
 }
 
 /// The height of one row of a chart's key (legend), in SVG user units.
-pub const KEY_ROW: f64 = 17.0;
+pub const LEGEND_ROW_HEIGHT: f64 = 17.0;
 
 /// Splits the entries of a key (legend) into rows that fit a chart of this width.
-pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
+pub fn split_legend_rows(entries: &[LegendEntry], width: f64) -> Vec<&[LegendEntry]> {
     let mut rows = Vec::new();
     let (mut first, mut taken) = (0, 0.0);
     for (at, entry) in entries.iter().enumerate() {
@@ -425,7 +425,7 @@ pub fn key_rows(entries: &[KeyEntry], width: f64) -> Vec<&[KeyEntry]> {
 }
 
 /// Returns unique names: a number in brackets is appended to names that occur more than once.
-pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn numbered_unique_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut out: Vec<String> = Vec::new();
     for (at, name) in names.iter().enumerate() {
@@ -465,11 +465,11 @@ impl Heading {
 
     /// Returns the height of the heading on a wide chart, in SVG user units.
     pub fn height_on_wide_chart(&self) -> f64 {
-        self.height_in(WIDE_CHART_WIDTH)
+        self.height_at_width(WIDE_CHART_WIDTH)
     }
 
     /// Returns the height of the heading on a chart of this width, in SVG user units.
-    pub fn height_in(&self, width: f64) -> f64 {
+    pub fn height_at_width(&self, width: f64) -> f64 {
         let (title, subtitle) = self.wrap_heading(width);
         16.0 + title.len() as f64 * 22.0 + subtitle.len() as f64 * 17.0
     }
@@ -499,7 +499,7 @@ impl Heading {
 
 /// Draws an empty chart that states why there is nothing to draw.
 pub fn empty_chart(heading: &Heading, reason: &str, theme: Theme) -> String {
-    let height = heading.height_in(theme.chart_width()) + 120.0;
+    let height = heading.height_at_width(theme.chart_width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.chart_width(), height);
     let top = heading.draw(&mut canvas);
     let font = Font::new(TEXT_FONT_SIZE, Paint::Muted).with_anchor(TextAnchor::Middle);
@@ -547,19 +547,19 @@ mod tests {
 
     #[test]
     fn equal_chart_names_get_numbers() {
-        assert_eq!(told_apart(["p50", "p99"]), ["p50", "p99"]);
-        assert_eq!(told_apart(["cpu", "p99", "cpu"]), ["cpu (1)", "p99", "cpu (2)"]);
+        assert_eq!(numbered_unique_names(["p50", "p99"]), ["p50", "p99"]);
+        assert_eq!(numbered_unique_names(["cpu", "p99", "cpu"]), ["cpu (1)", "p99", "cpu (2)"]);
     }
 
     #[test]
     fn chart_keys_wrap_into_rows() {
-        let entry = |name: &str| KeyEntry { paint: Paint::Ink, mark: None, line: None, name: name.into() };
+        let entry = |name: &str| LegendEntry { paint: Paint::Ink, mark: None, line: None, name: name.into() };
         let entries = ["a name of some length", "another name of some length", "short"].map(entry);
         for (width, expect) in [(800.0, vec![3]), (300.0, vec![1, 2]), (40.0, vec![1, 1, 1])] {
-            let rows: Vec<usize> = key_rows(&entries, width).iter().map(|row| row.len()).collect();
+            let rows: Vec<usize> = split_legend_rows(&entries, width).iter().map(|row| row.len()).collect();
             assert_eq!(rows, expect, "{width}");
         }
-        assert!(key_rows(&[], 800.0).is_empty());
+        assert!(split_legend_rows(&[], 800.0).is_empty());
     }
 
     #[test]

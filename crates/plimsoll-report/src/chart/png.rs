@@ -33,7 +33,7 @@ fn font_database() -> Arc<usvg::fontdb::Database> {
 /// Returns an error if the drawing library panics. A chart contains names from users and servers,
 /// and such names may make the drawing library panic.
 pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
-    library_panic::catch("charts", || render_png(svg))
+    library_panic::catch_library_panic("charts", || render_png(svg))
 }
 
 fn render_png(svg: &str) -> Vec<u8> {

@@ -9,26 +9,27 @@
 //! found.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, KEY_ROW, KeyEntry, Plot, SMALL_FONT_SIZE, TEXT_FONT_SIZE,
-    draw_key, draw_x, draw_x_grid, draw_y, empty_chart, margin_width, open_axis_group, separate_labels,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, LEGEND_ROW_HEIGHT, LegendEntry, Plot, SMALL_FONT_SIZE,
+    TEXT_FONT_SIZE, draw_left_y_axis, draw_legend_row, draw_x_axis, draw_x_grid, empty_chart, margin_width,
+    open_axis_group, separate_labels,
 };
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
-use crate::prove::value_text;
+use crate::prove::measure_value_text;
 use crate::remedy::sentence_text;
 use plimsoll_analysis::prove::{
-    Block, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, Proof, ProveVerdict,
+    ComparisonBlock, ComparisonResult, ConfidenceInterval, Criterion, InterimEstimate, MeasureComparison, ProveVerdict,
 };
 
 /// The result of one comparison, with the blocks from which the result was computed.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedBlocks<'a> {
     /// The result of the comparison.
-    pub proof: &'a Proof,
+    pub proof: &'a ComparisonResult,
     /// All blocks of the comparison, in order of time. A block is one round in which A and B are
     /// measured once each.
-    pub blocks: &'a [Block],
+    pub blocks: &'a [ComparisonBlock],
     /// The interim estimates of the primary measure: after one block, after two blocks, and so on.
     pub narrowing: &'a [InterimEstimate],
 }
@@ -37,10 +38,10 @@ const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
 /// The height above the plot on a narrow screen, in SVG user units. The space above the plot has
 /// three rows: the levels of A and B, the change, and the key (legend).
-const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
+const NARROW_HEADER_HEIGHT: f64 = 36.0 + LEGEND_ROW_HEIGHT;
 /// The maximum number of blocks for which each value is drawn with a mark. With more blocks, the
 /// values are drawn as lines without marks.
-const MARKS_MAX: usize = 120;
+const MARKED_BLOCKS_MAX: usize = 120;
 /// The total space on the change axis above and below the final interval, as a multiple of the
 /// interval's width. If the margin is larger than the width of the interval, the space is a
 /// multiple of the margin.
@@ -70,9 +71,11 @@ fn signed_percent(share: f64) -> String {
 
 /// Returns the value of one side, A or B, in each block (round of measurements). An entry is `None`
 /// if the block is void or has no value.
-fn block_values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
+fn block_values(blocks: &[ComparisonBlock], measure: Criterion, arm: usize) -> Vec<Option<f64>> {
     let drawn = |value: &f64| value.is_finite();
-    let of = |block: &Block| block.readings.get(arm)?.value(measure).filter(drawn).filter(|_| block.void().is_none());
+    let of = |block: &ComparisonBlock| {
+        block.readings.get(arm)?.measure_value(measure).filter(drawn).filter(|_| block.void_reason().is_none())
+    };
     blocks.iter().map(of).collect()
 }
 
@@ -122,7 +125,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     if !primary.levels.iter().all(|level| level.is_finite()) {
         return empty_chart(
             heading,
-            "so many requests failed that the compared measure has no bound: there is nothing to draw",
+            "so many requests failed that the compared measure is unbounded: there is nothing to draw",
             theme,
         );
     }
@@ -142,18 +145,23 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     };
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
-    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.levels[arm])));
+    let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], measure_value_text(measure, primary.levels[arm])));
     let pointer = ChangePointer::for_verdict(proof.verdict, primary);
     let widest = labels
         .iter()
         .map(|l| text_width(l, TEXT_FONT_SIZE, true))
         .fold(text_width(&pointer.text, TEXT_FONT_SIZE, true) + 14.0, f64::max);
     let left = EDGE_MARGIN + margin_width(&[&y, &change]);
-    let (width, top) = (theme.chart_width(), heading.height_in(theme.chart_width()) + 52.0);
+    let (width, top) = (theme.chart_width(), heading.height_at_width(theme.chart_width()) + 52.0);
     // On a narrow screen, the labels of the levels of A and B are above the plot. A wide screen has
     // these labels to the right of the plot.
     let area = match theme.is_narrow() {
-        true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE_MARGIN - 4.0 - left, height: BLOCKS_HEIGHT },
+        true => Area {
+            x: left,
+            y: top + NARROW_HEADER_HEIGHT,
+            width: width - EDGE_MARGIN - 4.0 - left,
+            height: BLOCKS_HEIGHT,
+        },
         false => Area { x: left, y: top, width: width - EDGE_MARGIN - widest - 18.0 - left, height: BLOCKS_HEIGHT },
     };
     let below = Area { y: area.bottom_edge() + 46.0, height: INTERVAL_HEIGHT, ..area };
@@ -164,27 +172,27 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     match theme.is_narrow() {
         true => {
             draw_levels_above(&mut canvas, top - 34.0, &labels, &pointer);
-            draw_side_key(&mut canvas, width - EDGE_MARGIN, area.y - 12.0 - KEY_ROW, outside);
+            draw_side_legend(&mut canvas, width - EDGE_MARGIN, area.y - 12.0 - LEGEND_ROW_HEIGHT, outside);
         }
-        false => draw_side_key(&mut canvas, area.right_edge(), area.y - 12.0, outside),
+        false => draw_side_legend(&mut canvas, area.right_edge(), area.y - 12.0, outside),
     }
     draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &y);
+    draw_left_y_axis(&mut canvas, &area, &y);
     canvas.draw_straight_line(
         (area.x, area.bottom_edge()),
         (area.right_edge(), area.bottom_edge()),
         Stroke::new(Paint::Axis, 1.0),
     );
-    read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
+    add_block_tooltips(&mut canvas, &area, &x.scale, measure, blocks);
     open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (arm, values) in sides.iter().enumerate() {
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-        draw_side(&mut canvas, &plot, arm, measure, values);
+        draw_side_values(&mut canvas, &plot, arm, measure, values);
     }
-    canvas.close();
+    canvas.close_group();
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
     draw_level_lines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
-    canvas.close();
+    canvas.close_group();
 
     // The estimate after n valid blocks (rounds of measurements) is drawn at the horizontal
     // position of the n-th valid block.
@@ -193,13 +201,13 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let told: Vec<InterimEstimate> =
         narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
     let narrowing = NarrowingPlot { standings: &told, numbers: &numbers, margin: primary.margin };
-    draw_narrowing(&mut canvas, &below, &x, &change, &narrowing);
+    draw_interval_narrowing(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
     {
         draw_equivalence_interval(&mut canvas, &below, &x, &change, *last, interval);
     }
-    draw_x(&mut canvas, &below, &x, "block");
+    draw_x_axis(&mut canvas, &below, &x, "block");
     canvas.into_svg(&heading.accessible_label())
 }
 
@@ -230,30 +238,31 @@ fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) ->
     Axis::new(Scale::linear(low * 1.02, high * 1.02), AxisUnit::Share, 7)
 }
 
-fn draw_side_key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
+fn draw_side_legend(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
     let entry = |arm: usize, name: &str| {
         let (paint, mark, line) = side_style(arm);
-        KeyEntry { paint, mark: Some(mark), line: Some(line), name: name.to_owned() }
+        LegendEntry { paint, mark: Some(mark), line: Some(line), name: name.to_owned() }
     };
     let mut entries = vec![entry(0, "A"), entry(1, "B")];
     if outside {
         let name = "beyond the axis".to_owned();
-        entries.push(KeyEntry { paint: Paint::Muted, mark: Some(Mark::Diamond), line: None, name });
+        entries.push(LegendEntry { paint: Paint::Muted, mark: Some(Mark::Diamond), line: None, name });
     }
     let width = entries.iter().map(|e| e.width() + 18.0).sum::<f64>() - 18.0;
-    draw_key(canvas, right - width, y, &entries);
+    draw_legend_row(canvas, right - width, y, &entries);
 }
 
-fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, blocks: &[Block]) {
+fn add_block_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, blocks: &[ComparisonBlock]) {
     for (number, block) in blocks.iter().enumerate() {
-        canvas.add_pointer_text((area.at_x(x, number as f64 + 1.0), area.y), || {
+        canvas.add_pointer_text((area.x_position(x, number as f64 + 1.0), area.y), || {
             let mut text = format!("block {}", number + 1);
-            let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
+            let values: Vec<Option<f64>> =
+                block.readings.iter().map(|reading| reading.measure_value(measure)).collect();
             for (name, value) in ["A", "B"].into_iter().zip(&values) {
-                let told = value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
+                let told = value.map_or_else(|| "-".to_owned(), |value| measure_value_text(measure, value));
                 text.push_str(&format!("\n{name} {told}"));
             }
-            match (block.void(), values.as_slice()) {
+            match (block.void_reason(), values.as_slice()) {
                 (Some(reason), _) => text.push_str(&format!("\ndoes not count: {}", sentence_text(reason))),
                 (None, [Some(a), Some(b)]) => text.push_str(&format!("\nB against A {}", signed_percent(b / a - 1.0))),
                 _ => {}
@@ -265,13 +274,13 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
 
 /// Draws the values of one side, A or B, over the blocks, as a line with points. Values outside the
 /// axis are drawn as hollow marks at its edge.
-fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
+fn draw_side_values(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side_style(arm);
     let place =
         |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point_position(number as f64 + 1.0, value));
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     canvas.draw_polyline(places.iter().copied(), line);
-    if values.len() > MARKS_MAX {
+    if values.len() > MARKED_BLOCKS_MAX {
         return;
     }
     let radius = if values.len() > 60 { 2.6 } else { 3.4 };
@@ -279,7 +288,7 @@ fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, v
     for (number, (place, value)) in places.iter().zip(values).enumerate() {
         if let (Some(place), Some(value)) = (place, value) {
             let outside = *value < low || *value > high;
-            let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], value_text(measure, *value));
+            let hint = format!("block {}: {} {}", number + 1, ["A", "B"][arm], measure_value_text(measure, *value));
             canvas.draw_mark(*place, if outside { Mark::Diamond } else { mark }, radius, paint, &hint);
         }
     }
@@ -295,7 +304,7 @@ fn draw_level_lines(
     labels: &[String; 2],
     pointer: &ChangePointer,
 ) {
-    let places = levels.map(|value| area.at_y(y, value));
+    let places = levels.map(|value| area.y_position(y, value));
     let narrow = canvas.theme().is_narrow();
     let end = area.right_edge() + if narrow { 4.0 } else { 8.0 };
     for (arm, at) in places.into_iter().enumerate() {
@@ -360,15 +369,16 @@ fn draw_equivalence_interval(
     interval: ConfidenceInterval,
 ) {
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
-    let at = area.at_x(&x.scale, last);
-    let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
+    let at = area.x_position(&x.scale, last);
+    let (top, bottom) =
+        (area.y_position(&y.scale, interval.upper - 1.0), area.y_position(&y.scale, interval.lower - 1.0));
     canvas.draw_straight_line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
     canvas.text(
         (at - 4.0 - text_width("90 %", SMALL_FONT_SIZE, false), top - 3.0),
         "90 %",
         Font::new(SMALL_FONT_SIZE, Paint::Ink),
     );
-    canvas.close();
+    canvas.close_group();
 }
 
 /// The data of the lower plot: the interim estimate after each number of blocks.
@@ -381,20 +391,20 @@ struct NarrowingPlot<'a> {
 
 /// Draws how the interval of the change narrowed with more blocks. A band shows the interval, a
 /// line shows the estimate, and a shaded area shows the margin.
-fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
+fn draw_interval_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE_MARGIN, area.y - 12.0),
-        "change from A to B after each block, with the interval",
+        "change from A to B after each block of loads, with its interval",
         Font::new(SMALL_FONT_SIZE, Paint::Ink),
     );
-    let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
+    let (top, bottom) = (area.y_position(&y.scale, margin), area.y_position(&y.scale, -margin));
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     canvas.draw_rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
-    canvas.close();
+    canvas.close_group();
     draw_x_grid(canvas, area, x);
-    draw_y(canvas, area, y);
-    let zero = area.at_y(&y.scale, 0.0);
+    draw_left_y_axis(canvas, area, y);
+    let zero = area.y_position(&y.scale, 0.0);
     open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     canvas.draw_straight_line((area.x, zero), (area.right_edge(), zero), Stroke::new(Paint::Ink, 1.2));
     // On a wide screen, the labels of the horizontal lines are to the right of the plot. On a
@@ -411,10 +421,10 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     if bottom - zero > SMALL_FONT_SIZE + 3.0 {
         name(bottom, &format!("margin {}", signed_percent(-margin)));
     }
-    canvas.close();
+    canvas.close_group();
     open_axis_group(canvas, 'z', area, y, AxisSide::Left);
     let place = |point: &InterimEstimate, value: f64| {
-        (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
+        (area.x_position(&x.scale, numbers[point.blocks - 1]), area.y_position(&y.scale, value - 1.0))
     };
     let ends: Vec<(&InterimEstimate, ConfidenceInterval)> =
         standings.iter().filter_map(|p| p.ratio_interval.map(|i| (p, i))).collect();
@@ -425,7 +435,7 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     canvas.draw_polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
     canvas.draw_polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
     canvas.draw_polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
-    canvas.close();
+    canvas.close_group();
 }
 
 #[cfg(test)]
@@ -436,7 +446,7 @@ mod tests {
     use plimsoll_analysis::prove::ComparisonEnd;
 
     /// Returns a comparison with this verdict, measure and ratio of B to A.
-    fn sample_proof(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> Proof {
+    fn sample_proof(verdict: ProveVerdict, measure: Criterion, ratio: f64) -> ComparisonResult {
         let levels = [1e6 / ratio.sqrt(), 1e6 * ratio.sqrt()];
         let ratio_interval = Some(ConfidenceInterval { lower: ratio - 0.04, upper: ratio + 0.055 });
         let (margin, p) = (0.02, 0.5);
@@ -453,7 +463,7 @@ mod tests {
             levels,
         };
         let blocks_more = (verdict == ProveVerdict::Inconclusive).then_some(90);
-        Proof {
+        ComparisonResult {
             verdict,
             reason: None,
             measures: vec![one],
@@ -473,7 +483,7 @@ mod tests {
     /// Checks that the chart and the sentence state the same result for every verdict, whether a
     /// higher or a lower value is better.
     #[test]
-    fn chart_and_sentence_agree() {
+    fn prove_chart_and_answer_state_the_same_result() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};
         for (verdict, measure, ratio, said, text, up, paint) in [
             (Better, Criterion::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
@@ -502,8 +512,8 @@ mod tests {
         let answer = prove_answer(&sample_proof(Inconclusive, Criterion::Goodput, 1.011));
         assert_eq!(
             answer,
-            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), no difference of more than 6.6 % (the margin is 2.0 \
-             %); --budget 4m would decide"
+            "inconclusive: goodput +1.1 % (-2.9 to +6.6 %), which excludes a difference of more than 6.6 % (the margin \
+             is 2.0 %); --budget 4m would decide"
         );
     }
 }

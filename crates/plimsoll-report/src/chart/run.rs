@@ -2,18 +2,18 @@
 //! time.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, Plot, SMALL_FONT_SIZE, draw_end_labels, draw_x, draw_x_grid,
-    draw_y, empty_chart, margin_width, open_axis_group, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE_MARGIN, Heading, Plot, SMALL_FONT_SIZE, draw_end_labels, draw_left_y_axis,
+    draw_x_axis, draw_x_grid, empty_chart, margin_width, numbered_unique_names, open_axis_group,
 };
 use super::scale::{Scale, finite_extent};
 use super::svg::{Canvas, Font, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, SERIES_PAINTS, Theme};
-use plimsoll_analysis::series::{Heat, IntervalFigures};
+use plimsoll_analysis::series::{IntervalFigures, LatencyHeatMap};
 
 /// A named line of a chart: points (x, y) by ascending x. A point with a NaN or infinite value is a
 /// gap in the line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// The name of the line, which the chart shows at its end.
     pub name: String,
     /// The points of the line.
@@ -32,7 +32,7 @@ pub(super) fn line_style(n: usize) -> Stroke {
     }
 }
 
-pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: Stroke) {
+pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &ChartLine, stroke: Stroke) {
     let place =
         |&(at, value): &(f64, f64)| (at.is_finite() && value.is_finite()).then(|| plot.point_position(at, value));
     let places: Vec<Option<(f64, f64)>> = line.points.iter().map(place).collect();
@@ -48,16 +48,17 @@ pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: S
 }
 
 /// Returns the label of each line for the right edge of the plot: height, name and colour.
-pub(super) fn line_end_labels(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
-    let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
-    let names = told_apart(lines.iter().map(|line| line.name.as_str()));
-    let label =
-        |(n, (line, name)): (usize, (&Line, String))| Some((area.at_y(y, last(line)?), name, line_style(n).paint));
+pub(super) fn line_end_labels(area: &Area, y: &Scale, lines: &[ChartLine]) -> Vec<(f64, String, Paint)> {
+    let last = |line: &ChartLine| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
+    let names = numbered_unique_names(lines.iter().map(|line| line.name.as_str()));
+    let label = |(n, (line, name)): (usize, (&ChartLine, String))| {
+        Some((area.y_position(y, last(line)?), name, line_style(n).paint))
+    };
     lines.iter().zip(names).enumerate().filter_map(label).collect()
 }
 
-pub(super) fn label_room(lines: &[Line]) -> f64 {
-    let names = told_apart(lines.iter().map(|line| line.name.as_str()));
+pub(super) fn end_label_width(lines: &[ChartLine]) -> f64 {
+    let names = numbered_unique_names(lines.iter().map(|line| line.name.as_str()));
     let widest = names.iter().map(|name| text_width(name, SMALL_FONT_SIZE, true)).fold(0.0, f64::max);
     widest.min(150.0) + 10.0
 }
@@ -73,7 +74,7 @@ pub(super) fn open_plot_below_heading(
 ) -> (Area, Canvas) {
     let area = Area {
         x: left,
-        y: heading.height_in(theme.chart_width()) + 34.0,
+        y: heading.height_at_width(theme.chart_width()) + 34.0,
         width: theme.chart_width() - right - left,
         height: 300.0,
     };
@@ -85,7 +86,7 @@ pub(super) fn open_plot_below_heading(
 
 /// Draws latency in ns over the quantile (0..1). The horizontal axis is divided as in HdrHistogram
 /// plots: 90 %, 99 %, 99.9 % and so on are equally far apart.
-pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
+pub fn percentile_chart(heading: &Heading, lines: &[ChartLine], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let Some((_, deepest)) = finite_extent(all().map(|p| p.0)) else {
         return empty_chart(heading, "no latency was measured", theme);
@@ -96,30 +97,30 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     x.ticks.retain(|t| *t != 0.75);
     let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE_MARGIN + margin_width(&[&y]);
-    let right = EDGE_MARGIN + label_room(lines);
+    let right = EDGE_MARGIN + end_label_width(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, "latency", left, right, theme);
     draw_x_grid(&mut canvas, &area, &x);
-    draw_y(&mut canvas, &area, &y);
+    draw_left_y_axis(&mut canvas, &area, &y);
     open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (n, line) in lines.iter().enumerate() {
         draw_line(&mut canvas, &Plot { area: &area, x: &x.scale, y: &y.scale }, line, line_style(n));
     }
-    canvas.close();
-    read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
+    canvas.close_group();
+    add_quantile_tooltips(&mut canvas, &area, &x.scale, lines, deepest);
     open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
     draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &y.scale, lines), right - EDGE_MARGIN);
-    canvas.close();
-    draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
+    canvas.close_group();
+    draw_x_axis(&mut canvas, &area, &x, "share of the requests with this latency or less");
     canvas.into_svg(&heading.accessible_label())
 }
 
 /// Adds the texts that a page shows at the mouse pointer. The axis has a text at each of 121 evenly
 /// spaced positions. Each text contains a percentile and its latency in every line.
-fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], deepest: f64) {
+fn add_quantile_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[ChartLine], deepest: f64) {
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
-        let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
-        canvas.add_pointer_text((area.at_x(x, quantile), area.y), || {
+        let at = |line: &ChartLine| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
+        canvas.add_pointer_text((area.x_position(x, quantile), area.y), || {
             let values =
                 lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick_label(v))));
             // A quantile close to 100 % needs more decimals, so that 99.99 % is not shown as 100 %.
@@ -132,14 +133,14 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
 /// Adds the texts that a page shows at the mouse pointer. The text for a point in time has the
 /// values of all lines in all panels. If the lines have more than 400 points in time, only every
 /// n-th point has a text, so that there are at most 400 texts.
-fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
+fn add_time_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     let all = panels.iter().flat_map(|p| &p.lines);
     let mut times: Vec<f64> = all.flat_map(|l| l.points.iter().map(|p| p.0)).filter(|t| t.is_finite()).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
     let step = times.len().div_ceil(400).max(1);
     for time in times.into_iter().step_by(step) {
-        canvas.add_pointer_text((area.at_x(x, time), area.y), || {
+        canvas.add_pointer_text((area.x_position(x, time), area.y), || {
             let mut text = format!("at {time:.1} s");
             for (panel, line) in panels.iter().flat_map(|p| p.lines.iter().map(move |l| (p, l))) {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 == time && p.1.is_finite()) {
@@ -163,13 +164,13 @@ pub struct Panel {
     /// gap in its line.
     pub log: bool,
     /// The lines of the panel, whose x values are times since the start in s.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
 }
 
 /// Creates the panels of one load from its figures by interval: rates, response times, errors, and
 /// the lag and utilisation of the load generator. Panels without data are omitted.
 pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
-    let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
+    let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| ChartLine {
         name: name.to_owned(),
         points: moments.iter().map(|m| (m.start_s + m.length_s / 2.0, value(m))).collect(),
     };
@@ -205,7 +206,7 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     }
     if moments.iter().any(|m| m.lag_p99_ns.is_some()) {
         let lag = vec![of("lag p99", &|m| time(m.lag_p99_ns))];
-        panels.push(panel("delay of sending, compared with the schedule", AxisUnit::Time, true, lag));
+        panels.push(panel("delay of sending a request, compared with its schedule", AxisUnit::Time, true, lag));
     }
     panels.push(panel("how busy plimsoll was", AxisUnit::Share, false, vec![of("busy", &|m| during(m, m.work_share))]));
     // Panels without any point are removed, such as the panel of response times if no request
@@ -237,8 +238,8 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::Clock, 9);
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
     let left = EDGE_MARGIN + margin_width(&axes.iter().collect::<Vec<_>>());
-    let right = EDGE_MARGIN + panels.iter().map(|p| label_room(&p.lines)).fold(0.0, f64::max);
-    let mut y = heading.height_in(theme.chart_width()) + 32.0;
+    let right = EDGE_MARGIN + panels.iter().map(|p| end_label_width(&p.lines)).fold(0.0, f64::max);
+    let mut y = heading.height_at_width(theme.chart_width()) + 32.0;
     let height_of = |panel: &Panel| match (panel.unit, panel.lines.len()) {
         (AxisUnit::Share, _) => 56.0,
         (_, 1) => 84.0,
@@ -251,18 +252,18 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         let area = Area { x: left, y, width: theme.chart_width() - right - left, height: height_of(panel) };
         canvas.text((EDGE_MARGIN, area.y - 13.0), &panel.title, Font::new(SMALL_FONT_SIZE, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
-        draw_y(&mut canvas, &area, axis);
+        draw_left_y_axis(&mut canvas, &area, axis);
         if number == 0 {
-            read_times(&mut canvas, &area, &x.scale, panels);
+            add_time_tooltips(&mut canvas, &area, &x.scale, panels);
         }
         open_axis_group(&mut canvas, 'z', &area, axis, AxisSide::Left);
         for (n, line) in panel.lines.iter().enumerate() {
             let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
-            let line = Line { name: line.name.clone(), points: points.collect() };
+            let line = ChartLine { name: line.name.clone(), points: points.collect() };
             let plot = Plot { area: &area, x: &x.scale, y: &axis.scale };
             draw_line(&mut canvas, &plot, &line, Stroke { width: 1.6, ..line_style(n) });
         }
-        canvas.close();
+        canvas.close_group();
         if panel.lines.len() > 1 {
             open_axis_group(&mut canvas, 'h', &area, axis, AxisSide::Left);
             draw_end_labels(
@@ -271,11 +272,11 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
                 &line_end_labels(&area, &axis.scale, &panel.lines),
                 right - EDGE_MARGIN,
             );
-            canvas.close();
+            canvas.close_group();
         }
         y = area.bottom_edge() + 40.0;
         if number + 1 == panels.len() {
-            draw_x(&mut canvas, &area, &x, "time since the start");
+            draw_x_axis(&mut canvas, &area, &x, "time since the start");
         }
     }
     canvas.into_svg(&heading.accessible_label())
@@ -287,15 +288,15 @@ const HEAT_COLOUR_COUNT: u8 = 10;
 
 /// Draws the heat map of response times over time. Cells with more requests are darker (on a dark
 /// page lighter). `lines`, such as p50 and p99, are drawn on top of the cells.
-pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
+pub fn heat_chart(heading: &Heading, heat: &LatencyHeatMap, lines: &[ChartLine], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
         return empty_chart(heading, "no latency was measured", theme);
     };
-    let y = Axis::new(Scale::log(*lowest, *highest), AxisUnit::Time, 8);
+    let y = Axis::new(Scale::logarithmic(*lowest, *highest), AxisUnit::Time, 8);
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
     let left = EDGE_MARGIN + margin_width(&[&y]);
-    let right = EDGE_MARGIN + if lines.is_empty() { 0.0 } else { label_room(lines) };
+    let right = EDGE_MARGIN + if lines.is_empty() { 0.0 } else { end_label_width(lines) };
     let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
 
     // The colour of a heat-map cell depends on the logarithm of its number of responses, so that
@@ -305,8 +306,8 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         ((share * f64::from(HEAT_COLOUR_COUNT)).ceil() as u8).clamp(1, HEAT_COLOUR_COUNT) - 1
     };
     let mut by_step: Vec<Vec<(f64, f64, f64, f64)>> = vec![Vec::new(); usize::from(HEAT_COLOUR_COUNT)];
-    let column_of = |column: usize| (area.at_x(&x.scale, column as f64 * heat.column_s) * 2.0).round() / 2.0;
-    let row_of = |ns: f64| (area.at_y(&y.scale, ns) * 2.0).round() / 2.0;
+    let column_of = |column: usize| (area.x_position(&x.scale, column as f64 * heat.column_s) * 2.0).round() / 2.0;
+    let row_of = |ns: f64| (area.y_position(&y.scale, ns) * 2.0).round() / 2.0;
     for &(column, row, count) in &heat.cells {
         if let (Some(low), Some(high)) = (heat.edges_ns.get(row), heat.edges_ns.get(row + 1)) {
             let (from, to) = (column_of(column), column_of(column + 1));
@@ -314,9 +315,9 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
             by_step[usize::from(step_of(count))].push((from, top, (to - from).max(0.5), (bottom - top).max(0.5)));
         }
     }
-    draw_y(&mut canvas, &area, &y);
-    read_heat(&mut canvas, &area, &x.scale, heat, lines);
-    canvas.open('z', (area.y, area.bottom_edge()), None);
+    draw_left_y_axis(&mut canvas, &area, &y);
+    add_heat_map_tooltips(&mut canvas, &area, &x.scale, heat, lines);
+    canvas.open_zoom_group('z', (area.y, area.bottom_edge()), None);
     for (step, cells) in by_step.iter().enumerate() {
         canvas.draw_cells(cells, Paint::Heat(step as u8));
     }
@@ -328,18 +329,18 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         let stroke = Stroke { paint: HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()], ..line_style(n) };
         draw_line(&mut canvas, &plot, line, Stroke { width: 1.7, ..stroke });
     }
-    canvas.close();
+    canvas.close_group();
     let mut labels = line_end_labels(&area, &y.scale, lines);
     labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()]);
     draw_end_labels(&mut canvas, &area, &labels, right - EDGE_MARGIN);
-    draw_x(&mut canvas, &area, &x, "time since the start");
-    heat_key(&mut canvas, area.right_edge(), area.y - 13.0, most);
+    draw_x_axis(&mut canvas, &area, &x, "time since the start");
+    draw_heat_map_legend(&mut canvas, area.right_edge(), area.y - 13.0, most);
     canvas.into_svg(&heading.accessible_label())
 }
 
 /// Adds the texts that a page shows at the mouse pointer. The text for a column of the heat map has
 /// the number of responses and the values of the lines.
-fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[Line]) {
+fn add_heat_map_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &LatencyHeatMap, lines: &[ChartLine]) {
     let mut counts = vec![0u64; heat.columns];
     for &(column, _, count) in &heat.cells {
         if let Some(sum) = counts.get_mut(column) {
@@ -348,7 +349,7 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     }
     for (column, count) in counts.into_iter().enumerate() {
         let (from, to) = (column as f64 * heat.column_s, (column + 1) as f64 * heat.column_s);
-        canvas.add_pointer_text((area.at_x(x, (from + to) / 2.0), area.y), || {
+        canvas.add_pointer_text((area.x_position(x, (from + to) / 2.0), area.y), || {
             let mut text = format!("{from:.1} to {to:.1} s\n{} responses", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
@@ -365,7 +366,7 @@ const HEATMAP_LINE_COLOURS: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 
 /// Draws the key (legend) of the heat map's colours, from 1 request to the maximum. The key ends at
 /// the x coordinate `right`.
-fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
+fn draw_heat_map_legend(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL_FONT_SIZE, Paint::Muted);
     canvas.text((right, y), &text, font.with_anchor(TextAnchor::End));

@@ -58,7 +58,7 @@ impl Scale {
 
     /// Creates a log scale from `lo` to `hi`. An empty range is widened. If the lower end is 0 or
     /// less, it is replaced by a thousandth of the upper end.
-    pub fn log(lo: f64, hi: f64) -> Scale {
+    pub fn logarithmic(lo: f64, hi: f64) -> Scale {
         let (lo, hi) = order_and_clamp(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
         let lo = if lo > 0.0 { lo.max(hi / 1e15) } else { hi / 1e3 };
@@ -70,7 +70,7 @@ impl Scale {
     /// times a power of ten.
     pub fn log_covering(values: impl IntoIterator<Item = f64>) -> Scale {
         let (lo, hi) = finite_extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
-        Scale::log(round_125(lo, false), round_125(hi, true))
+        Scale::logarithmic(round_to_1_2_or_5(lo, false), round_to_1_2_or_5(hi, true))
     }
 
     /// Creates the percentile scale from 0 to the quantile `1 - 10^-nines`. `nines` is clamped to
@@ -211,7 +211,7 @@ fn nice_step(span: f64, parts: usize) -> f64 {
 }
 
 /// Rounds a positive `value` to 1, 2 or 5 times a power of ten, upwards (`up`) or downwards.
-fn round_125(value: f64, up: bool) -> f64 {
+fn round_to_1_2_or_5(value: f64, up: bool) -> f64 {
     let exponent = value.log10().floor() as i32;
     let steps = [1.0, 2.0, 5.0, 10.0].map(|d| snap_decimal(d, exponent));
     if up {
@@ -237,10 +237,10 @@ mod tests {
             (Scale::linear(5.0, 5.0), 6, &[5.0, 6.0, 7.0, 8.0, 9.0, 10.0]),
             (Scale::from_zero([47_812.0], 6), 6, &[0.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0, 50_000.0]),
             (Scale::from_zero([], 3), 3, &[0.0, 0.5, 1.0]),
-            (Scale::log(1.0, 1000.0), 4, &[1.0, 10.0, 100.0, 1000.0]),
-            (Scale::log(1.0, 20.0), 6, &[1.0, 2.0, 5.0, 10.0, 20.0]),
-            (Scale::log(1e5, 5e8), 8, &[1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8]),
-            (Scale::log(1e5, 5e8), 5, &[1e5, 1e6, 1e7, 1e8]),
+            (Scale::logarithmic(1.0, 1000.0), 4, &[1.0, 10.0, 100.0, 1000.0]),
+            (Scale::logarithmic(1.0, 20.0), 6, &[1.0, 2.0, 5.0, 10.0, 20.0]),
+            (Scale::logarithmic(1e5, 5e8), 8, &[1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8]),
+            (Scale::logarithmic(1e5, 5e8), 5, &[1e5, 1e6, 1e7, 1e8]),
             (Scale::log_covering([3.0, 70.0]), 6, &[2.0, 5.0, 10.0, 20.0, 50.0, 100.0]),
             (Scale::log_covering([]), 6, &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0]),
             (Scale::percentile(3.0), 8, &[0.0, 0.5, 0.75, 0.9, 0.99, 0.999]),
@@ -259,9 +259,9 @@ mod tests {
             (Scale::linear(0.0, 10.0), 50.0, 1.0),
             (Scale::linear(0.0, 10.0), f64::NAN, 0.0),
             (Scale::linear(0.0, 10.0), f64::INFINITY, 1.0),
-            (Scale::log(1.0, 100.0), 10.0, 0.5),
-            (Scale::log(1.0, 100.0), 0.0, 0.0),
-            (Scale::log(1.0, 100.0), -5.0, 0.0),
+            (Scale::logarithmic(1.0, 100.0), 10.0, 0.5),
+            (Scale::logarithmic(1.0, 100.0), 0.0, 0.0),
+            (Scale::logarithmic(1.0, 100.0), -5.0, 0.0),
             (Scale::percentile(4.0), 0.99, 0.5),
             (Scale::percentile(4.0), 1.0, 1.0),
         ] {
@@ -285,7 +285,7 @@ mod tests {
     fn any_scale() -> impl Strategy<Value = Scale> {
         (any_number(), any_number(), 0..6).prop_map(|(a, b, kind)| match kind {
             0 => Scale::linear(a, b),
-            1 => Scale::log(a, b),
+            1 => Scale::logarithmic(a, b),
             2 => Scale::percentile(a),
             3 => Scale::from_zero([a, b], 6),
             _ => Scale::log_covering([a, b]),
@@ -312,7 +312,7 @@ mod tests {
 
         #[test]
         fn a_scale_position_converts_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
-            for scale in [Scale::linear(lo, lo * factor), Scale::log(lo, lo * factor), Scale::percentile(4.0)] {
+            for scale in [Scale::linear(lo, lo * factor), Scale::logarithmic(lo, lo * factor), Scale::percentile(4.0)] {
                 let value = scale.value_at(share);
                 prop_assert!((scale.relative_position(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
             }

@@ -171,7 +171,7 @@ fn format_number(value: f64) -> String {
 }
 
 /// Escapes `text` for XML and HTML, so that it is also safe inside attributes.
-pub fn escaped(text: &str) -> String {
+pub fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -223,7 +223,7 @@ impl Canvas {
     }
 
     /// Sets the rule by which the pointer selects the figures that the page shows.
-    pub fn read_nearest(&mut self, nearest: PointerMode) {
+    pub fn set_pointer_mode(&mut self, nearest: PointerMode) {
         self.nearest = nearest;
     }
 
@@ -233,7 +233,7 @@ impl Canvas {
     pub fn zoom_axis(&mut self, x: f64, width: f64, kind: &str, [lo, hi]: [f64; 2], unit: &str) {
         if self.in_page() && are_all_drawable(&[x, width]) && lo.is_finite() && hi.is_finite() {
             let json = serde_json::json!([format_number(x), format_number(width), kind, lo, hi, unit]);
-            self.axis = format!(r#" data-axis="{}""#, escaped(&json.to_string()));
+            self.axis = format!(r#" data-axis="{}""#, escape_xml(&json.to_string()));
         }
     }
 
@@ -241,7 +241,7 @@ impl Canvas {
     /// [`Canvas::close`] ends the group. A zoom stretches the shapes of a group of class `z`. A
     /// group of class `t` has the ticks of the axis between the heights `y`, with labels at the
     /// height `label`.
-    pub fn open(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
+    pub fn open_zoom_group(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
             let [y1, y2] = [y.0, y.1].map(format_number);
             let label = label.map_or(String::new(), |at| format!(r#" data-label="{}""#, format_number(at)));
@@ -255,13 +255,13 @@ impl Canvas {
     /// vertically, or `v` for the ticks of the axis. `scale` describes the axis.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
-            let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escaped(&scale.to_string()));
+            let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escape_xml(&scale.to_string()));
             let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}" data-scale="{scale}">"#);
         }
     }
 
     /// Closes the group that [`Canvas::open`] or [`Canvas::open_vertical_group`] opened last.
-    pub fn close(&mut self) {
+    pub fn close_group(&mut self) {
         if self.in_page() {
             self.body.push_str("</g>\n");
         }
@@ -279,7 +279,7 @@ impl Canvas {
             PointerMode::Point => "xy",
         };
         let json = serde_json::Value::from(places).to_string();
-        format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escaped(&json))
+        format!(r#"{} data-nearest="{nearest}" data-places="{}""#, self.axis, escape_xml(&json))
     }
 
     fn stroke_attributes(&self, stroke: Stroke) -> String {
@@ -396,7 +396,7 @@ impl Canvas {
         let css = paint.css_colour(self.theme);
         let page = Paint::Surface.css_colour(self.theme);
         let n = format_number;
-        let hint = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(hint)) };
+        let hint = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escape_xml(hint)) };
         let (shape, rest) = match mark {
             Mark::Disc => (
                 "circle",
@@ -465,14 +465,14 @@ impl Canvas {
             let _ = write!(rest, r#" stroke="{page}" stroke-width="4" stroke-linejoin="round" paint-order="stroke""#);
         }
         let [x, y, size] = [at.0, at.1, font.size].map(format_number);
-        let (fill, text) = (font.paint.css_colour(self.theme), escaped(text));
+        let (fill, text) = (font.paint.css_colour(self.theme), escape_xml(text));
         let _ = writeln!(self.body, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{rest}>{text}</text>"#);
     }
 
     /// Returns the SVG document. Screen readers read out `label` instead of the drawing.
     pub fn into_svg(self, label: &str) -> String {
         let [width, height] = [self.width, self.height].map(format_number);
-        let (page, label, data) = (Paint::Surface.css_colour(self.theme), escaped(label), self.script_data());
+        let (page, label, data) = (Paint::Surface.css_colour(self.theme), escape_xml(label), self.script_data());
         format!(
             concat!(
                 r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" "#,

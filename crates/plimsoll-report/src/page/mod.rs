@@ -8,7 +8,7 @@
 //! Not here: the content of a report, and the drawing of charts.
 
 use crate::block::{ChartBlock, Report, ReportBlock, Tone};
-use crate::chart::{css_variables, escaped};
+use crate::chart::{css_variables, escape_xml};
 use std::fmt::Write;
 
 const PAGE_STYLE: &str = include_str!("style.css");
@@ -64,7 +64,7 @@ pub fn render(report: &Report, title: &str) -> String {
          <meta name=\"generator\" content=\"plimsoll\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
          <script>\n{PAGE_SCRIPT}</script>\n</body>\n</html>\n",
-        escaped(title),
+        escape_xml(title),
         page_style(),
     )
 }
@@ -89,10 +89,10 @@ pub fn render_body(report: &Report) -> String {
     for (at, block) in report.blocks.iter().enumerate() {
         match block {
             ReportBlock::Heading(text) => {
-                let _ = writeln!(body, "<h2>{}</h2>", escaped(text));
+                let _ = writeln!(body, "<h2>{}</h2>", escape_xml(text));
             }
             ReportBlock::Text(Tone::Answer, text) if !std::mem::replace(&mut answered, true) => {
-                let _ = writeln!(body, "<h1>{}</h1>", escaped(&capitalise_first_letter(text)));
+                let _ = writeln!(body, "<h1>{}</h1>", escape_xml(&capitalise_first_letter(text)));
                 warning_box(&mut body, &warnings);
             }
             ReportBlock::Text(Tone::Warning, _) if at < first_answer => {}
@@ -103,15 +103,15 @@ pub fn render_body(report: &Report) -> String {
                     Tone::Warning => r#" class="warning" role="note""#,
                 };
                 let label = if *tone == Tone::Warning { "<strong>Warning:</strong> " } else { "" };
-                let _ = writeln!(body, "<p{class}>{label}{}</p>", escaped(text));
+                let _ = writeln!(body, "<p{class}>{label}{}</p>", escape_xml(text));
             }
             ReportBlock::Facts(facts) => {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
                         // A value with an empty label is a further value of the previous fact.
-                        true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
-                        false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
+                        true => drop(writeln!(body, "<dd>{}</dd>", escape_xml(value))),
+                        false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escape_xml(label), escape_xml(value))),
                     }
                 }
                 body.push_str("</dl>\n");
@@ -129,7 +129,7 @@ pub fn render_body(report: &Report) -> String {
 /// Renders all warnings in one box. If there are several warnings, only the first is visible until
 /// the reader opens the box.
 fn warning_box(out: &mut String, warnings: &[&str]) {
-    let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
+    let line = |text: &str| format!("<strong>Warning:</strong> {}", escape_xml(text));
     let _ = match warnings {
         [] => Ok(()),
         [one] => writeln!(out, "<p class=\"warning\" role=\"note\">{}</p>", line(one)),
@@ -168,13 +168,14 @@ fn write_chart(out: &mut String, chart: &ChartBlock) {
 
 /// The maximum length in bytes of a table cell that stays on one line. If a cell is longer than
 /// this maximum, the text in its whole column is wrapped.
-const WRAPPED_FROM: usize = 34;
+const UNWRAPPED_CELL_BYTES_MAX: usize = 34;
 
 fn write_table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
     let number = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+".contains(c));
     let right: Vec<bool> =
         (0..headings.len()).map(|column| rows.iter().filter_map(|row| row.get(column)).all(number)).collect();
-    let is_long = |column: usize| rows.iter().filter_map(|row| row.get(column)).any(|cell| cell.len() > WRAPPED_FROM);
+    let is_long =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).any(|cell| cell.len() > UNWRAPPED_CELL_BYTES_MAX);
     let long: Vec<bool> = (0..headings.len()).map(is_long).collect();
     let class = |column: usize| match (right.get(column), long.get(column)) {
         (Some(true), _) => r#" class="n""#,
@@ -183,15 +184,15 @@ fn write_table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {
     };
     out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>\n<thead><tr>");
     for (column, heading) in headings.iter().enumerate() {
-        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escaped(heading));
+        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escape_xml(heading));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         out.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let _ = match column {
-                0 => write!(out, "<th scope=\"row\"{}>{}</th>", class(column), escaped(cell)),
-                _ => write!(out, "<td{}>{}</td>", class(column), escaped(cell)),
+                0 => write!(out, "<th scope=\"row\"{}>{}</th>", class(column), escape_xml(cell)),
+                _ => write!(out, "<td{}>{}</td>", class(column), escape_xml(cell)),
             };
         }
         out.push_str("</tr>\n");
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn pages_contain_the_report_as_escaped_text() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "look <out>").text(Tone::Answer, "it carries 5 & more");
+        report.add_sentence(Tone::Warning, "look <out>").add_sentence(Tone::Answer, "it carries 5 & more");
         report.add_facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);
         report.add_heading("Evidence").add_table(&["", "p50"], vec![vec!["a \"b\"".into(), "1 ms".into()]]);
         report.add_chart("<svg></svg>".into(), &["load", "rate"], vec![vec!["1".into(), "2".into()]]);
@@ -239,7 +240,7 @@ mod tests {
             "{page}"
         );
         let mut report = Report::default();
-        report.text(Tone::Warning, "one").text(Tone::Warning, "two").text(Tone::Answer, "yes");
+        report.add_sentence(Tone::Warning, "one").add_sentence(Tone::Warning, "two").add_sentence(Tone::Answer, "yes");
         let page = render(&report, "");
         assert!(page.contains("Yes</h1>\n<details class=\"warning\"") && page.contains("one (1 more)"), "{page}");
         for word in ["http://", "https://", "src=", "@import", "url("] {

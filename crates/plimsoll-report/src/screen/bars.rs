@@ -15,23 +15,23 @@ const BAR_COLUMNS: f64 = 32.0;
 
 /// A histogram of response times. Each row is a range of times, with a bar of characters for the
 /// number of requests in the range.
-pub(crate) struct Bars {
+pub(crate) struct TextHistogram {
     title: String,
     times: Histogram,
     rows: usize,
 }
 
-impl Bars {
+impl TextHistogram {
     /// Creates the histogram of `times`; `None` if `times` is empty.
-    pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
-        (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
+    pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<TextHistogram> {
+        (times.count() > 0).then(|| TextHistogram { title: title.into(), times, rows: ROWS_MAX })
     }
 
     /// Limits the histogram to at most `lines` rows. Returns `None` if `lines` is too small to show
     /// the shape of the distribution.
-    pub(super) fn limit_rows(self, lines: usize) -> Option<Bars> {
+    pub(super) fn limit_rows(self, lines: usize) -> Option<TextHistogram> {
         let rows = self.rows.min(lines);
-        (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
+        (rows >= ROWS_MIN).then_some(TextHistogram { rows, ..self })
     }
 
     /// Returns for each row of the histogram the row's upper bound in ns, and the number of times
@@ -39,7 +39,7 @@ impl Bars {
     fn histogram_rows(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
-        let mut bounds: Vec<u64> = (1..self.rows).map(|row| three_digits(bound(row))).collect();
+        let mut bounds: Vec<u64> = (1..self.rows).map(|row| round_to_three_digits(bound(row))).collect();
         bounds.retain(|bound| *bound < self.times.max_ns());
         bounds.push(self.times.max_ns());
         bounds.dedup();
@@ -53,7 +53,7 @@ impl Bars {
     }
 
     /// Renders the title and the rows of the histogram.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn render_histogram(&self) -> String {
         let rows = self.histogram_rows();
         let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1) as f64;
         let cells: Vec<[String; 2]> = rows.iter().map(|row| [duration(row.0 as f64), count(row.1)]).collect();
@@ -72,7 +72,7 @@ impl Bars {
 }
 
 /// Rounds a time in ns to three significant digits, which is the precision of the printed bounds.
-fn three_digits(ns: f64) -> u64 {
+fn round_to_three_digits(ns: f64) -> u64 {
     let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / unit).round() * unit) as u64
 }
@@ -86,11 +86,11 @@ mod tests {
         let mut times = Histogram::new();
         (1..=200).for_each(|at| times.record(at * 1_000));
         times.record(1_000_000);
-        let bars = Bars::new("response time", times).expect("times");
+        let bars = TextHistogram::new("response time", times).expect("times");
         let counted = bars.histogram_rows();
         assert_eq!(counted.iter().map(|row| row.1).sum::<u64>(), 201);
         assert!(counted.len() <= ROWS_MAX && counted.iter().is_sorted_by_key(|row| row.0), "{counted:?}");
-        let shown = bars.text();
+        let shown = bars.render_histogram();
         assert!(shown.starts_with("  response time (not cumulative)\n  <= "), "{shown}");
         assert_eq!(shown.lines().last(), Some("  <= 1.00 ms   2  ###"), "{shown}");
         assert!(bars.limit_rows(3).is_none());
@@ -100,7 +100,7 @@ mod tests {
     fn equal_times_share_one_row() {
         let mut times = Histogram::new();
         times.record_n(5_000, 3);
-        assert_eq!(Bars::new("t", times).map(|bars| bars.histogram_rows()), Some(vec![(5_000, 3)]));
-        assert!(Bars::new("t", Histogram::new()).is_none());
+        assert_eq!(TextHistogram::new("t", times).map(|bars| bars.histogram_rows()), Some(vec![(5_000, 3)]));
+        assert!(TextHistogram::new("t", Histogram::new()).is_none());
     }
 }

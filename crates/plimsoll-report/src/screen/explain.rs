@@ -4,15 +4,16 @@
 //! Not here: the tables of all evidence and of ruled-out causes (`explain`).
 
 use super::Screen;
-use super::find::{line_sentence, target_words};
+use super::find::{short_load_line_sentence, target_and_slo_arguments};
 use crate::explain::{
-    evidence_row, explain_answer, level_headings, line_prediction_text, place_headings, place_rows, unobserved_note,
+    evidence_row, explain_answer, level_headings, line_prediction_text, request_place_headings, request_place_rows,
+    unobserved_note,
 };
 use crate::format::{rate, whole_percent};
-use crate::profile::{format_with_unit, name_text};
+use crate::profile::{format_with_unit, printable_function_name};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
-use plimsoll_analysis::explain::{Explanation, FunctionObservation, SignalRow, VariedSetting};
+use plimsoll_analysis::explain::{Explanation, FunctionObservation, SignalEvidence, VariedSetting};
 use plimsoll_analysis::finding::ExplainFinding;
 use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
@@ -23,7 +24,7 @@ use plimsoll_analysis::{DoubtKind, Doubts};
 const ROWS_SHOWN_MAX: usize = 3;
 /// The maximum number of places with requests in flight (such as queues) that have their own row on
 /// a screen.
-const PLACES_SHOWN: usize = 3;
+const IN_FLIGHT_PLACES_SHOWN_MAX: usize = 3;
 
 /// Formats the certainty of the named cause: the next likely cause, and the experiments that
 /// support or contradict the named cause. Returns `None` if the diagnosis names no cause.
@@ -49,7 +50,7 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
             (false, true) => "contradicts it",
             (false, false) => continue,
         };
-        text += &format!("; experiment '{}' {says} ({})", made.intervention.text(), made.measured);
+        text += &format!("; experiment '{}' {says} ({})", made.intervention.description(), made.measured);
     }
     Some(text)
 }
@@ -57,11 +58,11 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
 /// Returns table rows for the first `ROWS_SHOWN_MAX` signals (measured figures) that changed with
 /// the load. If the diagnosis names a cause, only signals that support this cause are included.
 fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
-    let row = |shown: &SignalRow| {
+    let row = |shown: &SignalEvidence| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
         vec![words, low, line, past]
     };
-    let of_cause = |shown: &&SignalRow| explanation.abstained || shown.supports == explanation.cause;
+    let of_cause = |shown: &&SignalEvidence| explanation.abstained || shown.supports == explanation.cause;
     let rows = explanation.evidence.iter().filter(of_cause).map(row);
     let changed = |row: &Vec<String>| row[1] != row[3] || row[1] != row[2];
     rows.filter(changed).take(ROWS_SHOWN_MAX).collect()
@@ -69,7 +70,7 @@ fn strongest_signal_rows(explanation: &Explanation) -> Vec<Vec<String>> {
 
 /// Formats which parts of the system were not observed, each with the reason; `None` if all parts
 /// were observed.
-fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
+fn unobserved_parts_text(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(sentence_text).collect();
     let unseen = match &server.usage {
@@ -88,11 +89,13 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
 /// Formats the functions with the highest CPU cost per request, not counting their callees. `level`
 /// is the name of the load at which the cost was measured, such as `line`. Returns `None` if no
 /// function used CPU.
-fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
+fn costliest_functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
     let unit = &comparison.sample_type.unit;
-    let text = |row: &&DiffRow| format!("{} {}", name_text(&row.function), format_with_unit(row.flat.after, unit));
+    let text = |row: &&DiffRow| {
+        format!("{} {}", printable_function_name(&row.function), format_with_unit(row.flat.after, unit))
+    };
     let top: Vec<String> = rows.iter().take(ROWS_SHOWN_MAX).map(text).collect();
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
@@ -100,11 +103,11 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
 /// Formats in a few words the functions that profiles show. For a comparison, the text lists the
 /// functions whose CPU cost changed most between A and B. For one server, the text lists the
 /// functions with the highest CPU cost.
-pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
+pub(crate) fn profiled_functions_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::SingleTarget(profiles) => {
             let profiles = profiles.doubts_and_figures().1;
-            functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
+            costliest_functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
         }
         ProfileFindings::BothSides(profiles) => {
             let comparison = profiles.doubts_and_figures().1.comparison.as_ref()?;
@@ -113,7 +116,7 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
             let unit = &comparison.sample_type.unit;
             let sign = |delta: f64| if delta > 0.0 { "+" } else { "" };
             let text = |row: &&DiffRow| {
-                let (name, delta) = (name_text(&row.function), row.flat.delta());
+                let (name, delta) = (printable_function_name(&row.function), row.flat.delta());
                 format!("{name} {}{}", sign(delta), format_with_unit(delta, unit))
             };
             let top: Vec<String> = rows.iter().take(ROWS_SHOWN_MAX).map(text).collect();
@@ -124,7 +127,7 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
 
 /// Formats whether a server setting (measured at several values) limits the load line, with the
 /// goodput at each value.
-fn varied_text(varied: &VariedSetting) -> String {
+fn varied_setting_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps
         .iter()
@@ -134,7 +137,7 @@ fn varied_text(varied: &VariedSetting) -> String {
     if steps.is_empty() {
         return "not known: every load with a value of the setting is void; --verbose says why".to_owned();
     }
-    let limits = match varied.holds() {
+    let limits = match varied.limits_load_line() {
         Some(true) => "the setting limits the load line",
         Some(false) => "the setting does not limit the load line",
         None if varied.elasticity.is_some() => "the setting has an effect, but is not the only limit",
@@ -165,15 +168,15 @@ pub(crate) fn explain_screen(
             screen.add_fact(1, "to decide", sentence_text(text));
         }
     }
-    let line = line_sentence(findings);
+    let line = short_load_line_sentence(findings);
     screen.add_fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
     if let Some(text) = line_prediction_text(explanation, findings.counted) {
         screen.add_fact(0, "moves it", text);
     }
     if let Some(varied) = &explanation.varied {
-        screen.add_fact(1, "setting", varied_text(varied));
+        screen.add_fact(1, "setting", varied_setting_text(varied));
     }
-    let own = profiles.and_then(ProfileFindings::of_loads).and_then(|profiles| {
+    let own = profiles.and_then(ProfileFindings::single_target_profiles).and_then(|profiles| {
         let profiles = profiles.doubts_and_figures().1;
         Some((profiles.comparison.as_ref()?, profiles.level_name.as_str()))
     });
@@ -181,10 +184,10 @@ pub(crate) fn explain_screen(
         Some(FunctionObservation::Costs(costs)) => Some((&costs.comparison, costs.level_names[1])),
         Some(FunctionObservation::Refused(_)) | None => None,
     };
-    if let Some(text) = own.or(sampled).and_then(|(comparison, level)| functions_text(comparison, level)) {
+    if let Some(text) = own.or(sampled).and_then(|(comparison, level)| costliest_functions_text(comparison, level)) {
         screen.add_fact(2, "functions", text);
     }
-    if let Some(text) = not_observed(found, doubts) {
+    if let Some(text) = unobserved_parts_text(found, doubts) {
         screen.add_fact(1, "not observed", text);
     }
     match explanation.ruled_out.len() {
@@ -196,11 +199,11 @@ pub(crate) fn explain_screen(
             screen.add_fact(2, "ruled out", format!("{many} causes: --verbose"));
         }
     }
-    let places = place_rows(explanation, PLACES_SHOWN);
+    let places = request_place_rows(explanation, IN_FLIGHT_PLACES_SHOWN_MAX);
     if !places.is_empty() {
         // The last row of the table is the sum of all places (such as queues) without their own
         // row.
-        screen.add_table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
+        screen.add_table(0, &request_place_headings(findings), places, IN_FLIGHT_PLACES_SHOWN_MAX + 1);
         if let Some(note) = unobserved_note(found) {
             screen.add_note(1, note);
         }
@@ -211,9 +214,9 @@ pub(crate) fn explain_screen(
         let [low, line, past] = level_headings(findings);
         screen.add_table(1, &[name, low, line, past], rows, ROWS_SHOWN_MAX);
     }
-    let target = target_words(context, &findings.slo);
-    screen.next(match explanation.abstained {
-        true => format!("plimsoll explain {target}, after the steps under 'to decide'; --verbose prints all signals"),
+    let target = target_and_slo_arguments(context, &findings.slo);
+    screen.set_next_step(match explanation.abstained {
+        true => format!("do the steps under 'to decide', then: plimsoll explain {target} (--verbose: all signals)"),
         false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
     });
     screen

@@ -6,43 +6,43 @@
 
 use super::Screen;
 use crate::find::{
-    arrivals_text, budget_text, log_text, log_times, needed_text, not_found_text, planned_text, proven_text,
-    stop_reason_text, trials_text,
+    access_log_text, arrivals_text, budget_text, log_multiple_prefix, missing_lower_bound_text, needed_instances_text,
+    planned_load_text, proven_load_line_text, stop_reason_text, trials_text,
 };
 use crate::format::{count, duration, rate};
 use crate::remedy::sentence_text;
 use crate::run::RunContext;
-use crate::server::used_text;
+use crate::server::server_cpu_use_text;
 use plimsoll_analysis::find::{LoadLine, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, ServerView, Slo, TrialOutcome, Verdict};
 use plimsoll_model::shell;
-use plimsoll_model::{Experiment, Purpose};
+use plimsoll_model::{Experiment, LoadPurpose};
 
 /// The maximum relative difference between the rate of a trial and the load line at which the trial
 /// counts as measured at the line.
-const AT_LINE: f64 = 0.1;
+const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
 
 /// Formats the result of a search as one sentence, which is shorter than in the full report.
-pub(super) fn line_sentence(findings: &Findings) -> String {
+pub(super) fn short_load_line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
         let bound = stalls.impossible_bound.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
-        return format!("no load line: {stalls}: no rate was shown to meet {bound}", stalls = stalls.text());
+        return format!("no load line: {stalls}: no rate was shown to meet {bound}", stalls = stalls.stalls_text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
-        return format!("no load line: {}", gone.text());
+        return format!("no load line: {}", gone.server_loss_text());
     }
     if let Some(failing) = findings.constant_failure {
-        return format!("no load line: {failures}: no rate meets {slo}", failures = failing.text());
+        return format!("no load line: {failures}: no rate meets {slo}", failures = failing.failure_text());
     }
-    let times = |rps: f64| log_times(findings, rps);
+    let times = |rps: f64| log_multiple_prefix(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
     match (rps > 0.0, upper) {
-        (false, _) => not_found_text(findings),
+        (false, _) => missing_lower_bound_text(findings),
         (true, None) => {
             format!(
                 "load line: at least {log_times}{lower_rate} {counted}/s under {slo} ({arrivals})",
@@ -50,7 +50,7 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
                 lower_rate = rate(lower)
             )
         }
-        (true, Some(upper)) if provable => proven_text(findings, upper, ""),
+        (true, Some(upper)) if provable => proven_load_line_text(findings, upper, ""),
         (true, Some(upper)) => format!(
             "load line: {log_times}{lower_rate} to {upper_rate} {counted}/s under {slo} (90 % interval; not provable in \
              {elapsed}; {arrivals})",
@@ -64,7 +64,7 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
 
 /// Formats the certainty of the load line: whether a separate trial confirmed the line, the doubts,
 /// and a budget that would narrow the line's interval. Returns `None` if no load line was found.
-pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
+pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {
         return None;
@@ -72,15 +72,17 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     let mut parts: Vec<String> = doubts.inline_texts().map(sentence_text).collect();
     if line.confirmed {
         let time = duration(findings.longest_pass_at_line_s * 1e9);
-        let at = rate(line.lower);
-        let text =
-            format!("confirmed: the server met the SLO for {time} at {at} {rate_unit}/s", rate_unit = findings.counted);
+        let text = format!(
+            "confirmed: the server met the SLO for {time} at {lower_rate} {rate_unit}/s",
+            lower_rate = rate(line.lower),
+            rate_unit = findings.counted
+        );
         parts.insert(0, text);
     } else if parts.is_empty() {
         parts.push("no separate trial confirmed the load line".to_owned());
     }
     if findings.interference.disturbed {
-        parts.push("the machine was disturbed".to_owned());
+        parts.push("other software used the machine's CPU during the search".to_owned());
     }
     if line.upper.is_none() {
         parts.push("no upper bound of the load line was found".to_owned());
@@ -97,13 +99,13 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
 fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
     let line = findings.load_line_rps.rps;
     let is_near = |trial: &&TrialOutcome| {
-        let near = trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() <= AT_LINE);
-        near && trial.verdict == Verdict::Pass && !matches!(trial.purpose, Purpose::Settle | Purpose::Profile)
+        let near = trial.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() <= RATE_DIFFERENCE_AT_LINE_MAX);
+        near && trial.verdict == Verdict::Pass && !matches!(trial.purpose, LoadPurpose::Settle | LoadPurpose::Profile)
     };
     findings.trials.iter().filter(is_near).max_by_key(|trial| trial.duration_ns).filter(|_| line > 0.0)
 }
 
-fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String) -> Vec<String> {
+fn line_or_peak_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String) -> Vec<String> {
     vec![
         name.to_owned(),
         format!("{}/s", rate(goodput_rps)),
@@ -114,18 +116,20 @@ fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String
 
 /// Formats the goodput, the p99 and the requests in flight, in a row for the load line and a row
 /// for the peak. A load that was not measured has no row.
-fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
+fn line_and_peak_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
-        .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
+        .map(|trial| line_or_peak_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
     // All figures of the row for the peak come from the closed-loop trial whose goodput is closest
     // to the peak.
     let at_peak = findings.peak.as_ref().map(|peak| {
         let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.concurrency()?)));
         let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();
         match closed.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))) {
-            Some((trial, users)) => load_row("at the peak", trial.achieved_rps, Some(trial.p99_ns), count(users)),
-            None => load_row("at the peak", peak.rps, None, count(peak.concurrency)),
+            Some((trial, users)) => {
+                line_or_peak_row("at the peak", trial.achieved_rps, Some(trial.p99_ns), count(users))
+            }
+            None => line_or_peak_row("at the peak", peak.rps, None, count(peak.concurrency)),
         }
     });
     at_line.into_iter().chain(at_peak).collect()
@@ -133,28 +137,28 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
 
 /// Formats how much CPU the server used, or why the CPU use was not observed; `None` if no probe
 /// read the server.
-pub(super) fn server_text(server: &ServerView) -> Option<String> {
-    if !server.watched() {
+pub(super) fn server_cpu_text(server: &ServerView) -> Option<String> {
+    if !server.has_probe_readings() {
         return None;
     }
     Some(match &server.usage {
-        Ok(used) => used_text(used),
+        Ok(used) => server_cpu_use_text(used),
         Err(reason) => format!("not observed: {reason}"),
     })
 }
 
 /// Formats the target as an argument of a plimsoll command line. For traffic with several routes,
 /// the text is `with the same arguments`.
-pub(super) fn url_words(context: &RunContext) -> String {
+pub(super) fn target_argument_text(context: &RunContext) -> String {
     match context.plan.traffic.routes.as_slice() {
-        [_] => shell::word(&context.url()),
+        [_] => shell::quote_if_needed(&context.url()),
         _ => "with the same arguments".to_owned(),
     }
 }
 
 /// Formats the target and the SLO as arguments of a plimsoll command line.
-pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
-    let mut words = url_words(context);
+pub(super) fn target_and_slo_arguments(context: &RunContext, slo: &Slo) -> String {
+    let mut words = target_argument_text(context);
     if *slo != Slo::default() {
         words += &format!(" --slo '{slo}'");
     }
@@ -171,9 +175,9 @@ pub(crate) fn find_screen(
     held_by: Option<&Bottleneck>,
 ) -> Screen<'static> {
     let findings = &found.findings;
-    let mut screen = Screen::new(line_sentence(findings));
+    let mut screen = Screen::new(short_load_line_sentence(findings));
     screen.add_fact(1, "target", context.target_text());
-    if let Some(text) = confirmed_text(findings, doubts) {
+    if let Some(text) = load_line_certainty_text(findings, doubts) {
         screen.add_fact(0, "how sure", text);
     }
     let has_line = findings.load_line_rps.rps > 0.0;
@@ -186,38 +190,38 @@ pub(crate) fn find_screen(
         }
         None => {}
     }
-    if let Some(text) = server_text(&found.server) {
+    if let Some(text) = server_cpu_text(&found.server) {
         screen.add_fact(2, "server", text);
     }
     let counted = findings.counted;
     if let Some(planned) = found.planned_load {
-        screen.add_fact(1, "plan with", planned_text(&planned, counted));
+        screen.add_fact(1, "plan with", planned_load_text(&planned, counted));
     }
     if let Some(needed) = found.instance_estimate {
-        screen.add_fact(1, "needs", needed_text(&needed, counted));
+        screen.add_fact(1, "needs", needed_instances_text(&needed, counted));
     }
     if let Some(soak) = &found.soak {
-        screen.add_fact(1, "soak", soak.text());
+        screen.add_fact(1, "soak", soak.soak_result_text());
     }
     if let Some(log) = &findings.log {
-        screen.add_fact(2, "log", log_text(log, findings.load_line_rps.rps));
+        screen.add_fact(2, "log", access_log_text(log, findings.load_line_rps.rps));
     }
-    screen.failed_response(4, &FailedKind::of_trials(experiment.trials.iter()));
-    let trials = || findings.trials.iter().filter(|trial| trial.purpose != Purpose::Settle);
+    screen.failed_response(4, &FailedKind::failures_of_trials(experiment.trials.iter()));
+    let trials = || findings.trials.iter().filter(|trial| trial.purpose != LoadPurpose::Settle);
     let elapsed = duration(findings.elapsed_s * 1e9);
     let stopped = stop_reason_text(findings.stopped_by);
     screen.add_fact(3, "search", format!("{} in {elapsed}; stopped: {stopped}", trials_text(trials())));
-    let rows = load_rows(findings);
+    let rows = line_and_peak_rows(findings);
     if !rows.is_empty() {
         screen.add_table(2, &["", "goodput", "p99", "in flight"], rows, 2);
     }
-    screen.next(next_text(context, findings));
+    screen.set_next_step(next_command_text(context, findings));
     screen
 }
 
 /// Formats the next command that the user should run after a search.
-fn next_text(context: &RunContext, findings: &Findings) -> String {
-    let target = target_words(context, &findings.slo);
+fn next_command_text(context: &RunContext, findings: &Findings) -> String {
+    let target = target_and_slo_arguments(context, &findings.slo);
     match findings.stopped_by {
         StopReason::NothingSucceeds | StopReason::NothingAnswered => {
             format!("plimsoll run {target} -n 1 --verbose (shows the server's response)")

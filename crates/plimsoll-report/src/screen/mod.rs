@@ -15,12 +15,12 @@ mod report;
 mod run;
 mod sweep;
 
-pub(crate) use bars::Bars;
-pub(crate) use explain::{explain_screen, profiled_text};
+pub(crate) use bars::TextHistogram;
+pub(crate) use explain::{explain_screen, profiled_functions_text};
 pub(crate) use find::find_screen;
 pub(crate) use overload::overload_screen;
 pub(crate) use prove::{ladder_screen, prove_screen};
-pub use report::render_short;
+pub use report::render_report_in_lines_max;
 pub(crate) use run::run_screen;
 pub(crate) use sweep::sweep_screen;
 
@@ -28,7 +28,7 @@ use crate::block::Tone;
 use crate::failed;
 use crate::tabular::format_table;
 use crate::text::style_text;
-use crate::visible_controls::visible;
+use crate::visible_controls::escape_to_one_line;
 use crate::wrap::{unbreakable_parts, wrap_text};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 
@@ -63,7 +63,7 @@ enum ScreenContent<'a> {
     /// A function that renders lines for a terminal with the given number of columns.
     Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
     /// A histogram, which is drawn only if enough lines remain.
-    Bars(Box<Bars>),
+    Bars(Box<TextHistogram>),
 }
 
 /// The first screen of one finding, as parts that are chosen and formatted when the screen is
@@ -79,13 +79,13 @@ pub(crate) struct Screen<'a> {
 impl<'a> Screen<'a> {
     /// Creates a screen that contains only an answer, shortened to `ANSWER_LINES_MAX` lines.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
-        let answer = shorten_to_lines(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
+        let answer = shorten_to_lines(&escape_to_one_line(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), omitted_warnings: 0, next: None }
     }
 
     /// Adds a label with a value, which is shortened to two lines.
     pub(crate) fn add_fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
-        let value = shorten_to_lines(&visible(&value.into()), FACT_INDENT, 2);
+        let value = shorten_to_lines(&escape_to_one_line(&value.into()), FACT_INDENT, 2);
         self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
         self
     }
@@ -108,7 +108,7 @@ impl<'a> Screen<'a> {
     ) -> &mut Screen<'a> {
         let more = rows.len().saturating_sub(rows_max);
         rows.truncate(rows_max);
-        let cell = |cell: String| visible(&cell).into_owned();
+        let cell = |cell: String| escape_to_one_line(&cell).into_owned();
         let rows = rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect();
         let headings = headings.iter().map(|&heading| heading.to_owned()).collect();
         self.parts.push(ScreenPart { rank, content: ScreenContent::Table(headings, rows) });
@@ -132,7 +132,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Adds a histogram, which is drawn only if enough lines remain.
-    pub(crate) fn add_bars(&mut self, bars: Bars) -> &mut Screen<'a> {
+    pub(crate) fn add_bars(&mut self, bars: TextHistogram) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank: 9, content: ScreenContent::Bars(Box::new(bars)) });
         self
     }
@@ -145,7 +145,7 @@ impl<'a> Screen<'a> {
         warnings.sort_by_key(|(kind, _)| warning_rank(*kind));
         let mut lines = 0;
         for (_, text) in warnings.iter().take(WARNINGS_MAX) {
-            let text = shorten_to_lines(&format!("warning: {}", visible(text)), 0, WARNING_LINES_MAX - 1);
+            let text = shorten_to_lines(&format!("warning: {}", escape_to_one_line(text)), 0, WARNING_LINES_MAX - 1);
             let its = line_count(&text, 0);
             if lines > 0 && lines + its > WARNING_LINES_MAX {
                 break;
@@ -158,8 +158,8 @@ impl<'a> Screen<'a> {
     }
 
     /// Adds the next step for the user: a command, and its purpose.
-    pub(crate) fn next(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
-        self.next = Some(visible(&next.into()).into_owned());
+    pub(crate) fn set_next_step(&mut self, next: impl Into<String>) -> &mut Screen<'a> {
+        self.next = Some(escape_to_one_line(&next.into()).into_owned());
         self
     }
 
@@ -170,22 +170,22 @@ impl<'a> Screen<'a> {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
         let bars = bars_at.map(|at| (at, self.parts.remove(at)));
-        while self.text(false, COLUMNS_MAX).lines().count() > LINES_MAX {
+        while self.format_parts(false, COLUMNS_MAX).lines().count() > LINES_MAX {
             let Some(rank) = self.parts.iter().map(|part| part.rank).max().filter(|rank| *rank > 0) else { break };
             let last = self.parts.iter().rposition(|part| part.rank == rank);
             last.map(|at| self.parts.remove(at));
         }
         if let Some((at, ScreenPart { rank, content: ScreenContent::Bars(bars) })) = bars {
-            let free = LINES_MAX.saturating_sub(self.text(false, COLUMNS_MAX).lines().count() + 2);
+            let free = LINES_MAX.saturating_sub(self.format_parts(false, COLUMNS_MAX).lines().count() + 2);
             if let Some(bars) = bars.limit_rows(free) {
                 let part = ScreenPart { rank, content: ScreenContent::Bars(Box::new(bars)) };
                 self.parts.insert(at.min(self.parts.len()), part);
             }
         }
-        self.text(colour, columns)
+        self.format_parts(colour, columns)
     }
 
-    fn text(&self, colour: bool, columns: usize) -> String {
+    fn format_parts(&self, colour: bool, columns: usize) -> String {
         let mut out = style_text(&self.answer, Tone::Answer, colour, Some(columns)) + "\n";
         let labels = self.parts.iter().filter_map(|part| match &part.content {
             ScreenContent::Fact(label, _) => Some(label.len()),
@@ -207,7 +207,7 @@ impl<'a> Screen<'a> {
                 ScreenContent::Table(headings, rows) => out += &format_table(headings, rows, Some(columns)),
                 ScreenContent::Note(note) => out += &format!("  {note}\n"),
                 ScreenContent::Lines(lines) => lines(columns).iter().for_each(|line| out += &format!("{line}\n")),
-                ScreenContent::Bars(bars) => out += &bars.text(),
+                ScreenContent::Bars(bars) => out += &bars.render_histogram(),
             }
         }
         if !self.warnings.is_empty() || self.omitted_warnings > 0 {
@@ -220,8 +220,10 @@ impl<'a> Screen<'a> {
         let more = if self.warnings.is_empty() { "" } else { "more " };
         match self.omitted_warnings {
             0 => {}
-            1 => out += &format!("1 {more}warning: --verbose, or plimsoll show -v RUN_FILE\n"),
-            many => out += &format!("{many} {more}warnings: --verbose, or plimsoll show -v RUN_FILE\n"),
+            1 => out += &format!("1 {more}warning is hidden: add --verbose, or run plimsoll show -v RUN_FILE\n"),
+            many => {
+                out += &format!("{many} {more}warnings are hidden: add --verbose, or run plimsoll show -v RUN_FILE\n");
+            }
         }
         if let Some(next) = &self.next {
             out += &format!("\n{}\n", wrap_text(&format!("next: {next}"), Some(columns), 6));
@@ -300,11 +302,11 @@ mod tests {
             (DoubtKind::Others, "disturbed ".repeat(100)),
             (DoubtKind::Generator, "limited ".repeat(100)),
         ]);
-        screen.next("plimsoll find URL");
+        screen.set_next_step("plimsoll find URL");
         let shown = screen.render(false, None);
         assert!(shown.lines().count() <= LINES_MAX, "{shown}");
         assert!(shown.lines().all(|line| display_width(line) <= COLUMNS_MAX), "{shown}");
-        assert!(shown.contains("2 more warnings: --verbose") && shown.contains(CLIPPED_TEXT_END), "{shown}");
+        assert!(shown.contains("2 more warnings are hidden") && shown.contains(CLIPPED_TEXT_END), "{shown}");
         assert!(shown.ends_with("next: plimsoll find URL\n"), "{shown}");
     }
 

@@ -4,8 +4,8 @@
 //! Not here: the page (`overload`).
 
 use super::Screen;
-use super::find::{server_text, url_words};
-use crate::overload::{STEP_HEADINGS, line_text, overload_answer, step_row};
+use super::find::{server_cpu_text, target_argument_text};
+use crate::overload::{STEP_HEADINGS, load_line_text, load_step_row, overload_answer};
 use crate::run::{RunContext, target_text};
 use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::{OverloadResult, OverloadVerdict};
@@ -19,28 +19,28 @@ pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> 
     let mut screen = Screen::new(overload_answer(&found.overload));
     screen.add_fact(1, "how sure", certainty_text(found));
     screen.add_fact(1, "target", context.target_text());
-    screen.add_fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
+    screen.add_fact(1, "line", format!("{} under {}", load_line_text(context, &found.overload), found.slo));
     if let Some((plan, other)) = &found.against {
         screen.add_fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
     }
     if let Some(says) = found.overload.retry_after {
         let text = if says {
-            "the server sends this header when it sheds load"
+            "the server sends the header Retry-After when it sheds load"
         } else {
-            "the server does not send this header when it sheds load"
+            "the server does not send the header Retry-After when it sheds load"
         };
         screen.add_fact(2, "Retry-After", text);
     }
-    if let Some(text) = server_text(&found.server) {
+    if let Some(text) = server_cpu_text(&found.server) {
         screen.add_fact(3, "server", text);
     }
     let rows = |plan: &PlanRecord, found: &OverloadResult| {
         let is_grpc = plan.traffic.origin.is_grpc();
-        found.steps.iter().map(|step| step_row(step, is_grpc)).collect()
+        found.steps.iter().map(|step| load_step_row(step, is_grpc)).collect()
     };
     screen.add_table(1, &STEP_HEADINGS, rows(found.plan, &found.overload), STEPS_MAX);
-    let target = url_words(context);
-    screen.next(match found.overload.verdict.filter(|_| !found.generator_was_limit) {
+    let target = target_argument_text(context);
+    screen.set_next_step(match found.overload.verdict.filter(|_| !found.generator_was_limit) {
         Some(OverloadVerdict::Sheds) => format!("find out what limits the load line: plimsoll explain {target}"),
         Some(_) => format!("change the server, then compare: plimsoll overload --against OTHER_URL {target}"),
         None => format!("plimsoll doctor checks this machine; then repeat: plimsoll overload {target}"),

@@ -6,12 +6,12 @@
 use super::Screen;
 use crate::format::{duration, rate};
 use crate::prove::{
-    P_COLUMN, ProveContext, compared_load, ladder_answer, measure_rows, measure_text, prove_answer_plain, rung_rows,
-    stopped_text, value_text,
+    P_VALUE_COLUMN, ProveContext, compared_load, comparison_end_text, ladder_answer, ladder_table, measure_rows,
+    measure_text, measure_value_text, prove_answer_plain,
 };
 use crate::run::load_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, RouteComparison, arm_name};
+use plimsoll_analysis::prove::{ComparisonResult, Ladder, MeasureComparison, ProveVerdict, RouteComparison, arm_name};
 use plimsoll_model::shell;
 use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
@@ -38,7 +38,7 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
 /// Formats a change of CPU time per request as numbers of servers with equal capacity, such as 3
 /// servers of B for 4 of A. The numbers are computed from the bound of the confidence interval that
 /// is closer to no change. Returns `None` if the change of CPU time is not certain.
-fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
+fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (costlier, cheaper, ratio) = match cpu.verdict {
         ProveVerdict::Better => ("A", "B", interval.upper),
@@ -51,9 +51,9 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
 
 /// Formats what the result of a comparison means in practice. The text claims nothing beyond the
 /// measured figures.
-fn practical_meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
+fn practical_meaning(context: &ProveContext, proof: &ComparisonResult) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
-    let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
+    let [level_a, level_b] = primary.levels.map(|level| measure_value_text(primary.measure, level));
     let load = match context.measured.loads.as_slice() {
         [first, ..] => match &first.load.shape {
             LoadShape::Closed { .. } => format!("with {}", load_text(first)),
@@ -67,14 +67,14 @@ fn practical_meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
             let [a, b] = primary.levels.map(rate);
             format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
         }
-        Criterion::P50 => format!("{load}, B sends half of its responses within {b}, and A within {a}"),
-        Criterion::P99 => format!("{load}, B sends 99 % of its responses within {b}, and A within {a}"),
-        Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
+        Criterion::P50 => format!("{load}, B sends half of its responses within {level_b}, and A within {level_a}"),
+        Criterion::P99 => format!("{load}, B sends 99 % of its responses within {level_b}, and A within {level_a}"),
+        Criterion::Cpu => format!("{load}, a request takes {level_b} of CPU time on B and {level_a} on A"),
     };
     // The number of servers is stated only if CPU time has the same verdict as the primary measure.
     // If the verdicts differ, B may do work in processes whose CPU time is not counted.
     let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu && one.verdict == primary.verdict);
-    let cpu = cpu.and_then(cpu_meaning);
+    let cpu = cpu.and_then(cpu_change_as_server_counts);
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
 }
 
@@ -106,7 +106,7 @@ fn elapsed_text(context: &ProveContext) -> String {
 }
 
 /// Renders the first screen of a comparison of two servers, A and B.
-pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
+pub(crate) fn prove_screen(context: &ProveContext, proof: &ComparisonResult) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
     add_side_facts(&mut screen, context);
     if let Some(text) = practical_meaning(context, proof) {
@@ -124,24 +124,24 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
         screen.add_fact(1, "decided by", format!("{} and success{others}", measure_text(asked.criterion)));
     }
-    let reason = stopped_text(&proof.stopped_by);
+    let reason = comparison_end_text(&proof.stopped_by);
     let (blocks, void, elapsed) = (proof.blocks, proof.blocks_void, elapsed_text(context));
     screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}; stopped: {reason}"));
     screen.add_fact(3, "load", compared_load(context));
-    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::failures_of_trials(context.experiment.trials.iter()));
     if !proof.routes.is_empty() {
         screen.add_fact(1, "by request", routes_text(&proof.routes));
     }
     // The screen has no column for p-values, which are in the full report.
     let rows = measure_rows(proof).into_iter().map(|mut row| {
-        row.remove(P_COLUMN);
+        row.remove(P_VALUE_COLUMN);
         row
     });
     screen.add_table(1, &["measure", "A", "B", "change", "95 % interval", "verdict"], rows.collect(), RUNGS_MAX);
     if let Some(b) = context.measured.arms.get(1).filter(|arm| arm.contains("://") && !arm.contains(' '))
         && proof.verdict != ProveVerdict::Inconclusive
     {
-        screen.next(format!("plimsoll find {url} (the load line of B)", url = shell::word(b)));
+        screen.set_next_step(format!("plimsoll find {url} (the load line of B)", url = shell::quote_if_needed(b)));
     }
     screen
 }
@@ -153,21 +153,21 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
     let (blocks, void, elapsed) = (ladder.blocks, ladder.blocks_void, elapsed_text(context));
     screen.add_fact(1, "blocks", format!("{blocks} valid, {void} void{elapsed}"));
     screen.add_fact(3, "load", compared_load(context));
-    screen.failed_response(2, &FailedKind::of_trials(context.experiment.trials.iter()));
+    screen.failed_response(2, &FailedKind::failures_of_trials(context.experiment.trials.iter()));
     let steps = (1u8..).zip(ladder.rungs.iter().skip(1));
     let largest = steps.filter_map(|(at, rung)| Some((at, rung.cost_us?))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((at, us)) = largest.filter(|(_, us)| *us > 0.0) {
-        let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
+        let (name, added_time, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
         let first_step = first.map_or_else(String::new, |rung| {
             format!("; the first step completes {goodput}/s", goodput = rate(rung.goodput_rps))
         });
         screen.add_fact(
             1,
             "costliest",
-            format!("step {name}: {cost} more for each request than the previous step{first_step}"),
+            format!("step {name}: {added_time} more for each request than the previous step{first_step}"),
         );
     }
-    let (headings, rows) = rung_rows(ladder);
+    let (headings, rows) = ladder_table(ladder);
     screen.add_table(1, &headings, rows, RUNGS_MAX);
     screen
 }

@@ -5,18 +5,24 @@
 
 use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
-use crate::text::{render_in, wrap_text};
+use crate::text::{render_wrapped, wrap_text};
 
 /// A table with more than `ROWS_MANY` rows is shortened before whole tables are omitted. If no
 /// table has more than `ROWS_MANY` rows, whole tables are omitted.
-const ROWS_MANY: usize = 10;
+const SHORT_TABLE_ROWS_MAX: usize = 10;
 /// The minimum number of rows of a shortened table.
 const ROWS_MIN: usize = 1;
 
 /// Renders a report in at most `lines_max` lines by shortening and omitting tables. The result may
 /// be longer than `lines_max`, because sentences and facts are never shortened. `more` names the
 /// flag that shows all rows of the tables.
-pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines_max: usize, more: &str) -> String {
+pub fn render_report_in_lines_max(
+    report: &Report,
+    colour: bool,
+    columns: Option<usize>,
+    lines_max: usize,
+    more: &str,
+) -> String {
     let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
     let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
     let mut short = Report { blocks: report.blocks.iter().filter(is_text).cloned().collect() };
@@ -28,7 +34,7 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
         }
     }
     let text = |short: &Report, colour: bool, columns: usize, left_out: usize| {
-        let mut text = render_in(short, colour, Some(columns));
+        let mut text = render_wrapped(short, colour, Some(columns));
         if left_out > 0 {
             let rows = if left_out == 1 { "1 more row".to_owned() } else { format!("{left_out} more rows") };
             text += &format!("\n{}\n", wrap_text(&format!("{rows}: {more}"), Some(columns), 0));
@@ -55,7 +61,7 @@ fn shrink_tables(report: &mut Report) -> usize {
         report.blocks.iter().enumerate().filter_map(|(at, block)| Some((at, rows(block)?))).collect();
     let Some(&(longest, most)) = tables.iter().max_by_key(|(at, rows)| (*rows, *at)) else { return 0 };
     if let [_, .., (last, rows)] = tables.as_slice()
-        && most <= ROWS_MANY
+        && most <= SHORT_TABLE_ROWS_MAX
     {
         report.blocks.remove(*last);
         if let Some(ReportBlock::Heading(_)) = last.checked_sub(1).and_then(|at| report.blocks.get(at)) {
@@ -80,7 +86,7 @@ mod tests {
 
     fn report_with(tables: &[usize]) -> Report {
         let mut report = Report::default();
-        report.text(Tone::Answer, "the answer").add_facts(vec![("a", "1".into()), ("b", "2".into())]);
+        report.add_sentence(Tone::Answer, "the answer").add_facts(vec![("a", "1".into()), ("b", "2".into())]);
         for (number, rows) in tables.iter().enumerate() {
             report.add_heading(format!("Table {number}"));
             report
@@ -92,13 +98,16 @@ mod tests {
     #[test]
     fn a_short_report_is_shown_whole() {
         let report = report_with(&[4]);
-        assert_eq!(render_short(&report, false, None, LINES_MAX, "--json"), crate::text::render(&report, false));
+        assert_eq!(
+            render_report_in_lines_max(&report, false, None, LINES_MAX, "--json"),
+            crate::text::render(&report, false)
+        );
     }
 
     #[test]
     fn a_long_report_counts_its_omitted_rows() {
         for (tables, rows) in [(&[40][..], 40), (&[20, 10], 30), (&[10, 10, 10], 30), (&[10_000, 3], 10_003)] {
-            let shown = render_short(&report_with(tables), false, None, LINES_MAX, "--top N");
+            let shown = render_report_in_lines_max(&report_with(tables), false, None, LINES_MAX, "--top N");
             let lines = shown.lines().count();
             assert!((15..=LINES_MAX).contains(&lines), "{tables:?}: {lines}\n{shown}");
             let there = shown.lines().filter(|line| line.trim_start().starts_with("row ")).count();
@@ -112,8 +121,8 @@ mod tests {
     #[test]
     fn long_sentences_are_wrapped() {
         let mut report = Report::default();
-        report.text(Tone::Warning, "some words ".repeat(30));
-        let shown = render_short(&report, false, None, LINES_MAX, "--json");
+        report.add_sentence(Tone::Warning, "some words ".repeat(30));
+        let shown = render_report_in_lines_max(&report, false, None, LINES_MAX, "--json");
         assert!(shown.lines().all(|line| line.len() <= COLUMNS_MAX), "{shown}");
     }
 }

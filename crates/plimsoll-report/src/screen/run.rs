@@ -3,12 +3,13 @@
 //!
 //! Not here: the numbers of requests by outcome, further kinds of times, and connections (`run`).
 
-use super::find::server_text;
-use super::{Bars, Screen};
+use super::find::server_cpu_text;
+use super::{Screen, TextHistogram};
 use crate::agents;
 use crate::format::{count, duration};
 use crate::run::{
-    ROUTE_HEADINGS, RunContext, failed_kinds, few_fact, latency_row, ledger_facts, route_row, run_answer, stage_row,
+    ROUTE_HEADINGS, RunContext, failures_by_kind_text, latency_row, ledger_facts, route_row, run_answer, stage_row,
+    unreliable_quantiles_fact,
 };
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
@@ -35,7 +36,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
         let parts = parts.into_iter().filter(|(_, requests)| *requests > 0);
         let (failed, scheduled) = (count(ledger.failed_total()), count(ledger.scheduled));
-        let failed = format!("{failed} of {scheduled} requests{}", failed_kinds(ledger));
+        let failed = format!("{failed} of {scheduled} requests{}", failures_by_kind_text(ledger));
         let parts = std::iter::once(failed).chain(parts.map(|(what, many)| format!("{} {what}", count(many))));
         screen.add_fact(0, "failed", parts.collect::<Vec<_>>().join(", "));
         let mut shown: Vec<&str> = Vec::new();
@@ -48,13 +49,13 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
             }
         }
     }
-    if let Some(text) = server_text(&found.server) {
+    if let Some(text) = server_cpu_text(&found.server) {
         screen.add_fact(1, "server", text);
     }
     let busy = format!("{:.0} %", summary.generator.work_share * 100.0);
     let lag = match summary.generator.lag.count {
         0 => String::new(),
-        _ => format!(", lag {}", summary.generator.lag.tail()),
+        _ => format!(", lag {}", summary.generator.lag.tail_text()),
     };
     let by = match context.agents.len() {
         0 => String::new(),
@@ -62,7 +63,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         agents => format!("{agents} agents, at most "),
     };
     screen.add_fact(3, "generator", format!("{by}{busy} busy{lag}"));
-    if let Some((label, text)) = few_fact(summary) {
+    if let Some((label, text)) = unreliable_quantiles_fact(summary) {
         screen.add_fact(4, label, text);
     }
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
@@ -90,15 +91,15 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     }
     let times = found.trial.run.totals().routes_sum.response;
     let title = format!("response time of {requests} requests", requests = count(times.count()));
-    if let Some(bars) = Bars::new(title, times) {
+    if let Some(bars) = TextHistogram::new(title, times) {
         screen.add_bars(bars);
     }
     if let [_] = context.plan.traffic.routes.as_slice()
         && ledger.succeeded > 0
     {
-        screen.next(format!(
+        screen.set_next_step(format!(
             "plimsoll find {url} (the rate that the server sustains)",
-            url = shell::word(&context.url())
+            url = shell::quote_if_needed(&context.url())
         ));
     }
     screen

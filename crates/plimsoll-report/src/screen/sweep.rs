@@ -5,7 +5,7 @@
 //! Not here: formatting the rows, and the page (`sweep`).
 
 use super::{Screen, shorten_to_lines};
-use crate::sweep::{DISTURBED_REMARK_PREFIX, error_text, sweep_answer, sweep_header, sweep_row};
+use crate::sweep::{DISTURBED_REMARK_PREFIX, interval_column_note, sweep_answer, sweep_header, sweep_row};
 use crate::wrap::wrap_text;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
@@ -37,14 +37,14 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
 /// The number of characters at the start of a line that identify the remark about a disturbed
 /// machine. A narrow terminal may break the remark's line after these `REMARK_BEGINNING`
 /// characters.
-const REMARK_BEGINNING: usize = 15;
+const DISTURBED_REMARK_PREFIX_CHARS: usize = 14;
 
 /// Removes the remark about interference from a table row, because a warning on the screen already
 /// states the interference.
 fn without_interference_remark(row: &str) -> String {
     // The remark about interference is at the end of the table row. On a narrow terminal, the
     // remark takes several lines.
-    let beginning: String = DISTURBED_REMARK_PREFIX.chars().take(REMARK_BEGINNING).collect();
+    let beginning: String = DISTURBED_REMARK_PREFIX.chars().take(DISTURBED_REMARK_PREFIX_CHARS).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
     row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")
 }
@@ -65,9 +65,9 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));
         std::iter::once(sweep_header(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()
     });
-    if let Some(text) = error_text(&found.levels) {
+    if let Some(text) = interval_column_note(&found.levels) {
         screen.add_fact(2, "+/-", text);
     }
-    screen.failed_response(3, &FailedKind::of_trials(experiment.trials.iter()));
+    screen.failed_response(3, &FailedKind::failures_of_trials(experiment.trials.iter()));
     screen
 }

@@ -9,8 +9,8 @@ impl ScriptError {
     /// Converts the Lua error of a failed script function (hook) to a [`ScriptError`].
     pub(crate) fn from_hook_error(hook: HookName, error: &Error) -> ScriptError {
         match hook {
-            HookName::Load => ScriptError::Load(error_message(error)),
-            hook => ScriptError::Hook { hook, message: error_message(error) },
+            HookName::Load => ScriptError::Load(lua_error_message(error)),
+            hook => ScriptError::Hook { hook, message: lua_error_message(error) },
         }
     }
 }
@@ -18,13 +18,13 @@ impl ScriptError {
 /// Returns the message of a Lua error, without the stack traceback and without text that the Lua
 /// library adds. Words that look like secret keys are shortened, because run files contain the
 /// message.
-pub(crate) fn error_message(error: &Error) -> String {
+pub(crate) fn lua_error_message(error: &Error) -> String {
     let text = match error {
         // A Rust function that the script called raised the error. The traceback contains the line
         // of the script that called the Rust function.
         Error::CallbackError { traceback, cause } => {
-            let text = error_message(cause);
-            return match caller_position(traceback).filter(|_| !has_place(&text)) {
+            let text = lua_error_message(cause);
+            return match caller_position(traceback).filter(|_| !starts_with_position(&text)) {
                 Some(place) => format!("{place}: {text}"),
                 None => text,
             };
@@ -34,17 +34,17 @@ pub(crate) fn error_message(error: &Error) -> String {
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    let text = without_internal_place(text.trim_end()).replace('\n', " ");
-    match text.split_once(": ").filter(|_| has_place(&text)) {
-        Some((place, message)) => format!("{place}: {}", redact::line(message)),
-        None => redact::line(&text),
+    let text = strip_internal_position(text.trim_end()).replace('\n', " ");
+    match text.split_once(": ").filter(|_| starts_with_position(&text)) {
+        Some((place, message)) => format!("{place}: {}", redact::redact_line(message)),
+        None => redact::redact_line(&text),
     }
 }
 
 /// Removes script name and line number from a message if they refer to plimsoll's own Lua code,
 /// which users cannot look up.
-fn without_internal_place(text: &str) -> &str {
-    let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
+fn strip_internal_position(text: &str) -> &str {
+    let rest = text.strip_prefix("wrk:").filter(|_| starts_with_position(text));
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
@@ -61,7 +61,7 @@ fn caller_position(traceback: &str) -> Option<&str> {
 }
 
 /// Returns whether a message begins with a script name and a line number.
-fn has_place(text: &str) -> bool {
+fn starts_with_position(text: &str) -> bool {
     let place = text.split(": ").next().unwrap_or_default();
     let number = place.rsplit_once(':').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -77,10 +77,10 @@ mod tests {
         assert_eq!(caller_position(calls), Some("a b.lua:3"));
         assert_eq!(caller_position("stack traceback:\n\t[C]: in ?"), None);
         for (text, expect) in [("a.lua:3: oh", true), ("oh: a.lua:3: no", false), ("oh", false), ("a.lua:: x", false)] {
-            assert_eq!(has_place(text), expect, "{text}");
+            assert_eq!(starts_with_position(text), expect, "{text}");
         }
         for (text, expect) in [("wrk:45: oh", "oh"), ("a wrk:45: oh", "a wrk:45: oh"), ("wrk: oh", "wrk: oh")] {
-            assert_eq!(without_internal_place(text), expect);
+            assert_eq!(strip_internal_position(text), expect);
         }
     }
 

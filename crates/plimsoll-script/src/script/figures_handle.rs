@@ -22,7 +22,7 @@ impl UserData for FiguresHandle {
         });
         methods.add_meta_method(MetaMethod::Call, |_, this, i: f64| Ok(this.figures.nth_value(i)));
         methods.add_meta_method(MetaMethod::Len, |_, this, ()| {
-            Ok(if this.counts_all { this.figures.count() as f64 } else { this.figures.distinct() as f64 })
+            Ok(if this.counts_all { this.figures.count() as f64 } else { this.figures.distinct_count() as f64 })
         });
         methods.add_meta_method(MetaMethod::Index, |_, this, key: Value| -> Result<Value> {
             let figures = &this.figures;

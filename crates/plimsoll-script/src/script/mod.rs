@@ -24,7 +24,7 @@ use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
 use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use thread::{ThreadFacts, ThreadHandle};
+use thread::{ScriptThreadState, ThreadHandle};
 
 /// The longest delay that `delay()` may return, ns (a day).
 const DELAY_NS_MAX: f64 = 86_400e9;
@@ -34,7 +34,7 @@ const DELAY_NS_MAX: f64 = 86_400e9;
 pub struct Script {
     program: Program,
     main: ScriptState,
-    threads: Vec<(ScriptState, Arc<ThreadFacts>)>,
+    threads: Vec<(ScriptState, Arc<ScriptThreadState>)>,
     /// The first script error in any thread, which ends the load.
     failure: Arc<Mutex<Option<ScriptError>>>,
 }
@@ -51,7 +51,7 @@ impl Script {
 
     /// Returns a watch that detects, from another thread, functions of the script that do not end.
     /// Call `watch` before [`begin`](Self::begin), so that all functions of the script are watched.
-    pub fn watch(&self) -> HungCallWatch {
+    pub fn hung_call_watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
     }
@@ -60,20 +60,27 @@ impl Script {
     /// `init`, calls the first thread's `request` once without sending its result, as in wrk,
     /// because scripts with counters rely on this extra call. Returns a [`ScriptAuthor`] for each
     /// thread, which writes the thread's requests.
-    pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
+    pub fn run_setup_hooks(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         let program = &self.program;
-        self.main.carry_out(program)?;
-        self.main.call_wrk::<()>(HookName::Load, "resolve", (program.host.as_str(), program.service()))?;
-        if !self.main.run_as_hook(HookName::Load, || self.main.has_addresses())? {
-            return Err(ScriptError::Unreachable { host: program.host.clone(), service: program.service().to_owned() });
+        self.main.execute_script_text(program)?;
+        self.main.call_wrk_function::<()>(
+            HookName::Load,
+            "resolve",
+            (program.host.as_str(), program.port_or_scheme()),
+        )?;
+        if !self.main.run_as_hook(HookName::Load, || self.main.has_reachable_address())? {
+            return Err(ScriptError::Unreachable {
+                host: program.host.clone(),
+                service: program.port_or_scheme().to_owned(),
+            });
         }
         let (mut authors, mut messages) = (Vec::new(), 1);
         for (number, (state, facts)) in self.threads.iter().enumerate() {
-            state.carry_out(program)?;
+            state.execute_script_text(program)?;
             let handle = ThreadHandle { facts: Arc::clone(facts), state: state.lua.weak() };
             let own = handle.clone();
             state.run_as_hook(HookName::Load, || state.wrk_table()?.set("thread", own))?;
-            self.main.call_wrk::<()>(HookName::Setup, "setup", handle)?;
+            self.main.call_wrk_function::<()>(HookName::Setup, "setup", handle)?;
             let init = || {
                 let args = state.lua.create_table()?;
                 for (at, arg) in program.args.iter().enumerate() {
@@ -134,7 +141,7 @@ impl Script {
 
     /// Returns whether the script defines the function `delay`. Loads with a given request rate
     /// never call `delay`.
-    pub fn has_delay(&self) -> bool {
+    pub fn defines_delay(&self) -> bool {
         self.threads.iter().any(|(state, _)| state.hook_function(HookName::Delay).is_some())
     }
 
@@ -145,14 +152,14 @@ impl Script {
 
     /// Records that a script function did not return within `seconds` and is abandoned. Returns the
     /// error that ends the load.
-    pub fn give_up(&self, hook: HookName, seconds: u64) -> ScriptError {
+    pub fn record_hung_function(&self, hook: HookName, seconds: u64) -> ScriptError {
         let error = ScriptError::Endless { hook, seconds };
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
     }
 
     /// Calls the script's function `done` with the results of the load, if the script defines this
     /// function.
-    pub fn done(
+    pub fn run_done_hook(
         &self,
         summary: &ScriptSummary,
         latency_us: ScriptFigures,
@@ -196,7 +203,7 @@ impl Script {
 #[derive(Debug)]
 pub struct ScriptAuthor {
     state: ScriptState,
-    facts: Arc<ThreadFacts>,
+    facts: Arc<ScriptThreadState>,
     failure: Arc<Mutex<Option<ScriptError>>>,
     writes_each: bool,
     hears: bool,
@@ -236,7 +243,7 @@ impl ScriptAuthor {
         AuthorStopReason::Failed
     }
 
-    fn go_on<R>(&self, result: Result<R, ScriptError>) -> Result<R, AuthorStopReason> {
+    fn continue_unless_stopped<R>(&self, result: Result<R, ScriptError>) -> Result<R, AuthorStopReason> {
         match result {
             Err(error) => Err(self.record_failure(error)),
             Ok(_) if self.facts.is_stopped() => Err(AuthorStopReason::Asked),
@@ -246,25 +253,25 @@ impl ScriptAuthor {
 }
 
 impl Author for ScriptAuthor {
-    fn writes_each(&self) -> bool {
+    fn writes_every_batch(&self) -> bool {
         self.writes_each
     }
 
-    fn delays(&self) -> bool {
+    fn has_delays(&self) -> bool {
         self.delays
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         self.hears
     }
 
-    fn messages(&self) -> u32 {
+    fn messages_per_batch(&self) -> u32 {
         self.messages
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         let asked = self.call_request_hook(batch);
-        self.go_on(asked)?;
+        self.continue_unless_stopped(asked)?;
         if batch.bytes == self.last.bytes {
             batch.heads_only.clone_from(&self.last.heads_only);
         } else if batch.bytes.is_empty() {
@@ -273,7 +280,7 @@ impl Author for ScriptAuthor {
             let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
             return Err(self.record_failure(flaw));
         } else {
-            messages::count(batch);
+            messages::count_messages(batch);
             self.last.clone_from(batch);
         }
         Ok(())
@@ -283,15 +290,15 @@ impl Author for ScriptAuthor {
         let delay_ms = self.state.run_as_hook(HookName::Delay, || self.wait.call::<f64>(()));
         // If `delay()` returns a negative number or a value that is not a number, there is no
         // delay.
-        self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
+        self.continue_unless_stopped(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         let heard = self.state.run_as_hook(HookName::Response, || {
             // Lua code splits the header fields of a response, because passing each field from Rust
             // to Lua costs more time.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
-        self.go_on(heard)
+        self.continue_unless_stopped(heard)
     }
 }

@@ -6,7 +6,7 @@
 
 use super::address;
 use crate::failure::{HookName, ScriptError};
-use crate::hung_calls::CallTimes;
+use crate::hung_calls::CallProgress;
 use crate::program::Program;
 use crate::script_network::ScriptNetwork;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
@@ -27,7 +27,7 @@ package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.s
 
 /// Lua code that makes a call of `os.exit` an error. With a working `os.exit`, a script could end
 /// plimsoll with status 0 before the results are checked, and a CI gate would pass.
-const NO_EXIT: &str = "
+const FORBID_EXIT_LUA: &str = "
 os.exit = function(code)
    error('os.exit(' .. tostring(code == nil and '' or code) .. ') ends no load here: leave it out, or call error()', 2)
 end
@@ -75,7 +75,7 @@ return ask, hear, wait
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
-    pub(crate) pulse: Arc<CallTimes>,
+    pub(crate) pulse: Arc<CallProgress>,
 }
 
 impl std::fmt::Debug for ScriptState {
@@ -86,7 +86,7 @@ impl std::fmt::Debug for ScriptState {
 
 /// Creates a Lua state with all libraries.
 #[allow(unsafe_code)]
-fn with_libraries() -> Lua {
+fn create_lua_with_libraries() -> Lua {
     // SAFETY: a script is responsible for what it does with `ffi` and `debug`, as in wrk. The Lua
     // bindings have no other safety requirement.
     unsafe { Lua::unsafe_new() }
@@ -98,7 +98,7 @@ impl ScriptState {
         program: &Program,
         reach: &Arc<dyn ScriptNetwork>,
     ) -> std::result::Result<ScriptState, ScriptError> {
-        let state = ScriptState { lua: with_libraries(), pulse: Arc::default() };
+        let state = ScriptState { lua: create_lua_with_libraries(), pulse: Arc::default() };
         // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
         state.add_libraries(program, reach).map_err(|error| ScriptError::from_hook_error(HookName::Load, &error))?;
@@ -113,7 +113,7 @@ impl ScriptState {
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
         address::add_functions(lua, &wrk, reach)?;
         if !program.may_exit {
-            lua.load(NO_EXIT).set_name("=wrk").exec()?;
+            lua.load(FORBID_EXIT_LUA).set_name("=wrk").exec()?;
         }
         wrk.raw_set("scheme", program.scheme.as_str())?;
         wrk.raw_set("host", program.host.as_str())?;
@@ -131,7 +131,7 @@ impl ScriptState {
     }
 
     /// Executes the script's text in this Lua state, which defines the functions of the script.
-    pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
+    pub(crate) fn execute_script_text(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.run_as_hook(HookName::Load, || {
             // If the first line of a script begins with `#`, the line is for the shell and is
@@ -160,7 +160,7 @@ impl ScriptState {
 
     /// Calls a function of the table `wrk` as part of a hook (a script function that plimsoll
     /// calls).
-    pub(crate) fn call_wrk<R: FromLuaMulti>(
+    pub(crate) fn call_wrk_function<R: FromLuaMulti>(
         &self,
         hook: HookName,
         name: &str,
@@ -171,7 +171,7 @@ impl ScriptState {
 
     /// Returns whether the lookup of the target's host name found an address that accepts
     /// connections.
-    pub(crate) fn has_addresses(&self) -> Result<bool> {
+    pub(crate) fn has_reachable_address(&self) -> Result<bool> {
         Ok(self.wrk_table()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
 

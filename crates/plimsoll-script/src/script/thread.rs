@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The properties of a thread that plimsoll stores outside the thread's Lua state.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadFacts {
+pub(crate) struct ScriptThreadState {
     /// The address that the thread connects to; set by `setup`.
     address: Mutex<Option<SocketAddr>>,
     running: AtomicBool,
     stopped: AtomicBool,
 }
 
-impl ThreadFacts {
+impl ScriptThreadState {
     pub(crate) fn connection_address(&self) -> Option<SocketAddr> {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,7 +37,7 @@ impl ThreadFacts {
 /// The Lua object that `setup` receives and that `wrk.thread` contains.
 #[derive(Clone)]
 pub(crate) struct ThreadHandle {
-    pub(crate) facts: Arc<ThreadFacts>,
+    pub(crate) facts: Arc<ScriptThreadState>,
     /// The thread's Lua state. The reference is weak, because the Lua state itself contains a
     /// [`ThreadHandle`] (`wrk.thread`).
     pub(crate) state: WeakLua,

@@ -14,7 +14,7 @@ pub(super) const HEALTHZ_RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"status\":\"ok\"}";
 pub(super) const STATUS_OK_JSON: &[u8] = b"{\"status\":\"ok\"}";
 
-pub(super) fn reason(status: u16) -> &'static str {
+pub(super) fn reason_phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         201 => "Created",
@@ -56,7 +56,7 @@ pub(super) fn write(output: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 
 /// Appends status line and header fields, including the final empty line.
 pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: u16, kind: &str, length: u64) {
-    write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason(status)));
+    write(output, format_args!("HTTP/1.1 {status} {}\r\n", reason_phrase(status)));
     // Responses with status 204 or 304 have no body, and a `Content-Length` of 0 would be wrong for
     // status 304.
     if !matches!(status, 204 | 304) {
@@ -70,22 +70,22 @@ pub(super) fn write_head(output: &mut Vec<u8>, request: &ServedRequest, status: 
 }
 
 /// A response before encoding: HTTP status, content type and content.
-pub(super) struct BareAnswer {
+pub(super) struct UnencodedResponse {
     pub(super) status: u16,
     pub(super) kind: &'static str,
     pub(super) content: Content,
 }
 
 /// Returns the response to a request for `resource`.
-pub(super) fn resource_response(resource: Resource) -> BareAnswer {
+pub(super) fn resource_response(resource: Resource) -> UnencodedResponse {
     let json = |status: u16, body: &[u8]| {
         let body = if matches!(status, 204 | 205 | 304) { b"" } else { body };
-        BareAnswer { status, kind: "application/json", content: Content::Bytes(body.to_vec()) }
+        UnencodedResponse { status, kind: "application/json", content: Content::Bytes(body.to_vec()) }
     };
     match resource {
         Resource::Health | Resource::Delay(_) | Resource::Burn(_) => json(200, STATUS_OK_JSON),
         Resource::Bytes(length) => {
-            BareAnswer { status: 200, kind: "application/octet-stream", content: Content::Filling(length) }
+            UnencodedResponse { status: 200, kind: "application/octet-stream", content: Content::Filling(length) }
         }
         Resource::Status(status) => json(status, &status_body(status)),
         Resource::BadNumber => json(400, BAD_NUMBER),
@@ -122,7 +122,7 @@ pub(super) fn write_answer(output: &mut Vec<u8>, request: &ServedRequest) -> u64
             output.extend_from_slice(HEALTHZ_RESPONSE);
         }
         resource => {
-            let BareAnswer { status, kind, content } = resource_response(resource);
+            let UnencodedResponse { status, kind, content } = resource_response(resource);
             match content {
                 Content::Bytes(body) => {
                     write_head(output, request, status, kind, body.len() as u64);

@@ -2,7 +2,7 @@
 //! accepts them.
 
 use super::answer::{BODY_FILLER, burn_cpu_time, write_answer, write_refusal};
-use super::h2::ServedStreams;
+use super::h2::H2ServerConnection;
 use super::request::{ReaderStep, RequestReader, Resource, ServedRequest};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Event;
@@ -21,7 +21,7 @@ pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
 /// The largest number of steps (such as one read or one send) of one connection before other
 /// connections get their turn. An event loop also accepts at most this number of connections at
 /// once.
-pub(super) const TURNS_MAX: usize = 64;
+pub(super) const STEPS_PER_TURN_MAX: usize = 64;
 /// The longest time in ns to read the client's remaining bytes after the server refused a request.
 /// If the server closed the connection without reading, the client would get a reset instead of the
 /// response.
@@ -86,7 +86,7 @@ pub(super) struct ServedConnection {
     /// Whether no byte was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
     is_new: bool,
     /// The HTTP/2 state; `None` over HTTP/1.1.
-    streams: Option<Box<ServedStreams>>,
+    streams: Option<Box<H2ServerConnection>>,
     pub(super) phase: ServingPhase,
     pub(super) due_ns: u64,
     pub(super) slot: u32,
@@ -158,7 +158,7 @@ impl ServedConnection {
     /// Sends and reads for this connection as long as no step has to wait, up to [`TURNS_MAX`]
     /// steps.
     pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_PER_TURN_MAX {
             match self.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -184,7 +184,7 @@ impl ServedConnection {
                         return ConnectionNeed::Close;
                     }
                     self.phase = ServingPhase::Draining;
-                    self.wait_ns(DRAIN_NS, &mut tools.timers);
+                    self.start_timer(DRAIN_NS, &mut tools.timers);
                 }
             }
             if !self.held.is_empty() && !self.starved {
@@ -281,7 +281,7 @@ impl ServedConnection {
             }
             self.is_new = false;
             if input.starts_with(CONNECTION_PREFACE) {
-                self.streams = Some(Box::new(ServedStreams::new()));
+                self.streams = Some(Box::new(H2ServerConnection::new()));
                 at = CONNECTION_PREFACE.len();
             }
         }
@@ -325,7 +325,7 @@ impl ServedConnection {
         match request.resource {
             Resource::Delay(ms) if ms > 0 => {
                 self.phase = ServingPhase::Delayed(request);
-                self.wait_ns(ms * 1_000_000, timers);
+                self.start_timer(ms * 1_000_000, timers);
                 return;
             }
             Resource::Burn(us) => {
@@ -342,7 +342,7 @@ impl ServedConnection {
         }
     }
 
-    pub(super) fn wait_ns(&mut self, ns: u64, timers: &mut Timers) {
+    pub(super) fn start_timer(&mut self, ns: u64, timers: &mut Timers) {
         self.due_ns = clock::monotonic_ns() + ns;
         timers.push(Reverse((self.due_ns, self.slot)));
     }

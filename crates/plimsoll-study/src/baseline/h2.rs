@@ -1,13 +1,13 @@
 //! An HTTP/2 connection of the reference server. The connection handles requests by stream, and
 //! delays responses. `plimsoll_wire` encodes the frames.
 
-use super::answer::{BODY_FILLER, BareAnswer, burn_cpu_time, resource_response};
+use super::answer::{BODY_FILLER, UnencodedResponse, burn_cpu_time, resource_response};
 use super::request::{Resource, ServedRequest, parse_resource};
 use plimsoll_sys::clock;
-use plimsoll_wire::h2::{H2Server, ServerFact};
+use plimsoll_wire::h2::{H2Server, ServerEvent};
 
 /// The HTTP/2 state of one connection of the reference server.
-pub(super) struct ServedStreams {
+pub(super) struct H2ServerConnection {
     server: H2Server,
     /// Requests whose bodies are incomplete, with their stream ids.
     open: Vec<(u32, ServedRequest)>,
@@ -15,9 +15,9 @@ pub(super) struct ServedStreams {
     delayed: Vec<(u64, u32, ServedRequest)>,
 }
 
-impl ServedStreams {
-    pub(super) fn new() -> ServedStreams {
-        ServedStreams { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
+impl H2ServerConnection {
+    pub(super) fn new() -> H2ServerConnection {
+        H2ServerConnection { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
     }
 
     /// Parses `input`, and answers the requests that need no delay. Returns the earliest time in ns
@@ -27,7 +27,7 @@ impl ServedStreams {
         let mut due_ns: Option<u64> = None;
         while let Some(fact) = self.server.next(&mut rest) {
             let (stream, request) = match fact {
-                ServerFact::Head { stream, ends } => {
+                ServerEvent::Head { stream, ends } => {
                     let head = self.server.method() == b"HEAD";
                     let request =
                         ServedRequest { resource: parse_resource(self.server.path()), head, keep: true, old: false };
@@ -37,16 +37,16 @@ impl ServedStreams {
                     }
                     (stream, request)
                 }
-                ServerFact::End { stream } => {
+                ServerEvent::End { stream } => {
                     let Some(at) = self.open.iter().position(|open| open.0 == stream) else { continue };
                     self.open.swap_remove(at)
                 }
-                ServerFact::Reset { stream } => {
+                ServerEvent::Reset { stream } => {
                     self.open.retain(|open| open.0 != stream);
                     self.delayed.retain(|delayed| delayed.1 != stream);
                     continue;
                 }
-                ServerFact::Over => break,
+                ServerEvent::Over => break,
             };
             match request.resource {
                 Resource::Delay(ms) if ms > 0 => {
@@ -65,7 +65,7 @@ impl ServedStreams {
     }
 
     fn send_response(&mut self, stream: u32, request: ServedRequest) {
-        let BareAnswer { status, kind, content } = resource_response(request.resource);
+        let UnencodedResponse { status, kind, content } = resource_response(request.resource);
         self.server.answer(stream, status, kind, content, request.head);
     }
 

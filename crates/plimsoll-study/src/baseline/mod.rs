@@ -22,7 +22,9 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use connection::{ConnectionNeed, INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, ThreadBuffers, Timers};
+use connection::{
+    ConnectionNeed, INPUT_BYTES, OUTPUT_BYTES, STEPS_PER_TURN_MAX, ServedConnection, ThreadBuffers, Timers,
+};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
@@ -44,7 +46,7 @@ const LISTEN_BACKLOG: i32 = 65_535;
 
 /// Options of the reference server.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReferenceServerOptions {
     /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
     /// The number of event loops, each in its own thread; at least 1.
@@ -68,7 +70,7 @@ pub struct ReferenceServer {
 }
 
 /// Starts the reference server, which accepts connections when this function returns.
-pub fn start(options: Options) -> io::Result<ReferenceServer> {
+pub fn start(options: ReferenceServerOptions) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the baseline server needs at least one thread"));
     }
@@ -89,9 +91,9 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
         server.threads.push(thread.spawn(move || {
             // With its own file table, each thread can have as many connections as a process may
             // open files.
-            let _ = process::own_file_table(Some(stopped.as_fd()));
+            let _ = process::unshare_file_table(Some(stopped.as_fd()));
             let begun = Listener::bind(&address, LISTEN_BACKLOG, shared)
-                .and_then(|listener| Ok((listener.local_address()?, Loop::new(listener, stopped, tls)?)));
+                .and_then(|listener| Ok((listener.local_address()?, EventLoop::new(listener, stopped, tls)?)));
             let (begun, each) = match begun {
                 Ok((address, each)) => (Ok(address), Some(each)),
                 Err(error) => (Err(error), None),
@@ -99,7 +101,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
             // The error of the send is ignored: if the receiver was dropped, the server is being
             // stopped.
             let _ = told.send(begun);
-            each.map_or(Ok(()), Loop::run)
+            each.map_or(Ok(()), EventLoop::run)
         })?);
         server.address =
             began.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the baseline server panicked")))?;
@@ -116,10 +118,10 @@ impl ReferenceServer {
     /// Closes all connections and waits for the threads. Returns the first error that ended an
     /// event loop early.
     pub fn stop(mut self) -> io::Result<()> {
-        self.end()
+        self.stop_threads()
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn stop_threads(&mut self) -> io::Result<()> {
         if let Some(mut stop) = self.stop.take() {
             // Writing to the pipe fails only if all event loops have ended.
             let _ = stop.write_all(b"x");
@@ -137,14 +139,14 @@ impl ReferenceServer {
 impl Drop for ReferenceServer {
     fn drop(&mut self) {
         // A destructor cannot return errors; the method `stop` returns them.
-        let _ = self.end();
+        let _ = self.stop_threads();
     }
 }
 
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_LISTENER: u64 = u64::MAX - 1;
 
-struct Loop {
+struct EventLoop {
     epoll: Epoll,
     connections: Connections,
     tools: ThreadBuffers,
@@ -186,11 +188,11 @@ impl Connections {
         }
     }
 
-    fn add(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
+    fn add_connection(&mut self, socket: Socket, tls: Option<&ServerTls>, epoll: &Epoll) -> io::Result<()> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len() as u32);
         epoll.add(socket.as_raw_fd(), u64::from(slot))?;
         // Creating a TLS session fails if the system has no random numbers.
-        let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.text()));
+        let session = |tls: &ServerTls| tls.session().map(Box::new).map_err(|why| io::Error::other(why.description()));
         let connection = Some(ServedConnection::new(socket, tls.map(session).transpose()?, slot));
         match self.free.pop() {
             Some(slot) => self.slots[slot as usize] = connection,
@@ -200,8 +202,8 @@ impl Connections {
     }
 }
 
-impl Loop {
-    fn new(listener: Listener, stopped: Arc<PipeReader>, tls: Option<ServerTls>) -> io::Result<Loop> {
+impl EventLoop {
+    fn new(listener: Listener, stopped: Arc<PipeReader>, tls: Option<ServerTls>) -> io::Result<EventLoop> {
         let epoll = Epoll::new(512)?;
         epoll.add_level(stopped.as_raw_fd(), TOKEN_STOP)?;
         epoll.add(listener.as_raw_fd(), TOKEN_LISTENER)?;
@@ -212,7 +214,7 @@ impl Loop {
             timers: Timers::new(),
         };
         let connections = Connections::default();
-        Ok(Loop { epoll, connections, tools, listener, tls, accept_due_ns: None, _stopped: stopped })
+        Ok(EventLoop { epoll, connections, tools, listener, tls, accept_due_ns: None, _stopped: stopped })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -264,8 +266,11 @@ impl Loop {
             return;
         }
         self.accept_due_ns = Some(0);
-        for _ in 0..TURNS_MAX {
-            match self.listener.accept().and_then(|socket| self.connections.add(socket, self.tls.as_ref(), &self.epoll))
+        for _ in 0..STEPS_PER_TURN_MAX {
+            match self
+                .listener
+                .accept()
+                .and_then(|socket| self.connections.add_connection(socket, self.tls.as_ref(), &self.epoll))
             {
                 Ok(()) => {}
                 Err(error) => match error.kind() {

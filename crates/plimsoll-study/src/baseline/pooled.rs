@@ -35,7 +35,7 @@ const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r
 /// returns, and runs until the process exits.
 pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
     plimsoll_sys::process::raise_open_files_limit();
-    let pool = Arc::new(LinkPool::new(behind, connections));
+    let pool = Arc::new(DownstreamPool::new(behind, connections));
     let listener = TcpListener::bind(listen)?;
     let address = listener.local_addr()?;
     std::thread::Builder::new().name("accept".into()).spawn(move || {
@@ -56,7 +56,7 @@ pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result
 }
 
 /// Serves one connection until the client closes it.
-fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
+fn serve_connection(mut stream: TcpStream, pool: &DownstreamPool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut parser = RequestParser::new();
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -71,7 +71,7 @@ fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
                 None
             }
             RequestStep::End if !is_items => Some(NOT_FOUND),
-            RequestStep::End => Some(if pool.query_upstream().is_ok() { OK_RESPONSE } else { BAD_GATEWAY }),
+            RequestStep::End => Some(if pool.query_downstream().is_ok() { OK_RESPONSE } else { BAD_GATEWAY }),
         };
         let waits = matches!(step, RequestStep::More);
         held.drain(..used);
@@ -89,7 +89,7 @@ fn serve_connection(mut stream: TcpStream, pool: &LinkPool) -> io::Result<()> {
 }
 
 /// The pool of connections to the downstream server.
-struct LinkPool {
+struct DownstreamPool {
     address: String,
     request: Vec<u8>,
     /// The free connections; `None` stands for a connection that is not open yet.
@@ -97,12 +97,17 @@ struct LinkPool {
     freed: Condvar,
 }
 
-impl LinkPool {
-    fn new(behind: &Url, connections: usize) -> LinkPool {
+impl DownstreamPool {
+    fn new(behind: &Url, connections: usize) -> DownstreamPool {
         let origin = &behind.origin;
         let address = format!("{}:{}", origin.host, origin.port);
         let request = format!("GET {} HTTP/1.1\r\nHost: {address}\r\n\r\n", behind.path).into_bytes();
-        LinkPool { address, request, free: Mutex::new((0..connections).map(|_| None).collect()), freed: Condvar::new() }
+        DownstreamPool {
+            address,
+            request,
+            free: Mutex::new((0..connections).map(|_| None).collect()),
+            freed: Condvar::new(),
+        }
     }
 
     fn lock_free_connections(&self) -> MutexGuard<'_, Vec<Option<TcpStream>>> {
@@ -111,7 +116,7 @@ impl LinkPool {
 
     /// Waits for a free connection of the pool, and sends one request to the downstream server on
     /// this connection.
-    fn query_upstream(&self) -> io::Result<()> {
+    fn query_downstream(&self) -> io::Result<()> {
         let mut free = self.lock_free_connections();
         let taken = loop {
             match free.pop() {
@@ -120,9 +125,9 @@ impl LinkPool {
             }
         };
         drop(free);
-        let answered = taken.map_or_else(|| self.open(), Ok).and_then(|mut link| {
+        let answered = taken.map_or_else(|| self.open_connection(), Ok).and_then(|mut link| {
             link.write_all(&self.request)?;
-            read_answer(&mut link).map(|()| link)
+            read_and_discard_response(&mut link).map(|()| link)
         });
         // A connection that failed is opened again at its next use.
         let (back, result) = match answered {
@@ -134,7 +139,7 @@ impl LinkPool {
         result
     }
 
-    fn open(&self) -> io::Result<TcpStream> {
+    fn open_connection(&self) -> io::Result<TcpStream> {
         let link = TcpStream::connect(&self.address)?;
         link.set_nodelay(true)?;
         link.set_read_timeout(Some(DOWNSTREAM_TIMEOUT))?;
@@ -143,7 +148,7 @@ impl LinkPool {
 }
 
 /// Reads one response whose head declares its length, and discards it.
-fn read_answer(link: &mut impl Read) -> io::Result<()> {
+fn read_and_discard_response(link: &mut impl Read) -> io::Result<()> {
     let wrong =
         || io::Error::new(io::ErrorKind::InvalidData, "the downstream server sent no response of a known length");
     let (mut held, mut buffer) = (Vec::new(), [0; 4096]);
@@ -173,7 +178,7 @@ fn read_answer(link: &mut impl Read) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::{Options, start as start_plain};
+    use crate::baseline::{ReferenceServerOptions, start as start_plain};
     use std::time::Instant;
 
     fn fetch_response(address: SocketAddr, target: &str) -> String {
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn concurrent_requests_of_the_pool_are_limited() {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
+        let store = start_plain(ReferenceServerOptions { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.listen_address())).expect("a URL");
         let address = start(any, &url, 2).expect("starts");
         assert!(fetch_response(address, "/other").starts_with("HTTP/1.1 404"));
@@ -213,7 +218,7 @@ mod tests {
             (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", false),
             (b"", false),
         ] {
-            assert_eq!(read_answer(&mut &bytes[..]).is_ok(), good, "{bytes:?}");
+            assert_eq!(read_and_discard_response(&mut &bytes[..]).is_ok(), good, "{bytes:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Opens the log files of the command line, detects their formats, reads their lines and merges the
-//! logs by time. The memory is bounded by the longest line. Not here: the formats
+//! logs by time. The size of the longest line bounds the memory. Not here: the formats
 //! (`plimsoll_traffic::logs`), and parsing lines.
 
 mod unpack;
@@ -7,7 +7,7 @@ mod unpack;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineBuffers, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineBuffers, TimestampMeaning, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ const READ_AHEAD_NS: u64 = 1_000_000_000;
 
 /// Options from the command line for parsing log lines.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LogReading<'a> {
+pub struct LogParsingOptions<'a> {
     /// Value of `--log-format`: the format of text lines.
     pub log_format: Option<&'a str>,
     /// Value of `--field`: the mapping of JSON fields.
@@ -42,12 +42,12 @@ pub struct LogSource {
     /// The name of the log's format, detected or set by the user.
     pub format: String,
     /// The meaning of a timestamp in the log: start or end of a request.
-    pub stamp: Stamp,
+    pub stamp: TimestampMeaning,
 }
 
 /// The number of log lines that were read, and of lines that could not be parsed.
 #[derive(Debug, Clone, Default)]
-pub struct Counts {
+pub struct LogLineCounts {
     /// The number of lines that are not empty.
     pub read: u64,
     /// The number of lines that could not be parsed.
@@ -57,7 +57,7 @@ pub struct Counts {
     pub first: Option<(String, String)>,
 }
 
-impl Counts {
+impl LogLineCounts {
     fn count_unparsed(&mut self, name: &str, line: u64, text: &[u8]) {
         self.unparsed += 1;
         self.first.get_or_insert_with(|| (format!("{name}:{line}"), redacted_beginning(text)));
@@ -86,7 +86,7 @@ struct Log {
     line: u64,
     /// Whether the current line is too long, so that its rest is skipped.
     too_long: bool,
-    counts: Counts,
+    counts: LogLineCounts,
 }
 
 /// The position up to which a log was read.
@@ -104,7 +104,7 @@ pub struct Logs {
 
 impl Logs {
     /// Opens all logs and detects the format of each log, unless `reading` sets the format.
-    pub fn open(paths: &[PathBuf], reading: LogReading) -> Result<Logs, Failure> {
+    pub fn open(paths: &[PathBuf], reading: LogParsingOptions) -> Result<Logs, Failure> {
         if reading.log_format.is_some() && reading.field.is_some() {
             return Err(Failure::usage(
                 "--log-format (for text logs) and --field (for JSON logs) exclude each other: leave one out",
@@ -114,12 +114,13 @@ impl Logs {
             return Err(Failure::usage("standard input (-) can be read only once"));
         }
         let said = match (reading.log_format, reading.field) {
-            (Some(format), _) => {
-                Some(Format::from_text(format, reading.session).map_err(|e| add_replay_flag(&e, "--log-format"))?)
-            }
-            (_, Some(mapping)) => {
-                Some(Format::fields(mapping, reading.session).map_err(|e| add_replay_flag(&e, "--field"))?)
-            }
+            (Some(format), _) => Some(
+                Format::from_text(format, reading.session).map_err(|e| usage_failure_for_flag(&e, "--log-format"))?,
+            ),
+            (_, Some(mapping)) => Some(
+                Format::from_json_mapping(mapping, reading.session)
+                    .map_err(|e| usage_failure_for_flag(&e, "--field"))?,
+            ),
             (None, None) => None,
         };
         let logs = paths.iter().map(|path| Log::open(path, said.as_ref(), reading.session));
@@ -129,7 +130,7 @@ impl Logs {
     }
 
     /// Returns the name, the format and the meaning of timestamps of each log.
-    pub fn read(&self) -> Vec<LogSource> {
+    pub fn log_sources(&self) -> Vec<LogSource> {
         let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
             format: log.format.name().to_owned(),
@@ -139,12 +140,12 @@ impl Logs {
     }
 
     /// Calls `take` with every request, roughly in order of time. Calls `passing` with the number
-    /// of bytes read, and the total number if known.
+    /// of bytes read so far, and the total number of bytes if known.
     pub fn for_each_request(
         &mut self,
-        mut take: impl FnMut(&Entry, Stamp),
+        mut take: impl FnMut(&Entry, TimestampMeaning),
         mut passing: impl FnMut(u64, Option<u64>),
-    ) -> Result<Counts, Failure> {
+    ) -> Result<LogLineCounts, Failure> {
         let mut stands: Vec<LogPosition> = Vec::with_capacity(self.logs.len());
         for log in &mut self.logs {
             stands.push(log.read_requests_until(0, &mut take, &mut || {})?);
@@ -165,7 +166,7 @@ impl Logs {
             let mut pass = || passing(before + own.load(Ordering::Relaxed), length);
             stands[*first] = self.logs[*first].read_requests_until(limit, &mut take, &mut pass)?;
         }
-        let mut counts = Counts::default();
+        let mut counts = LogLineCounts::default();
         for log in &self.logs {
             counts.read += log.counts.read;
             counts.unparsed += log.counts.unparsed;
@@ -175,7 +176,7 @@ impl Logs {
     }
 }
 
-fn add_replay_flag(error: &FormatError, flag: &str) -> Failure {
+fn usage_failure_for_flag(error: &FormatError, flag: &str) -> Failure {
     let flag = if matches!(error, FormatError::Session(..)) { "--session" } else { flag };
     Failure::usage(format!("{flag} {error}"))
 }
@@ -183,7 +184,7 @@ fn add_replay_flag(error: &FormatError, flag: &str) -> Failure {
 impl LogBuffer {
     /// Returns the first lines for format detection. The lines stay in the buffer.
     fn read_sample_lines(&mut self) -> Result<Vec<&[u8]>, Failure> {
-        while self.to < SAMPLE_BYTES && !self.ended && lines_in(&self.buffer[..self.to]) <= SAMPLE_LINES {
+        while self.to < SAMPLE_BYTES && !self.ended && count_line_feeds(&self.buffer[..self.to]) <= SAMPLE_LINES {
             self.fill_buffer()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
@@ -218,7 +219,10 @@ impl LogBuffer {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let reason = system_text(&error);
-                return Err(Failure::start(format!("'{log}' cannot be read to its end: {reason}", log = self.name)));
+                return Err(Failure::cannot_start(format!(
+                    "'{log}' cannot be read to its end: {reason}",
+                    log = self.name
+                )));
             }
         }
         Ok(())
@@ -228,8 +232,8 @@ impl LogBuffer {
 impl Log {
     fn open(path: &Path, said: Option<&Format>, session: Option<&str>) -> Result<Log, Failure> {
         let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
-        let failed = |why: String| Failure::start(format!("'{name}' {why}"));
-        let bytes = unpack::open(path, &name).map_err(Failure::start)?;
+        let failed = |why: String| Failure::cannot_start(format!("'{name}' {why}"));
+        let bytes = unpack::open(path, &name).map_err(Failure::cannot_start)?;
         let mut text = LogBuffer {
             name: name.clone(),
             bytes,
@@ -244,8 +248,8 @@ impl Log {
         let format = match said {
             Some(format) => format.clone().add_missing_prefixes(&lines),
             None => find_format(&lines, session).map_err(|error| match error {
-                FormatError::Session(..) => add_replay_flag(&error, "--log-format"),
-                FormatError::NoTimes => failed(error.to_string()),
+                FormatError::Session(..) => usage_failure_for_flag(&error, "--log-format"),
+                FormatError::NoTimes => Failure::cannot_start(format!("'{name}': {error}")),
                 error => {
                     let begin = redacted_beginning(first);
                     failed(format!(
@@ -255,15 +259,15 @@ impl Log {
                 }
             })?,
         };
-        Ok(Log { text, format, line: 0, too_long: false, counts: Counts::default() })
+        Ok(Log { text, format, line: 0, too_long: false, counts: LogLineCounts::default() })
     }
 
-    /// Passes all requests with timestamps up to `limit_ns` to `take`. Returns the position
-    /// reached.
+    /// Passes all requests with timestamps up to `limit_ns` to `take`. Returns the position up to
+    /// which the log was read.
     fn read_requests_until(
         &mut self,
         limit_ns: u64,
-        take: &mut impl FnMut(&Entry, Stamp),
+        take: &mut impl FnMut(&Entry, TimestampMeaning),
         passing: &mut impl FnMut(),
     ) -> Result<LogPosition, Failure> {
         let mut escapes = LineBuffers::default();
@@ -286,7 +290,7 @@ impl Log {
             let line = rest[..length].trim_ascii_end();
             let too_long = self.too_long || line.len() > LINE_BYTES_MAX;
             let (name, number) = (self.text.name.as_str(), self.line + 1);
-            let is_head = !too_long && self.format.takes_directive(line);
+            let is_head = !too_long && self.format.consume_non_request_line(line);
             if too_long {
                 self.counts.count_unparsed(name, number, b"a line of more than 1 MiB");
             } else if !line.is_empty() && !is_head {
@@ -306,9 +310,9 @@ impl Log {
 
 /// Returns the beginning of an unparsed line for messages, redacted.
 fn redacted_beginning(line: &[u8]) -> String {
-    // An unparsed line may contain secrets, so words that may be secrets are removed. If words are
-    // removed, the length of the line is shown.
-    let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
+    // An unparsed line may contain secrets, so words that may be secrets are removed. If words of
+    // the line are removed, the message shows the length of the line.
+    let whole = redact::redact_excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };
     match text.contains(redact::REDACTED) {
@@ -317,6 +321,6 @@ fn redacted_beginning(line: &[u8]) -> String {
     }
 }
 
-fn lines_in(bytes: &[u8]) -> usize {
+fn count_line_feeds(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
 }

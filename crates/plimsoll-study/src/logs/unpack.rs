@@ -1,6 +1,6 @@
 //! Reads the bytes of a log from a file or standard input. The first bytes show whether a log is
-//! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so on a machine
-//! with an idle core it does not slow the reader down.
+//! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so that it does not
+//! slow the reader down if a core is idle.
 //!
 //! Not here: parsing lines (`plimsoll_traffic`).
 
@@ -100,9 +100,10 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         Some((unpack, unpacker)) => {
             let (sender, chunks) = sync_channel(UNPACK_AHEAD_CHUNKS);
             let work = move || {
-                let unpacked = library_panic::catch("packed logs", || unpack(inner, &sender));
+                let unpacked = library_panic::catch_library_panic("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
-                    // A failed send means that the reader was dropped.
+                    // A failed send is ignored: the reader of the log was dropped, so nobody needs
+                    // the error.
                     let _ = sender.send(Err(truncation_error(&error, unpacker)));
                 }
             };
@@ -123,7 +124,7 @@ fn unsupported_format(name: &str, kind: &str, unpacker: &str) -> String {
 /// Returns the error for a truncated compressed log, and how to recover its readable part.
 fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!(
-        "{reason}; unpack the readable part of the log with {unpacker}, and read this part with '-'",
+        "{reason}; unpack the readable part of the log with {unpacker}, and read this part from standard input (-)",
         reason = system_text(error)
     );
     io::Error::new(error.kind(), text)
@@ -134,8 +135,8 @@ type Chunks = SyncSender<io::Result<Vec<u8>>>;
 type Decompress = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
-/// Sends the bytes of `from` in chunks until the input ends. Returns false if the receiver was
-/// dropped.
+/// Sends the bytes of `from` in chunks until the input ends. Returns false if the receiver of the
+/// chunks was dropped.
 fn send_chunks(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
         let mut chunk = vec![0; CHUNK_BYTES];

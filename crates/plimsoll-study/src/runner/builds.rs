@@ -8,14 +8,16 @@
 use super::load_probes::LoadProbes;
 use super::machine::{LoadFitter, to_monotonic_ns};
 use super::{LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickCallback, TickProbes, load_helpers};
-use crate::base::Base;
+use crate::base::ResolvedTarget;
 use crate::setup_teardown::TeardownGuard;
-use crate::subject::{RunningBuild, Subject, run_user_command};
+use crate::subject::{BuildUnderTest, RunningBuild, run_user_command};
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{PreparedLoad, Tick, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, HttpChoice, Injector, LoadEnd, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
-use plimsoll_probe::{Finder, MachineRecorder, ReadingSource};
+use plimsoll_model::{
+    ArmIndex, EarlyStopReason, HttpChoice, Injector, LoadEnd, LoadPurpose, LoadTag, Plan, Probes, Run, Stripe,
+};
+use plimsoll_probe::{MachineRecorder, ReadingSource, ServerFinder};
 use plimsoll_sys::group::CpuClocks;
 use plimsoll_wire::AuthorFactory;
 use std::net::SocketAddr;
@@ -27,11 +29,11 @@ use std::time::{Duration, Instant};
 /// One of several compared targets.
 pub struct BuildTarget {
     /// The resolved address and settings of the target.
-    pub base: Base,
+    pub base: ResolvedTarget,
     /// The command that starts the target; `None` if the server runs already.
     pub command: Option<String>,
     /// Finds the server's processes; `None` for a build that plimsoll starts.
-    pub finder: Option<Finder>,
+    pub finder: Option<ServerFinder>,
     /// The script that writes the requests; `None` if the plan contains them.
     pub authoring: Option<Arc<dyn AuthorFactory>>,
 }
@@ -52,13 +54,14 @@ pub struct Builds<'a> {
     /// run file, and are named after the run file.
     beside: PathBuf,
     began: Instant,
-    /// The tag of the current load, and the build that was started for the load. The build is
-    /// `None` if the target is a server that runs already.
-    on: Option<(Tag, Option<RunningBuild>)>,
-    /// Whether a build was already started in this comparison.
+    /// The tag of the current load (its purpose, side and turn), and the build that was started for
+    /// the load. The build is `None` if the target is a server that runs already.
+    on: Option<(LoadTag, Option<RunningBuild>)>,
+    /// Whether a build was already started in this comparison, so that the address may still be in
+    /// use for a while.
     any_started: bool,
     /// The protocol (HTTP/1.1 or HTTP/2) of the first build's first response. If the plan permits
-    /// HTTP/1.1 and HTTP/2, all loads use the protocol of this first response.
+    /// HTTP/1.1 and HTTP/2, all loads use the protocol of the first build's first response.
     spoken: Option<HttpChoice>,
     /// The number of the last block for which the command `before_block` has run.
     block: Option<u32>,
@@ -70,7 +73,7 @@ pub struct Builds<'a> {
     /// Sends the cleanup requests of the current load when the load ends; `None` without setup and
     /// cleanup.
     around: Option<TeardownGuard>,
-    /// Failures of earlier cleanups, which are reported as warnings.
+    /// Failed cleanup requests of earlier loads, which are reported as warnings.
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
@@ -136,30 +139,30 @@ impl<'a> Builds<'a> {
 
     /// Makes the target of a load the current target. If targets are builds, this function ends the
     /// previous build and starts the build of the new target.
-    fn switch_target(&mut self, tag: Tag) -> Result<(), Failure> {
+    fn switch_target(&mut self, tag: LoadTag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
         }
         self.finish()?;
-        if tag.purpose == Purpose::Block && self.block != Some(tag.turn) {
+        if tag.purpose == LoadPurpose::Block && self.block != Some(tag.turn) {
             self.block = Some(tag.turn);
             if let Some(command) = self.before_block {
-                run_user_command("--before-block", command, &self.output_of("before-block"))?;
+                run_user_command("--before-block", command, &self.build_log_path("before-block"))?;
             }
         }
         self.on = Some((tag, None));
         let (Some(target), Some(arm)) = (self.current_target(), tag.arm) else { return Ok(()) };
         if let Some(command) = &target.command {
             let name = arm.letter();
-            let subject = Subject {
+            let subject = BuildUnderTest {
                 name,
                 command: command.clone(),
-                output: self.output_of(&name.to_ascii_lowercase().to_string()),
+                output: self.build_log_path(&name.to_ascii_lowercase().to_string()),
                 patience: self.start_patience,
                 after_another: std::mem::replace(&mut self.any_started, true),
             };
             let mut base = target.base.clone();
-            let is_open = base.plan.carriage.is_open();
+            let is_open = base.plan.carriage.negotiates_http_version();
             self.apply_negotiated_http(&mut base.plan);
             let running = subject.start(&base)?;
             if is_open && self.spoken.is_none() {
@@ -172,12 +175,12 @@ impl<'a> Builds<'a> {
 
     /// Sets the protocol that the first build used, if the plan permits HTTP/1.1 and HTTP/2.
     fn apply_negotiated_http(&self, plan: &mut Plan) {
-        if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
+        if let (true, Some(http)) = (plan.carriage.negotiates_http_version(), self.spoken) {
             plan.carriage.fix_http_version(http);
         }
     }
 
-    fn output_of(&self, what: &str) -> PathBuf {
+    fn build_log_path(&self, what: &str) -> PathBuf {
         self.beside.with_extension(format!("{what}.log"))
     }
 
@@ -188,7 +191,7 @@ impl<'a> Builds<'a> {
             return Some(running.cpu_clocks());
         }
         let finder = self.current_target()?.finder.as_ref()?;
-        let found = finder.first().as_ref().ok()?;
+        let found = finder.initial_result().as_ref().ok()?;
         let clocks = Some(CpuClocks::with_descendants(&found.roots)).filter(|clocks| !clocks.is_empty());
         // If the known processes are gone, the server may have restarted, so plimsoll searches for
         // the server's processes again.
@@ -206,7 +209,7 @@ impl Runner for Builds<'_> {
         self.switch_target(trial.tag).map_err(LoadObstacle::Failed)?;
         let base = self.current_target().map_or(&self.fitting.base, |target| &target.base);
         let mut plan = base.plan.clone();
-        plan.load.restore_recorded(&trial.plan.load);
+        plan.load.restore_from_record(&trial.plan.load);
         self.apply_negotiated_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
@@ -281,14 +284,14 @@ impl Runner for Builds<'_> {
         // sides differ, so the comparison fails.
         if let Some(agent) = run.agents.iter().find(|agent| agent.loss_reason.is_some()) {
             let why = agent.loss_reason.as_deref().unwrap_or_default();
-            return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
+            return Err(Failure::cannot_start(format!("agent {} was lost: {why}", agent.name)));
         }
-        authoring.into_iter().for_each(AuthorFactory::unload);
+        authoring.into_iter().for_each(AuthorFactory::mark_load_ended);
         let (probes, unreported_readings) = seen.end(source);
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
         let untouched = run.ending == Some(LoadEnd::Finished);
         if let Some(why) = running.and_then(RunningBuild::exit_reason).filter(|_| untouched) {
-            run.ending = Some(LoadEnd::Stopped(Stop::Died(why)));
+            run.ending = Some(LoadEnd::Stopped(EarlyStopReason::Died(why)));
         }
         Ok(LoadOutcome { run: Run { probes, ..run }, unreported_readings })
     }
@@ -301,7 +304,7 @@ impl Runner for Builds<'_> {
     }
 
     fn take_news(&mut self) -> Vec<String> {
-        self.readings.iter().flat_map(|source| source.take_news()).collect()
+        self.readings.iter().flat_map(|source| source.take_user_messages()).collect()
     }
 
     fn take_warnings(&mut self) -> Vec<String> {
@@ -315,9 +318,9 @@ impl Runner for Builds<'_> {
 }
 
 /// Stops a load when its build has exited.
-fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
+fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<EarlyStopReason> {
     match running.as_mut().and_then(|running| running.exit_reason()) {
-        Some(why) => ControlFlow::Break(Stop::Died(why)),
+        Some(why) => ControlFlow::Break(EarlyStopReason::Died(why)),
         None => ControlFlow::Continue(()),
     }
 }
@@ -339,14 +342,14 @@ impl TargetReadings {
                 TickProbes::default()
             }
             TargetReadings::Elsewhere(seen) => {
-                let server_cores = source.and_then(|source| source.live().cores());
+                let server_cores = source.and_then(|source| source.live_server_cpu().cores_used());
                 TickProbes { part: seen.take_readings_if_due(tick, source), server_cores }
             }
         }
     }
 
-    /// Ends the collection at the end of the load. Returns all measurements of the target, and
-    /// separately the measurements that no tick has reported yet.
+    /// Ends the collection of readings at the end of the load. Returns all measurements of the
+    /// target, and separately the measurements that no tick has reported yet.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
             TargetReadings::Here(seen) => {
@@ -385,6 +388,6 @@ impl BuildCpuRecorder {
 
     fn end(mut self) -> Option<Probes> {
         self.record_cpu_sample(self.origin_ns, true);
-        (self.origin_ns > 0).then(|| self.machine.take().shifted(-(self.origin_ns as i64)))
+        (self.origin_ns > 0).then(|| self.machine.take().shift_times(-(self.origin_ns as i64)))
     }
 }

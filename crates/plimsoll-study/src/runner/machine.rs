@@ -6,19 +6,22 @@
 use super::load_probes::LoadProbes;
 use super::part_processes::{self, PartProcesses};
 use super::process_pauser::{PausableProcess, ProcessPauser};
-use super::sources::LoadSources;
+use super::sources::SourceAddressRotation;
 use super::{
-    LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, Setting, TickCallback, TickProbes, load_helpers,
+    LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickCallback, TickProbes, VariedServerSetting,
+    load_helpers,
 };
-use crate::base::Base;
+use crate::base::ResolvedTarget;
 use crate::capacity::{self, Limits};
 use crate::preflight;
 use crate::setup_teardown::TeardownGuard;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{PreparedLoad, Tick, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{ArmIndex, Injector, Intervention, LoadEnd, Plan, Purpose, Run, Stop, Stripe, Tag};
-use plimsoll_probe::{LiveServer, ReadingSource};
+use plimsoll_model::{
+    ArmIndex, EarlyStopReason, Injector, Intervention, LoadEnd, LoadPurpose, LoadTag, Plan, Run, Stripe,
+};
+use plimsoll_probe::{LiveServerCpu, ReadingSource};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::signal;
 use plimsoll_wire::AuthorFactory;
@@ -29,9 +32,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A runner that executes loads from this machine.
-pub struct ThisMachine {
+pub struct LocalMachineRunner {
     began: Instant,
-    /// Measures the target during loads; `None` without probes.
+    /// Measures the target during loads; `None` if the user switched probes (measurements of server
+    /// and host) off.
     source: Option<Box<dyn ReadingSource>>,
     /// The plan of all loads, with the load shape (users or rate) of the current load.
     plan: Plan,
@@ -39,13 +43,13 @@ pub struct ThisMachine {
     fitting: Option<LoadFitter>,
     /// The script that builds the requests; `None` if the plan contains them.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// The changed plan and its generator settings for each plan change. The key `None` contains
+    /// For each plan change, the changed plan and its generator settings. The key `None` contains
     /// the original plan, so that the original plan can be restored.
-    variants: BTreeMap<Option<PlanChange>, Variant>,
+    variants: BTreeMap<Option<PlanChange>, PlanVariant>,
     /// The plan change that is active for the current load; `None` means the original plan.
     variant: Option<PlanChange>,
     /// The user's command that changes a server setting (`--vary`).
-    setting: Option<Setting>,
+    setting: Option<VariedServerSetting>,
     /// The processes that may be paused (`--may-signal`).
     pausable_processes: Vec<PausableProcess>,
     /// Pauses processes during the current load; `None` for a load without pauses.
@@ -61,11 +65,11 @@ pub struct ThisMachine {
     /// cleanup.
     around: Option<TeardownGuard>,
     /// Chooses the source addresses of successive loads.
-    sources: LoadSources,
+    sources: SourceAddressRotation,
     /// Whether the generator settings contain a source address that was chosen for the current load
     /// only.
     moved: bool,
-    /// Failures of earlier cleanups, which are reported as warnings.
+    /// Failed cleanup requests of earlier loads, which are reported as warnings.
     warnings: Vec<String>,
     /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
@@ -78,18 +82,19 @@ pub struct ThisMachine {
 pub enum PlanChange {
     /// An intervention of the command `explain`: a change of the load that tests a possible cause.
     Intervention(Intervention),
-    /// Failed requests are retried (for `overload`).
+    /// The load retries failed requests, as the command `overload` requires.
     Retried,
     /// The load goes to the second target of `overload --against` (`ArmIndex::SECOND_TARGET`).
     Against,
 }
 
 impl PlanChange {
-    /// Returns the plan change that a load with this tag needs; `None` means the original plan.
-    fn from_tag(tag: &Tag) -> Option<PlanChange> {
+    /// Returns the plan change that a load needs according to its tag (purpose, side and turn);
+    /// `None` means the original plan.
+    fn from_tag(tag: &LoadTag) -> Option<PlanChange> {
         match tag.purpose {
-            Purpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::Against),
-            Purpose::Overload => Some(PlanChange::Retried),
+            LoadPurpose::Overload if tag.arm == Some(ArmIndex::SECOND_TARGET) => Some(PlanChange::Against),
+            LoadPurpose::Overload => Some(PlanChange::Retried),
             _ => Intervention::from_tag(tag).map(PlanChange::Intervention),
         }
     }
@@ -97,7 +102,7 @@ impl PlanChange {
 
 /// A changed plan, and the load generator settings for this plan.
 #[derive(Debug, Clone)]
-pub struct Variant {
+pub struct PlanVariant {
     /// The changed plan. The load shape (users or rate) of the changed plan is not used.
     pub plan: Plan,
     /// The generator settings for this plan.
@@ -107,7 +112,7 @@ pub struct Variant {
 /// Adapts the plan of each load to the limits of this machine, such as open files and ports.
 pub struct LoadFitter {
     /// The target, and the settings that the user fixed.
-    pub base: Base,
+    pub base: ResolvedTarget,
     /// The limits of this machine, such as open files and ports.
     pub limits: Limits,
 }
@@ -116,12 +121,12 @@ impl LoadFitter {
     /// Adapts a plan and its generator settings. Returns a sentence for each adaptation; the error
     /// says why the machine cannot send the load.
     pub fn fit_load(&self, plan: &mut Plan, injector: &mut Injector) -> Result<Vec<String>, String> {
-        *injector = self.base.injector_for(&plan.load);
+        *injector = self.base.generator_settings_for_load(&plan.load);
         capacity::fit_to_machine(plan, injector, self.base.fixed, self.base.local, &self.limits)
     }
 }
 
-impl ThisMachine {
+impl LocalMachineRunner {
     /// Creates the runner, and sets time 0 of the experiment to now. `fitting` adapts each load to
     /// this machine; `None` if the plan was already adapted.
     pub fn new(
@@ -129,15 +134,15 @@ impl ThisMachine {
         plan: Plan,
         injector: Injector,
         fitting: Option<LoadFitter>,
-    ) -> ThisMachine {
-        plimsoll_sys::process::release_code();
+    ) -> LocalMachineRunner {
+        plimsoll_sys::process::drop_unmodified_file_pages();
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
         let (around, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, others) = (None, None, None);
         let (fleet, may_continue) = (None, false);
-        let (sources, moved) = (LoadSources::default(), false);
-        ThisMachine {
+        let (sources, moved) = (SourceAddressRotation::default(), false);
+        LocalMachineRunner {
             began,
             source,
             plan,
@@ -162,16 +167,16 @@ impl ThisMachine {
     }
 
     /// Sets the script that builds the requests, if there is one.
-    pub fn with_authoring(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
+    pub fn with_request_script(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> LocalMachineRunner {
         self.authoring = authoring;
         self
     }
 
-    /// Sets the changed plans. A changed plan replaces the original plan in loads whose tag asks
-    /// for the change.
-    pub fn with_variants(mut self, variants: BTreeMap<PlanChange, Variant>) -> ThisMachine {
+    /// Sets the changed plans. A changed plan replaces the original plan in loads whose tag
+    /// (purpose, side and turn) asks for the change.
+    pub fn with_variants(mut self, variants: BTreeMap<PlanChange, PlanVariant>) -> LocalMachineRunner {
         if !variants.is_empty() {
-            let own = Variant { plan: self.plan.clone(), injector: self.injector.clone() };
+            let own = PlanVariant { plan: self.plan.clone(), injector: self.injector.clone() };
             self.variants = variants.into_iter().map(|(change, variant)| (Some(change), variant)).collect();
             self.variants.insert(None, own);
         }
@@ -180,37 +185,44 @@ impl ThisMachine {
 
     /// Sets the other machines that send the load, if there are any. The target is still measured
     /// from this machine.
-    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
+    pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> LocalMachineRunner {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
-            fleet.local_pids().into_iter().for_each(|pid| source.count_as_plimsoll(pid));
+            fleet.local_pids().into_iter().for_each(|pid| source.count_process_as_plimsoll(pid));
         }
-        ThisMachine { fleet, ..self }
+        LocalMachineRunner { fleet, ..self }
     }
 
     /// Sets the command that changes a server setting. The command runs before each load whose tag
-    /// has a value for the setting.
-    pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
-        ThisMachine { setting, ..self }
+    /// (purpose, side and turn) has a value for the setting.
+    pub fn with_setting(self, setting: Option<VariedServerSetting>) -> LocalMachineRunner {
+        LocalMachineRunner { setting, ..self }
     }
 
-    /// Sets the processes that may be paused during loads whose tag asks for pauses.
-    pub fn with_stopped(self, pausable_processes: Vec<PausableProcess>) -> ThisMachine {
-        ThisMachine { pausable_processes, ..self }
+    /// Sets the processes that may be paused during loads whose tag (purpose, side and turn) asks
+    /// for pauses.
+    pub fn with_pausable_processes(self, pausable_processes: Vec<PausableProcess>) -> LocalMachineRunner {
+        LocalMachineRunner { pausable_processes, ..self }
     }
 
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
     /// `may_ask` says whether plimsoll may send requests to check that the target responds to
     /// another loopback address.
-    pub fn with_sources(self, may_ask: bool) -> ThisMachine {
-        let sources = if may_ask { LoadSources::with_changes_between_loads() } else { LoadSources::default() };
-        ThisMachine { sources, ..self }
+    pub fn with_source_address_changes(self, may_ask: bool) -> LocalMachineRunner {
+        let sources = if may_ask {
+            SourceAddressRotation::with_changes_between_loads()
+        } else {
+            SourceAddressRotation::default()
+        };
+        LocalMachineRunner { sources, ..self }
     }
 
-    /// Gives the current load another local address if many ports of the present address are in
-    /// TIME-WAIT. Returns a note for the user if the address changed.
-    fn take_source(&mut self) -> Option<String> {
+    /// Gives the current load another local address if earlier loads left many ports of the present
+    /// address in TIME-WAIT. Returns a note for the user if the address changed.
+    fn change_source_address_if_needed(&mut self) -> Option<String> {
         let plan = &self.plan;
-        let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
+        let injector = self.sources.injector_for_next_load(plan, &self.injector, |injector| {
+            preflight::responds_successfully(plan, injector)
+        })?;
         (self.injector, self.moved) = (injector, true);
         Some(
             "plimsoll has few free local ports left (TIME-WAIT), so further loads also come from 127.0.0.2 and \
@@ -221,12 +233,12 @@ impl ThisMachine {
 
     /// Makes a changed plan the current plan; `None` restores the original plan. Nothing is copied
     /// if the wanted plan is already the current plan.
-    fn take_variant(&mut self, wanted: Option<PlanChange>) {
+    fn switch_plan_variant(&mut self, wanted: Option<PlanChange>) {
         let wanted = wanted.filter(|change| self.variants.contains_key(&Some(*change)));
         if wanted == self.variant {
             return;
         }
-        if let Some(Variant { plan, injector }) = self.variants.get(&wanted) {
+        if let Some(PlanVariant { plan, injector }) = self.variants.get(&wanted) {
             self.plan.clone_from(plan);
             self.injector.clone_from(injector);
             self.variant = wanted;
@@ -234,7 +246,7 @@ impl ThisMachine {
     }
 }
 
-impl Runner for ThisMachine {
+impl Runner for LocalMachineRunner {
     fn elapsed_ns(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
@@ -243,7 +255,7 @@ impl Runner for ThisMachine {
         if std::mem::take(&mut self.moved) {
             self.injector.sources.clear();
         }
-        self.take_variant(PlanChange::from_tag(&trial.tag));
+        self.switch_plan_variant(PlanChange::from_tag(&trial.tag));
         if let Some(setting) = &self.setting {
             setting.change_setting(&trial.tag, &self.plan).map_err(LoadObstacle::Unheld)?;
         }
@@ -261,14 +273,14 @@ impl Runner for ThisMachine {
             Some(Intervention::SecondGenerator) => {
                 let others = PartProcesses::start(1).map_err(LoadObstacle::Unheld)?;
                 if let Some(source) = &self.source {
-                    others.process_ids().for_each(|pid| source.count_as_plimsoll(pid));
+                    others.process_ids().for_each(|pid| source.count_process_as_plimsoll(pid));
                 }
                 self.others = Some(Ok(others));
             }
             _ => {}
         }
-        self.plan.load.restore_recorded(&trial.plan.load);
-        self.may_continue = trial.tag.purpose == Purpose::Run;
+        self.plan.load.restore_from_record(&trial.plan.load);
+        self.may_continue = trial.tag.purpose == LoadPurpose::Run;
         if self.fleet.is_some() {
             // Each machine of the fleet adapts its own share of the load, so the load is not
             // adapted here.
@@ -279,7 +291,7 @@ impl Runner for ThisMachine {
             Some(fitting) => fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?,
             None => Vec::new(),
         };
-        fitted.extend(self.take_source());
+        fitted.extend(self.change_source_address_if_needed());
         self.injector.sources_so_far = Some(self.sources.addresses_used(&self.injector));
         trial.plan = self.plan.record();
         Ok(fitted)
@@ -297,10 +309,10 @@ impl Runner for ThisMachine {
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.source.as_deref());
-        let live = self.source.as_ref().map_or_else(LiveServer::without_value, |source| source.live());
+        let live = self.source.as_ref().map_or_else(LiveServerCpu::without_value, |source| source.live_server_cpu());
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, self.may_continue, &mut |tick| {
-                on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
+                on_tick(tick, TickProbes { part: None, server_cores: live.cores_used() })
             });
         }
         let load_helpers = load_helpers(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
@@ -310,7 +322,7 @@ impl Runner for ThisMachine {
             others.assign_tasks(&self.plan, &self.injector);
         }
         self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, load_helpers, &mut |tick| {
-            on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
+            on_tick(tick, TickProbes { part: None, server_cores: live.cores_used() })
         })?);
         if let Some(Ok(others)) = &mut self.others
             && let Err(why) = others.wait_until_ready()
@@ -326,11 +338,11 @@ impl Runner for ThisMachine {
 
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let source = self.source.as_deref();
-        let live = source.map_or_else(LiveServer::without_value, |source| source.live());
+        let live = source.map_or_else(LiveServerCpu::without_value, |source| source.live_server_cpu());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
             let part = seen.take_readings_if_due(tick, source);
-            on_tick(tick, TickProbes { part, server_cores: live.cores() })?;
+            on_tick(tick, TickProbes { part, server_cores: live.cores_used() })?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)
         };
         let origin_ns = to_monotonic_ns(self.began, start_ns);
@@ -347,12 +359,16 @@ impl Runner for ThisMachine {
             // because the remaining shares would be a different load.
             (None, Some(Err(why))) => {
                 drop(ready());
-                let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
+                let stop = if signal::interrupted() {
+                    EarlyStopReason::Interrupted
+                } else {
+                    EarlyStopReason::Died(why.clone())
+                };
                 Run { ending: Some(LoadEnd::Stopped(stop)), ..Run::new(self.plan.record()) }
             }
         };
         self.stopping = None;
-        authoring.into_iter().for_each(AuthorFactory::unload);
+        authoring.into_iter().for_each(AuthorFactory::mark_load_ended);
         let unreported_readings = seen.end(source);
         self.others = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
@@ -362,12 +378,12 @@ impl Runner for ThisMachine {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        plimsoll_sys::process::release_code();
+        plimsoll_sys::process::drop_unmodified_file_pages();
         Ok(())
     }
 
     fn take_news(&mut self) -> Vec<String> {
-        self.source.as_ref().map_or_else(Vec::new, |source| source.take_news())
+        self.source.as_ref().map_or_else(Vec::new, |source| source.take_user_messages())
     }
 
     fn take_warnings(&mut self) -> Vec<String> {

@@ -14,21 +14,21 @@ mod setting;
 mod sources;
 
 pub use builds::Builds;
-pub use machine::{PlanChange, ThisMachine, Variant};
-pub use setting::{Setting, VALUE_PLACEHOLDER};
+pub use machine::{LocalMachineRunner, PlanChange, PlanVariant};
+pub use setting::{VALUE_PLACEHOLDER, VariedServerSetting};
 
 use crate::grpc;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::{LoadHelpers, Tick, TickListener};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{Injector, Plan, Probes, Run, Stop};
+use plimsoll_model::{EarlyStopReason, Injector, Plan, Probes, Run};
 use plimsoll_wire::AuthorFactory;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 /// A callback that receives every tick (100 ms) with readings of the target, and that may end the
 /// load.
-pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
+pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<EarlyStopReason> + 'a;
 
 /// The measurements (readings) of the target that belong to a tick.
 #[derive(Default)]
@@ -44,7 +44,8 @@ pub struct TickProbes {
 pub struct LoadOutcome {
     /// The load's measurements, with all readings of the target.
     pub run: Run,
-    /// The last measurements of the target, which no tick has reported.
+    /// The last measurements of the target, which no tick has reported, so the caller must still
+    /// write them to the run file.
     pub unreported_readings: Option<Probes>,
 }
 
@@ -60,12 +61,12 @@ pub enum LoadObstacle {
 /// Creates the helpers of a load's worker threads: script objects that write requests (authors),
 /// and converters of gRPC messages.
 pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
-    let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
+    let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.create_authors(&plan.load.shape, workers))?;
     Ok(LoadHelpers { authors, texts: grpc::message_converters(plan)? })
 }
 
-/// The time in ns between the preparation of a load and the start of its schedule (1 ms). Every
-/// worker thread enters its event loop before the schedule starts.
+/// The time in ns between the preparation of a load and the start of its schedule (1 ms). During
+/// this 1 ms, every worker thread enters its event loop.
 const START_AHEAD_NS: u64 = 1_000_000;
 
 /// Other machines (a fleet) that send the load in place of this machine.
@@ -83,7 +84,7 @@ pub trait RemoteLoad {
     fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
     /// Returns the shortest time in ns from the opening of all connections to the start of the
-    /// load. All machines learn the start time before the load starts.
+    /// load. During this time, all machines of the fleet learn when the load starts.
     fn start_ahead_ns(&self) -> u64;
 
     /// Runs the load on all machines to its end. The schedule starts at `origin_ns` on this

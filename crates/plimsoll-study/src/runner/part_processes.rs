@@ -1,16 +1,16 @@
 //! Runs a load in several parts ([`PartProcesses`]): one part in this process, and further parts in
 //! other processes. Each process gets its task through one pipe and reports through another pipe.
-//! All parts of the load begin together. The ticks of all parts are summed like ticks of workers in
-//! one process ([`run`]).
+//! All parts of the load start at the same time. The ticks of all parts are summed like ticks of
+//! workers in one process ([`run`]).
 //!
 //! A part is a share of the load. A tick has the measurements of 100 ms.
 //!
 //! Not here: the code of the other processes (`part`), and which loads are divided into parts.
 
-use crate::part::{self, Task};
+use crate::part::{self, LoadPartTask};
 use plimsoll_engine::{Collector, PartReport, PreparedLoad, Tick};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Injector, LoadEnd, Plan, Remark, Run, Schedule, Stop, Stripe, redact};
+use plimsoll_model::{EarlyStopReason, ExperimentEvent, Injector, LoadEnd, Plan, Run, Schedule, Stripe, redact};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::io::{Read, Write};
@@ -28,16 +28,16 @@ const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// opened its own connections.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest time without a report from a part of a running load, after which the part counts as
-/// lost. Each part reports ten ticks a second.
+/// lost. Each part of a load reports ten times a second (each tick).
 const TICK_TIMEOUT: Duration = Duration::from_secs(4);
 /// The interval of checks for silent or lost parts while waiting for messages.
 const PART_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// The number of this process's own part. The parts of other processes have the numbers from 1.
+/// The number of this process's own part. The parts of other processes are numbered from 1.
 const OWN_PART_NUMBER: usize = 0;
 
 /// A message from a part's process, or from the thread that writes to or reads from that process.
 enum PartMessage {
-    /// The process has started and speaks the same protocol version.
+    /// The process has started, and uses the same version of the run file format.
     Hello,
     /// The process has received its task. The value is the pipe for further commands.
     Told(ChildStdin),
@@ -117,7 +117,7 @@ impl PartProcesses {
         for (at, part) in self.parts.iter_mut().enumerate() {
             let number = OWN_PART_NUMBER + 1 + at;
             let stripe = Stripe::new(number as u64, of);
-            let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
+            let task = LoadPartTask { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
             // A separate thread writes the task, so that this process does not block if the other
             // process does not read.
@@ -230,14 +230,15 @@ fn forward_reports(mut from: impl Read, number: usize, sender: &Sender<(usize, P
         }
         let mut taken = 0;
         let broken = loop {
-            match codec::first_frame(&come[taken..]) {
+            match codec::read_first_frame(&come[taken..]) {
                 Ok(None) => break None,
                 Err(error) => break Some(format!("its message is {error}")),
                 Ok(Some((frame, length))) => {
                     taken += length;
                     match message_from_frame(frame, number).map(|word| sender.send((number, word))) {
                         Ok(Ok(())) => {}
-                        // The receiver was dropped, so no reports are needed.
+                        // The send failed because the receiver of the reports was dropped, so no
+                        // reports are needed.
                         Ok(Err(_)) => return,
                         Err(why) => break Some(why),
                     }
@@ -257,12 +258,14 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
     let reported = match frame {
         Frame::TrialStart { .. } => return Ok(PartMessage::Ready),
         Frame::Interval { index, interval } => PartReport::Tick { part, index: u64::from(index), interval: *interval },
-        Frame::TrialEnd { ending: LoadEnd::Stopped(why @ Stop::Died(_)), .. } => PartReport::Lost { part, why },
+        Frame::TrialEnd { ending: LoadEnd::Stopped(why @ EarlyStopReason::Died(_)), .. } => {
+            PartReport::Lost { part, why }
+        }
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
-            let used_up = ending == LoadEnd::Stopped(Stop::UsedUp);
+            let used_up = ending == LoadEnd::Stopped(EarlyStopReason::UsedUp);
             PartReport::Done { part, window_end_ns: window_ns.1, failed_answers, used_up }
         }
-        Frame::Remark(Remark::Broken { reason }) => return Err(redact::line(&reason)),
+        Frame::Remark(ExperimentEvent::Broken { reason }) => return Err(redact::redact_line(&reason)),
         Frame::Experiment(_)
         | Frame::Probes(_)
         | Frame::Sampled(_)
@@ -283,15 +286,15 @@ pub fn run(
     plan: &Plan,
     injectors: Vec<Injector>,
     origin_ns: u64,
-    on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>,
+    on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<EarlyStopReason>,
 ) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let mut collector = Collector::new(plan.record(), injectors, others.count() + 1, &schedule);
-    collector.begin(origin_ns);
+    collector.set_schedule_start(origin_ns);
     others.begin(origin_ns);
     let stop = Arc::new(AtomicBool::new(false));
     let (sender, stopped) = (others.sender.clone(), Arc::clone(&stop));
-    let thread = std::thread::spawn(move || run_own(own, origin_ns, &sender, &stopped));
+    let thread = std::thread::spawn(move || run_own_part(own, origin_ns, &sender, &stopped));
     let (mut is_own_over, mut told) = (false, false);
     while !(is_own_over && others.parts.iter().all(|part| part.is_over)) {
         let reported = match others.words.recv_timeout(PART_CHECK_INTERVAL) {
@@ -322,7 +325,7 @@ pub fn run(
                 (part.last_word, part.is_over) = (Instant::now(), is_over);
             }
         }
-        if collector.take(reported, on_tick).is_break() && !told {
+        if collector.take_report(reported, on_tick).is_break() && !told {
             told = true;
             stop.store(true, Ordering::Relaxed);
             others.stop();
@@ -339,12 +342,12 @@ pub fn run(
 }
 
 fn lost_report(part: usize, why: String) -> PartReport {
-    PartReport::Lost { part, why: Stop::Died(why) }
+    PartReport::Lost { part, why: EarlyStopReason::Died(why) }
 }
 
 /// Runs this process's own part of the load. Returns the target addresses known at the end of the
 /// part.
-fn run_own(
+fn run_own_part(
     own: PreparedLoad,
     origin_ns: u64,
     sender: &Sender<(usize, PartMessage)>,
@@ -357,17 +360,17 @@ fn run_own(
             report(PartReport::Tick { part: OWN_PART_NUMBER, index, interval: tick.interval.clone() });
         }
         match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(Stop::Interrupted),
+            true => ControlFlow::Break(EarlyStopReason::Interrupted),
             false => ControlFlow::Continue(()),
         }
     });
     report(match run.ending {
-        Some(LoadEnd::Stopped(why @ Stop::Died(_))) => PartReport::Lost { part: OWN_PART_NUMBER, why },
+        Some(LoadEnd::Stopped(why @ EarlyStopReason::Died(_))) => PartReport::Lost { part: OWN_PART_NUMBER, why },
         ending => PartReport::Done {
             part: OWN_PART_NUMBER,
             window_end_ns: run.window_ns.1,
             failed_answers: run.failed_answers,
-            used_up: ending == Some(LoadEnd::Stopped(Stop::UsedUp)),
+            used_up: ending == Some(LoadEnd::Stopped(EarlyStopReason::UsedUp)),
         },
     });
     run.plan.carriage.addresses
@@ -376,11 +379,11 @@ fn run_own(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Interval, Purpose, Tag};
+    use plimsoll_model::{Interval, LoadPurpose, LoadTag};
 
     /// Parses a stream of reports. Returns a letter for each message, and the reason why the stream
     /// ended.
-    fn parse_words(bytes: &[u8]) -> (String, String) {
+    fn parse_report_stream(bytes: &[u8]) -> (String, String) {
         let (sender, heard) = channel();
         forward_reports(bytes, 1, &sender);
         drop(sender);
@@ -402,14 +405,14 @@ mod tests {
 
     #[test]
     fn reports_of_other_parts_are_received() {
-        let plan = plimsoll_model::Plan::get(
+        let plan = plimsoll_model::Plan::for_get_request(
             "h",
             80,
             vec![],
-            plimsoll_model::LoadShape::Closed { users: plimsoll_model::Curve::constant(1.0) },
+            plimsoll_model::LoadShape::Closed { users: plimsoll_model::LoadCurve::constant(1.0) },
         );
         let start = Frame::TrialStart {
-            tag: Tag::for_purpose(Purpose::Run),
+            tag: LoadTag::for_purpose(LoadPurpose::Run),
             start_ns: 0,
             plan: Box::new(plan.record()),
             injectors: vec![],
@@ -422,8 +425,8 @@ mod tests {
             addresses: vec![],
             failed_answers: vec![],
         };
-        let died = end(LoadEnd::Stopped(Stop::Died("a thread".into())));
-        let broken = Frame::Remark(Remark::Broken { reason: "no\u{1b} files".into() });
+        let died = end(LoadEnd::Stopped(EarlyStopReason::Died("a thread".into())));
+        let broken = Frame::Remark(ExperimentEvent::Broken { reason: "no\u{1b} files".into() });
         for (frames, letters, reason) in [
             (vec![&start, &tick, &tick, &end(LoadEnd::Finished)], "hrttdg", ""),
             (vec![&start, &tick, &died], "hrtlg", ""),
@@ -432,18 +435,18 @@ mod tests {
         ] {
             let mut bytes = MAGIC.to_vec();
             frames.iter().for_each(|frame| frame.encode(&mut bytes));
-            let (heard, why) = parse_words(&bytes);
+            let (heard, why) = parse_report_stream(&bytes);
             assert_eq!(heard, letters);
             assert!(why.contains(reason) && !why.contains('\u{1b}'), "{why}");
         }
         assert_eq!(
-            parse_words(b"PLIMSOL\x01 and more"),
+            parse_report_stream(b"PLIMSOL\x01 and more"),
             ("g".into(), "the second process is a different version of plimsoll".into())
         );
-        assert_eq!(parse_words(b""), ("g".into(), String::new()));
+        assert_eq!(parse_report_stream(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();
         tick.encode(&mut damaged);
         *damaged.last_mut().expect("bytes") ^= 1;
-        assert_eq!(parse_words(&damaged).0, "hg");
+        assert_eq!(parse_report_stream(&damaged).0, "hg");
     }
 }

@@ -1,18 +1,18 @@
-//! Pauses downstream processes that the user permits to pause (`--may-signal`). [`find`] selects
-//! the processes. [`ProcessPauser`] pauses the selected processes during a load, and resumes them
-//! in every case.
+//! Pauses downstream dependencies of the server, such as a database, that the user permits plimsoll
+//! to pause (`--may-signal`). [`find`] selects the processes. [`ProcessPauser`] pauses the selected
+//! processes during a load, and resumes them in every case.
 //!
 //! Only processes to which the server has connections may be paused. The server, plimsoll, their
 //! ancestors and all other processes are refused. Not here: the rhythm of pauses, and resuming
 //! after the end of plimsoll (`pauser`).
 
-use crate::base::Base;
+use crate::base::ResolvedTarget;
 use crate::pauser;
 use plimsoll_model::Terms;
 use plimsoll_model::failure::Failure;
-use plimsoll_probe::{Finder, is_called};
-use plimsoll_sys::pause::{Pausable, own_user};
-use plimsoll_sys::probe::listener::{families, find_dependencies, processes};
+use plimsoll_probe::{ServerFinder, has_process_name};
+use plimsoll_sys::pause::{PausableProcessHandle, own_user};
+use plimsoll_sys::probe::listener::{find_dependencies, processes, processes_with_descendants};
 use plimsoll_sys::probe::process::Stat;
 use plimsoll_sys::system_text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ const PAUSER_TIMEOUT: Duration = Duration::from_secs(5);
 /// as the worker processes of a database.
 const PROCESSES_MAX: usize = 256;
 
-/// A process that the user permits to pause, identified by id and start time.
+/// A process that the user permits plimsoll to pause, identified by id and start time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausableProcess {
     /// The process's id.
@@ -41,14 +41,15 @@ pub struct PausableProcess {
     pub started_ticks: u64,
 }
 
-/// The processes of this machine at one moment. The snapshot decides which processes may be paused.
+/// The processes of this machine at one moment. plimsoll decides from this snapshot which processes
+/// may be paused.
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
     /// Ids of plimsoll and its descendants.
     ours: BTreeSet<u32>,
     server: BTreeSet<u32>,
-    /// Ids of all ancestors of plimsoll and of the server. Pausing an ancestor could stop plimsoll
-    /// or the server.
+    /// Ids of all ancestors of plimsoll and of the server, such as shells. Pausing an ancestor
+    /// could stop plimsoll or the server.
     above: BTreeSet<u32>,
     /// Ids of the processes to which the server has connections.
     behind: BTreeSet<u32>,
@@ -56,28 +57,30 @@ struct ProcessSnapshot {
 
 /// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if a
 /// permitted process does not exist, or if the server has no connection to that process.
-pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, Failure> {
+pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
         return Ok(Vec::new());
     }
-    let no = |why: String| Failure::start(format!("--may-signal: {why}"));
+    let no = |why: String| Failure::cannot_start(format!("--may-signal: {why}"));
     if !base.local || base.plan.carriage.unix.is_some() {
         return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
-    let finder = Finder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
-    let server =
-        finder.first().clone().map_err(|reason| no(format!("the server's processes are not known: {reason}")))?;
+    let finder = ServerFinder::new(&terms.probes, &base.watch_target(&base.url_resolver()))?;
+    let server = finder
+        .initial_result()
+        .clone()
+        .map_err(|reason| no(format!("the server's processes are not known: {reason}")))?;
     let unread =
         |error: std::io::Error| no(format!("the processes cannot be read: {reason}", reason = system_text(&error)));
     let all = processes().map_err(unread)?;
     let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let me = std::process::id();
-    let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
+    let server: BTreeSet<u32> = processes_with_descendants(&server.roots, me, &parents).into_iter().collect();
     let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
     let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| process_ancestors(*pid, &parents)).collect();
-    let ours = families(&[me], 0, &parents).into_iter().collect();
+    let ours = processes_with_descendants(&[me], 0, &parents).into_iter().collect();
     select_processes(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
@@ -100,7 +103,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
             Ok(pid) => return Err(format!("there is no process {pid}")),
             Err(_) => {
                 let called = |(pid, (stat, name)): (&u32, &(Stat, String))| {
-                    (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
+                    (!stat.has_ended() && has_process_name(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
                 // If several processes have the name `word`, only the processes that may be paused
@@ -160,7 +163,7 @@ impl ProcessSnapshot {
 /// Pauses processes during a load, after [`ProcessPauser::begin`]. Dropping this value resumes all
 /// processes.
 pub struct ProcessPauser {
-    held: Arc<Vec<Pausable>>,
+    held: Arc<Vec<PausableProcessHandle>>,
     stopper: Child,
     /// The pipe to the pauser process. Closing this pipe resumes all processes.
     to: Option<ChildStdin>,
@@ -173,14 +176,20 @@ impl ProcessPauser {
     /// failed.
     pub fn start_pauser(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
-            Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
-                _ => {
-                    format!("process {pid} cannot be paused: {reason}", pid = process.pid, reason = system_text(&error))
+            PausableProcessHandle::open_process(process.pid, process.started_ticks).map_err(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::NotFound => format!("process {} has ended", process.pid),
+                    _ => {
+                        format!(
+                            "process {pid} cannot be paused: {reason}",
+                            pid = process.pid,
+                            reason = system_text(&error)
+                        )
+                    }
                 }
             })
         };
-        let held: Arc<Vec<Pausable>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
+        let held: Arc<Vec<PausableProcessHandle>> = Arc::new(processes.iter().map(hold).collect::<Result<_, _>>()?);
         if held.is_empty() {
             return Err("there is no process to pause".to_owned());
         }
@@ -202,7 +211,7 @@ impl ProcessPauser {
                     let _ = from.read_to_end(&mut Vec::new());
                 }
                 // The pauser process has exited, so this thread resumes all processes.
-                for_watch.iter().for_each(|process| _ = process.go_on());
+                for_watch.iter().for_each(|process| _ = process.resume());
             })
         });
         let stopping = ProcessPauser { held, stopper, to, watch };
@@ -233,7 +242,7 @@ impl Drop for ProcessPauser {
         if let Some(watch) = self.watch.take() {
             let _ = watch.join();
         }
-        self.held.iter().for_each(|process| _ = process.go_on());
+        self.held.iter().for_each(|process| _ = process.resume());
     }
 }
 

@@ -1,11 +1,11 @@
-//! Changes a server setting with the user's command (`--vary`) before loads whose tag has a value
-//! for the setting ([`Setting`]).
+//! Changes a server setting with the user's command (`--vary`) before loads whose tag (purpose,
+//! side and turn) has a value for the setting ([`Setting`]).
 //!
 //! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 
 use crate::subject::run_user_command;
-use plimsoll_model::intervention::varied_number;
-use plimsoll_model::{Plan, Tag, Terms};
+use plimsoll_model::intervention::setting_value_index;
+use plimsoll_model::{LoadTag, Plan, Terms};
 use plimsoll_sys::signal;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// The placeholder in the user's command that is replaced by a value of the setting.
 pub const VALUE_PLACEHOLDER: &str = "{n}";
-/// The longest time until the server accepts connections again after a change.
+/// The longest time until the server accepts connections again after a change of its setting.
 const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout of one check whether the server accepts connections, and the interval between such
 /// checks.
@@ -21,26 +21,26 @@ const CONNECT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server setting that can be changed: the command, and the values to set.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct VariedServerSetting {
     command: String,
     values: Vec<f64>,
     /// The file that receives the command's output.
     output: PathBuf,
 }
 
-impl Setting {
+impl VariedServerSetting {
     /// Returns the setting that the user's options (`--vary`) name; `None` without this option. The
     /// output of the user's command goes into a file next to `run_file`.
-    pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
+    pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<VariedServerSetting> {
         let command = terms.changes.vary.clone()?;
-        Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
+        Some(VariedServerSetting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
     }
 
     /// Changes the setting for the load with this tag, then waits until the target accepts
     /// connections. Does nothing if the tag has no value for the setting. The error says why the
     /// load cannot be sent.
-    pub fn change_setting(&self, tag: &Tag, plan: &Plan) -> Result<(), String> {
-        let Some(value) = varied_number(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
+    pub fn change_setting(&self, tag: &LoadTag, plan: &Plan) -> Result<(), String> {
+        let Some(value) = setting_value_index(tag).and_then(|number| self.values.get(number)) else { return Ok(()) };
         let command = self.command.replace(VALUE_PLACEHOLDER, &value.to_string());
         run_user_command("--vary", &command, &self.output).map_err(|failure| failure.to_string())?;
         let addresses = plan.carriage.addresses.as_slice();

@@ -12,18 +12,18 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The number of closed connections from one address after which the next load uses another
 /// address.
 const TIME_WAIT_CONNECTIONS_MAX: u64 = 2_000;
-/// The number of addresses that are used in turn, 127.0.0.1 first. One round through all addresses
-/// takes longer than the TIME-WAIT of a port (one minute).
+/// The number of addresses that are used in turn, 127.0.0.1 first. Using all addresses once takes
+/// longer than a port stays in TIME-WAIT (one minute).
 const LOCAL_ADDRESS_COUNT: u8 = 254;
 
 /// The local addresses of successive loads, used in turn.
 #[derive(Debug, Default)]
-pub struct LoadSources {
+pub struct SourceAddressRotation {
     /// Whether successive loads may use different source addresses.
     moves: bool,
     /// The number of the current source address, from 0.
     number: u8,
-    /// The number of connections from the current address that earlier loads have closed.
+    /// The number of closed connections that earlier loads opened from the current address.
     left: u64,
     /// The number of addresses that loads have used so far.
     used: u64,
@@ -32,10 +32,10 @@ pub struct LoadSources {
     is_served: Option<bool>,
 }
 
-impl LoadSources {
+impl SourceAddressRotation {
     /// Creates source addresses that may change from load to load.
-    pub fn with_changes_between_loads() -> LoadSources {
-        LoadSources { moves: true, ..LoadSources::default() }
+    pub fn with_changes_between_loads() -> SourceAddressRotation {
+        SourceAddressRotation { moves: true, ..SourceAddressRotation::default() }
     }
 
     /// Counts the connections of an ended load as closed connections of the current source address.
@@ -44,17 +44,18 @@ impl LoadSources {
     }
 
     /// Returns the generator settings with a source address for the next load; `None` lets the
-    /// system choose the address. `is_served` checks whether the target responds to an address, and
-    /// returns `None` if the check has no result now.
+    /// system choose the address. `is_served` checks whether the target responds to requests from
+    /// an address, and returns `None` if the check has no result now.
     ///
-    /// If the target does not respond to an address, no other address is tried.
-    pub fn next(
+    /// If the target does not respond to requests from another address, no further address is
+    /// tried.
+    pub fn injector_for_next_load(
         &mut self,
         plan: &Plan,
         injector: &Injector,
         is_served: impl FnOnce(&Injector) -> Option<bool>,
     ) -> Option<Injector> {
-        if !self.moves || !can_move(&plan.carriage) || !injector.sources.is_empty() {
+        if !self.moves || !can_change_source_address(&plan.carriage) || !injector.sources.is_empty() {
             return None;
         }
         let from = |number: u8| {
@@ -76,7 +77,8 @@ impl LoadSources {
 
     /// Returns the number of addresses that loads have used so far, including the addresses in
     /// `injector`. Loads use loopback addresses in ascending order, so the largest number so far
-    /// counts all used addresses. The kernel counts connections separately for each address.
+    /// counts all used addresses. The number is recorded, because each source address has its own
+    /// local ports.
     pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -87,7 +89,7 @@ impl LoadSources {
 /// Whether loads may move to other loopback addresses because closed connections leave ports in
 /// TIME-WAIT. Loads without keep-alive do not move, because `capacity` already gives these loads
 /// many addresses.
-fn can_move(carriage: &ConnectionPlan) -> bool {
+fn can_change_source_address(carriage: &ConnectionPlan) -> bool {
     let is_loopback = |ip: IpAddr| matches!(ip, IpAddr::V4(v4) if v4.is_loopback());
     let addresses = &carriage.addresses;
     let on_loopback = !addresses.is_empty() && addresses.iter().all(|address| is_loopback(address.ip()));
@@ -97,11 +99,11 @@ fn can_move(carriage: &ConnectionPlan) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::{Curve, LoadShape};
+    use plimsoll_model::{LoadCurve, LoadShape};
 
     fn plan_with_address(address: &str) -> Plan {
         let addresses = vec![address.parse().expect("an address")];
-        Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(1.0) })
+        Plan::for_get_request("h", 80, addresses, LoadShape::Closed { users: LoadCurve::constant(1.0) })
     }
 
     fn last_source_octet(injector: Option<Injector>) -> u8 {
@@ -115,10 +117,10 @@ mod tests {
     #[test]
     fn a_load_changes_source_address_when_many_ports_are_used() {
         let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::with_changes_between_loads();
+        let mut sources = SourceAddressRotation::with_changes_between_loads();
         let mut asked = 0;
-        let mut next = |sources: &mut LoadSources| {
-            last_source_octet(sources.next(&plan, &injector, |from| {
+        let mut next = |sources: &mut SourceAddressRotation| {
+            last_source_octet(sources.injector_for_next_load(&plan, &injector, |from| {
                 asked += 1;
                 assert_eq!(last_source_octet(Some(from.clone())), 2);
                 Some(true)
@@ -143,7 +145,7 @@ mod tests {
     fn source_addresses_of_loads_are_counted() {
         let from =
             |list: &str| Injector { sources: AddressRange::parse_list(list).expect(list), ..Injector::default() };
-        let mut sources = LoadSources::with_changes_between_loads();
+        let mut sources = SourceAddressRotation::with_changes_between_loads();
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
@@ -178,18 +180,22 @@ mod tests {
             (changed(|carriage| carriage.close_reset = true), Injector::default()),
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
         ] {
-            let mut sources = LoadSources::with_changes_between_loads();
+            let mut sources = SourceAddressRotation::with_changes_between_loads();
             sources.record_closed_connections(100_000);
-            assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
+            assert!(
+                sources.injector_for_next_load(&plan, &injector, |_| panic!("nothing is asked")).is_none(),
+                "{:?}",
+                plan.carriage
+            );
         }
         let (plan, injector) = (plan_with_address("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::with_changes_between_loads();
+        let mut sources = SourceAddressRotation::with_changes_between_loads();
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
         {
             sources.record_closed_connections(10_000);
             let mut is_asked = false;
-            let next = sources.next(&plan, &injector, |_| {
+            let next = sources.injector_for_next_load(&plan, &injector, |_| {
                 is_asked = true;
                 said
             });

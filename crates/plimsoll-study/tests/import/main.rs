@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use plimsoll_model::rng::Rng;
-use plimsoll_study::file_traffic::plan_of;
+use plimsoll_study::file_traffic::plan_from_traffic_file;
 use plimsoll_study::traffic_file;
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{self, ImportResult};
@@ -23,34 +23,35 @@ enum ImportKind {
 
 fn import_document(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
-        ImportKind::Har => import::har(text, host),
+        ImportKind::Har => import::import_har(text, host),
         ImportKind::Openapi => import::openapi(text),
         ImportKind::Postman => import::postman(text),
-        ImportKind::Jmx => import::jmx(text),
+        ImportKind::Jmx => import::import_jmx(text),
     }
 }
 
-/// The number of random documents for each format; `PROPTEST_CASES` overrides it.
-const CASES: u64 = 1_000;
+/// The default number of random documents for each format. The environment variable
+/// `PROPTEST_CASES` sets another number.
+const RANDOM_DOCUMENTS_DEFAULT: u64 = 1_000;
 
 fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
 fn random_document_count() -> u64 {
-    from_environment("PROPTEST_CASES").unwrap_or(CASES)
+    from_environment("PROPTEST_CASES").unwrap_or(RANDOM_DOCUMENTS_DEFAULT)
 }
 
-/// Returns the first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 if that
-/// variable is not set.
+/// Returns the first seed of the random documents, derived from the environment variable
+/// `PROPTEST_RNG_SEED`; 0 if the variable is not set.
 fn seed_first() -> u64 {
-    const APART: u64 = 1 << 32;
-    from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
+    const SEED_DISTANCE: u64 = 1 << 32;
+    from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(SEED_DISTANCE)
 }
 
 /// Unusual texts for the random documents. Some of the texts have a special meaning in one of the
 /// import formats.
-const ODD: [&str; 52] = [
+const UNUSUAL_TEXTS: [&str; 52] = [
     "",
     "a",
     "id",
@@ -105,11 +106,11 @@ const ODD: [&str; 52] = [
     "multipart/form-data; boundary=x",
 ];
 
-struct Drawn(Rng);
+struct RandomDocumentSource(Rng);
 
-impl Drawn {
+impl RandomDocumentSource {
     fn below(&mut self, most: usize) -> usize {
-        self.0.below(most as u64) as usize
+        self.0.uniform_below(most as u64) as usize
     }
 
     fn is_usually_true(&mut self) -> bool {
@@ -122,8 +123,8 @@ impl Drawn {
 
     fn unusual_text(&mut self) -> String {
         match self.below(3) {
-            0 => format!("{}{}", self.pick_text(&ODD), self.pick_text(&ODD)),
-            _ => self.pick_text(&ODD).to_owned(),
+            0 => format!("{}{}", self.pick_text(&UNUSUAL_TEXTS), self.pick_text(&UNUSUAL_TEXTS)),
+            _ => self.pick_text(&UNUSUAL_TEXTS).to_owned(),
         }
     }
 
@@ -132,7 +133,7 @@ impl Drawn {
         if self.is_usually_true() { self.pick_text(of).to_owned() } else { self.unusual_text() }
     }
 
-    fn random_list<T>(&mut self, most: usize, mut make: impl FnMut(&mut Drawn) -> T) -> Vec<T> {
+    fn random_list<T>(&mut self, most: usize, mut make: impl FnMut(&mut RandomDocumentSource) -> T) -> Vec<T> {
         (0..self.below(most + 1)).map(|_| make(self)).collect()
     }
 
@@ -169,8 +170,8 @@ impl Drawn {
     }
 }
 
-fn postman(rng: &mut Drawn) -> String {
-    fn random_form_part(rng: &mut Drawn) -> Value {
+fn random_postman_collection(rng: &mut RandomDocumentSource) -> String {
+    fn random_form_part(rng: &mut RandomDocumentSource) -> Value {
         let mut part = json!({ "key": rng.unusual_text(), "value": rng.unusual_text(), "type": rng.usually_valid_text(&["text", "file"]) });
         match rng.below(4) {
             0 => part["src"] = json!([rng.unusual_text(), rng.unusual_text()]),
@@ -182,7 +183,7 @@ fn postman(rng: &mut Drawn) -> String {
         }
         part
     }
-    fn random_postman_item(rng: &mut Drawn, depth: usize) -> Value {
+    fn random_postman_item(rng: &mut RandomDocumentSource, depth: usize) -> Value {
         if depth < 3 && rng.below(4) == 0 {
             return json!({ "name": rng.unusual_text(), "item": rng.random_list(3, |rng| random_postman_item(rng, depth + 1)) });
         }
@@ -236,8 +237,8 @@ fn postman(rng: &mut Drawn) -> String {
     json!({ "info": { "name": rng.unusual_text() }, "item": items, "variable": variables }).to_string()
 }
 
-fn har(rng: &mut Drawn) -> String {
-    let entry = |rng: &mut Drawn| {
+fn random_har(rng: &mut RandomDocumentSource) -> String {
+    let entry = |rng: &mut RandomDocumentSource| {
         let headers = rng.random_list(4, |rng| {
             let (name, value) = rng.random_header();
             json!({ "name": name, "value": value })
@@ -275,8 +276,8 @@ fn har(rng: &mut Drawn) -> String {
     json!({ "log": { "entries": entries, "pages": [{ "title": rng.unusual_text() }] } }).to_string()
 }
 
-fn openapi(rng: &mut Drawn) -> String {
-    fn random_schema(rng: &mut Drawn, depth: usize) -> Value {
+fn random_openapi(rng: &mut RandomDocumentSource) -> String {
+    fn random_schema(rng: &mut RandomDocumentSource, depth: usize) -> Value {
         let kind = rng.usually_valid_text(&["string", "integer", "number", "boolean", "array", "object"]);
         let mut schema = json!({ "type": kind });
         match rng.below(12) {
@@ -301,10 +302,10 @@ fn openapi(rng: &mut Drawn) -> String {
         }
         schema
     }
-    fn openapi_schema_of(rng: &mut Drawn, depth: usize) -> Value {
+    fn openapi_schema_of(rng: &mut RandomDocumentSource, depth: usize) -> Value {
         random_schema(rng, depth)
     }
-    let parameter = |rng: &mut Drawn| {
+    let parameter = |rng: &mut RandomDocumentSource| {
         let mut parameter = json!({
             "name": rng.usually_valid_text(&["id", "q", "x"]),
             "in": rng.pick_text(&["query", "path", "header", "cookie"]),
@@ -323,7 +324,7 @@ fn openapi(rng: &mut Drawn) -> String {
         }
         parameter
     };
-    let operation = |rng: &mut Drawn| {
+    let operation = |rng: &mut RandomDocumentSource| {
         let kind = rng.usually_valid_text(&[
             "application/json",
             "multipart/form-data",
@@ -357,7 +358,7 @@ fn openapi(rng: &mut Drawn) -> String {
     .to_string()
 }
 
-fn openapi_schema(rng: &mut Drawn, depth: usize) -> Value {
+fn openapi_schema(rng: &mut RandomDocumentSource, depth: usize) -> Value {
     match depth {
         0 | 1 => {
             json!({ "type": rng.usually_valid_text(&["string", "integer", "array"]), "items": { "type": "string" }, "example": rng.unusual_text() })
@@ -366,7 +367,7 @@ fn openapi_schema(rng: &mut Drawn, depth: usize) -> Value {
     }
 }
 
-fn jmx(rng: &mut Drawn) -> String {
+fn random_jmx(rng: &mut RandomDocumentSource) -> String {
     fn escape_xml(text: &str) -> String {
         let plain = text.chars().filter(|c| !c.is_control() || "\n\t".contains(*c)).collect::<String>();
         plain.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -374,16 +375,20 @@ fn jmx(rng: &mut Drawn) -> String {
     fn string_property_xml(name: &str, value: &str) -> String {
         format!("<stringProp name=\"{name}\">{}</stringProp>", escape_xml(value))
     }
-    fn random_elements_xml(rng: &mut Drawn, most: usize, make: impl FnMut(&mut Drawn) -> String) -> String {
+    fn random_elements_xml(
+        rng: &mut RandomDocumentSource,
+        most: usize,
+        make: impl FnMut(&mut RandomDocumentSource) -> String,
+    ) -> String {
         rng.random_list(most, make).concat()
     }
-    fn element_xml(rng: &mut Drawn, kind: &str, props: &str, below: &str) -> String {
+    fn element_xml(rng: &mut RandomDocumentSource, kind: &str, props: &str, below: &str) -> String {
         format!(
             "<{kind} testname=\"{}\">{props}</{kind}><hashTree>{below}</hashTree>",
             escape_xml(&rng.unusual_text()).replace('\n', " ")
         )
     }
-    fn check(rng: &mut Drawn) -> String {
+    fn random_check_xml(rng: &mut RandomDocumentSource) -> String {
         let props = match rng.below(5) {
             0 => {
                 string_property_xml("RegexExtractor.refname", &rng.usually_valid_text(&["token", "x"]))
@@ -440,8 +445,8 @@ fn jmx(rng: &mut Drawn) -> String {
         };
         element_xml(rng, kind, &props, "")
     }
-    fn random_sampler_xml(rng: &mut Drawn) -> String {
-        let argument = |rng: &mut Drawn| {
+    fn random_sampler_xml(rng: &mut RandomDocumentSource) -> String {
+        let argument = |rng: &mut RandomDocumentSource| {
             let parts = string_property_xml("Argument.name", &rng.unusual_text())
                 + &string_property_xml("Argument.value", &rng.unusual_text());
             format!(
@@ -449,7 +454,7 @@ fn jmx(rng: &mut Drawn) -> String {
                 string_property_xml("HTTPArgument.always_encode", rng.pick_text(&["true", "false"]))
             )
         };
-        let file = |rng: &mut Drawn| {
+        let file = |rng: &mut RandomDocumentSource| {
             let parts = string_property_xml("File.path", &rng.unusual_text())
                 + &string_property_xml("File.paramname", &rng.unusual_text())
                 + &string_property_xml("File.mimetype", &rng.unusual_text());
@@ -469,10 +474,10 @@ fn jmx(rng: &mut Drawn) -> String {
                 "<collectionProp name=\"HTTPFileArgs.files\">{}</collectionProp>",
                 random_elements_xml(rng, 2, file)
             );
-        let below = random_elements_xml(rng, 3, check);
+        let below = random_elements_xml(rng, 3, random_check_xml);
         element_xml(rng, "HTTPSamplerProxy", &props, &below)
     }
-    fn random_step_xml(rng: &mut Drawn, depth: usize) -> String {
+    fn random_step_xml(rng: &mut RandomDocumentSource, depth: usize) -> String {
         match rng.below(8) {
             0 if depth < 3 => {
                 let props = string_property_xml("LoopController.loops", &rng.usually_valid_text(&["3", "0", "-1"]));
@@ -546,8 +551,8 @@ fn jmx(rng: &mut Drawn) -> String {
 }
 
 /// Returns a name for the first syntax that TOML 1.0 forbids: a line break in an inline table, or
-/// an escape of newer TOML. An unterminated string is also reported. The result is `None` for valid
-/// TOML 1.0.
+/// an escape of newer TOML. An unterminated string is also reported. Returns `None` for valid TOML
+/// 1.0.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -589,7 +594,7 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 
 /// Imports a document and returns whether the resulting traffic file has requests. The error says
 /// why the traffic file is invalid. Missing variables and files are not errors.
-fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
+fn import_gives_requests(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match import_document(kind, document, None) {
         Ok(made) => made,
         // The text `plimsoll cannot make a traffic file` means that the importer's own result is
@@ -601,25 +606,25 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
         return Err(format!("{what}: {}", made.text));
     }
     let (file, _) = traffic_file::missing_inputs(&made.text, Path::new("/nowhere"))?;
-    let (plan, _) = plan_of(&file, "imported", None, None).map_err(|failure| failure.to_string())?;
+    let (plan, _) = plan_from_traffic_file(&file, "imported", None, None).map_err(|failure| failure.to_string())?;
     traffic_file::check_encodable(&plan).map_err(|failure| failure.to_string())?;
     Ok(true)
 }
 
 #[test]
 fn imported_files_parse_or_name_the_missing_parts() {
-    type Draw = fn(&mut Drawn) -> String;
+    type Draw = fn(&mut RandomDocumentSource) -> String;
     let kinds: [(ImportKind, Draw); 4] = [
-        (ImportKind::Postman, postman),
-        (ImportKind::Har, har),
-        (ImportKind::Openapi, openapi),
-        (ImportKind::Jmx, jmx),
+        (ImportKind::Postman, random_postman_collection),
+        (ImportKind::Har, random_har),
+        (ImportKind::Openapi, random_openapi),
+        (ImportKind::Jmx, random_jmx),
     ];
     for (kind, draw) in kinds {
         let (mut asked, mut refused) = (0, Vec::new());
         for seed in (0..random_document_count()).map(|number| seed_first().wrapping_add(number)) {
-            let document = draw(&mut Drawn(Rng::new(seed)));
-            match is_asked(kind, &document) {
+            let document = draw(&mut RandomDocumentSource(Rng::new(seed)));
+            match import_gives_requests(kind, &document) {
                 Ok(is_asked) => asked += u64::from(is_asked),
                 Err(why) => refused.push((seed, why)),
             }

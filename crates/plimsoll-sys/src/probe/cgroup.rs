@@ -14,7 +14,8 @@ pub struct Throttling {
     pub throttled_ns: u64,
 }
 
-/// Parses `cpu.stat` of either version; `None` if the file counts no quota periods.
+/// Parses the throttling in `cpu.stat` of control groups (version 1 or 2); `None` if the file
+/// counts no quota periods.
 pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     // Version 2 of control groups reports the throttled time in us, and version 1 in ns.
     let throttled_ns = match number_after_key(text, b"throttled_usec") {
@@ -28,13 +29,13 @@ pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     })
 }
 
-/// Parses the CPU time that a group has used, in ns, from `cpu.stat` of version 2.
+/// Parses the CPU time in ns that a control group has used, from `cpu.stat` of version 2.
 pub fn parse_usage_ns(text: &[u8]) -> Option<u64> {
     number_after_key(text, b"usage_usec")?.checked_mul(1000)
 }
 
-/// Parses `cpu.max` of version 2 (`50000 100000`) to a number of cores. `Some(None)` means no
-/// quota.
+/// Parses the CPU quota in `cpu.max` of control groups version 2 (such as `50000 100000`), and
+/// returns it in cores. `Some(None)` means no quota.
 pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     let mut parts = split_fields(text);
     let quota = parts.next()?;
@@ -45,8 +46,8 @@ pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     Some(Some(parse_number_field(Some(quota))? as f64 / period as f64))
 }
 
-/// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1 to a number of cores;
-/// `Some(None)` means no quota (-1).
+/// Parses the CPU quota of control groups version 1 (`cpu.cfs_quota_us` and `cpu.cfs_period_us`),
+/// and returns it in cores. `Some(None)` means no quota (-1).
 pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     let period = parse_leading_number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
     if quota.trim_ascii_start().starts_with(b"-") {
@@ -56,33 +57,36 @@ pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
 }
 
 /// Parses how often the kernel killed a process of the group because memory ran out. The file is
-/// `memory.events` in version 2, `memory.oom_control` in version 1.
+/// `memory.events` for control groups version 2, and `memory.oom_control` for version 1.
 pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
     number_after_key(text, b"oom_kill")
 }
 
 /// Parses a limit or amount of memory in bytes. Returns `None` (no limit) for `max`, and for the
-/// very large number that version 1 uses for no limit.
+/// very large number that control groups version 1 use for no limit.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_leading_number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
 }
 
 /// Folders of the control groups of a process, by controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Folders {
-    /// Folder of the CPU limits: the group of version 2, or version 1's cpu controller.
+pub struct CgroupFolders {
+    /// The folder with the CPU limits: the group's folder in version 2, or its folder of the cpu
+    /// controller in version 1.
     pub cpu: Option<PathBuf>,
-    /// Folder of the memory limits: the group of version 2, or version 1's memory controller.
+    /// The folder with the memory limits: the group's folder in version 2, or its folder of the
+    /// memory controller in version 1.
     pub memory: Option<PathBuf>,
-    /// Folder of version 1's cpuacct controller, which reports CPU time.
+    /// The folder of the cpuacct controller of version 1, which reports used CPU time; `None` with
+    /// version 2.
     pub usage: Option<PathBuf>,
 }
 
 /// Finds the folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`). If an enclosing
 /// group has a lower limit, the enclosing group's folder is returned, since a limit applies to the
 /// whole subtree. Only existing folders are returned.
-pub fn folders(text: &[u8], root: &Path) -> Folders {
-    let mut found = Folders::default();
+pub fn find_cgroup_folders(text: &[u8], root: &Path) -> CgroupFolders {
+    let mut found = CgroupFolders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
     for line in text.split(|byte| *byte == b'\n') {
         let mut parts = line.splitn(3, |byte| *byte == b':');
@@ -96,7 +100,7 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
         if controllers.is_empty() {
             for base in [root.to_owned(), root.join("unified")] {
                 let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
-                    there(base.join(path), file).map(|folder| lowest_limits(folder, &base, limit))
+                    there(base.join(path), file).map(|folder| folder_with_lowest_limit(folder, &base, limit))
                 };
                 found.cpu = found.cpu.or_else(|| of("cpu.stat", permitted_cores));
                 found.memory = found.memory.or_else(|| of("memory.current", memory_limit));
@@ -104,13 +108,14 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
             continue;
         }
         for controller in controllers.split(|byte| *byte == b',').filter_map(|name| std::str::from_utf8(name).ok()) {
-            // A container sees its own group as the root of each controller.
+            // In a container, the container's own group may be the root of each controller, so the
+            // root is tried second.
             let place = |file: &str| {
                 let below = there(root.join(controller).join(path), file);
                 below.or_else(|| there(root.join(controller), file))
             };
             let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
-                place(file).map(|folder| lowest_limits(folder, &root.join(controller), limit))
+                place(file).map(|folder| folder_with_lowest_limit(folder, &root.join(controller), limit))
             };
             match controller {
                 "cpu" => found.cpu = of("cpu.cfs_quota_us", permitted_cores).or(found.cpu),
@@ -125,7 +130,7 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
 
 /// Returns the folder with the lowest limit among a group's folder and its enclosing folders up to
 /// `top`. Returns the group's own folder if no folder has a limit.
-fn lowest_limits(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
+fn folder_with_lowest_limit(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
     let groups = folder.ancestors().take_while(|group| group.starts_with(top));
     let limited = groups.filter_map(|group| Some((limit(group)?, group)));
     let least = limited.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, group)| group.to_owned());
@@ -142,11 +147,11 @@ fn permitted_cores(group: &Path) -> Option<f64> {
     quota?
 }
 
-/// Returns the limits of this process's control group, in cores and in bytes of memory. `None`
-/// means no limit.
+/// Returns the limits of this process's control group, in cores and in bytes of memory. `None` in
+/// place of a limit means no limit.
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
-    let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));
+    let CgroupFolders { cpu, memory, .. } = find_cgroup_folders(&text, Path::new("/sys/fs/cgroup"));
     (cpu.as_deref().and_then(permitted_cores), memory.as_deref().and_then(memory_limit))
 }
 
@@ -229,13 +234,13 @@ mod tests {
             std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
             std::fs::write(file, "").expect("written");
         }
-        let v2 = folders(b"0::/a/b\n", &root);
-        assert_eq!(v2, Folders { cpu: Some(root.join("a/b")), ..Folders::default() });
-        let v1 = folders(b"4:memory:/gone\n3:cpu,cpuacct:/x\n0::/\n", &root);
+        let v2 = find_cgroup_folders(b"0::/a/b\n", &root);
+        assert_eq!(v2, CgroupFolders { cpu: Some(root.join("a/b")), ..CgroupFolders::default() });
+        let v1 = find_cgroup_folders(b"4:memory:/gone\n3:cpu,cpuacct:/x\n0::/\n", &root);
         assert_eq!(v1.cpu, Some(root.join("cpu/x")));
         assert_eq!(v1.memory, Some(root.join("memory")));
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
-        assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
+        assert_eq!(find_cgroup_folders(b"0::/../other\nrubbish\n", &root), CgroupFolders::default());
 
         // Each row writes a limit (second value) to a file (first value). The third value is the
         // folder that is expected after the write.
@@ -247,7 +252,7 @@ mod tests {
             ("a/b/cpu.max", "160000 100000\n", "a"),
         ] {
             write(file, text);
-            assert_eq!(folders(b"0::/a/b\n", &root).cpu, Some(root.join(expect)), "{file} {text}");
+            assert_eq!(find_cgroup_folders(b"0::/a/b\n", &root).cpu, Some(root.join(expect)), "{file} {text}");
         }
         for (file, text) in [
             ("cpu/x/cpu.cfs_quota_us", "-1\n"),
@@ -257,7 +262,7 @@ mod tests {
         ] {
             write(file, text);
         }
-        assert_eq!(folders(b"3:cpu,cpuacct:/x\n", &root).cpu, Some(root.join("cpu")));
+        assert_eq!(find_cgroup_folders(b"3:cpu,cpuacct:/x\n", &root).cpu, Some(root.join("cpu")));
         std::fs::remove_dir_all(&root).expect("removed");
     }
 }

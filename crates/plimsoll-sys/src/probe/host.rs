@@ -3,7 +3,8 @@
 
 use super::{number_after_key, parse_leading_number, parse_number_field, split_fields};
 
-/// CPU time by kind, in ticks, summed over the cores. User time includes guests.
+/// CPU time by kind, in ticks, summed over the cores. User time includes the time of virtual
+/// machines (guests).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the kernel's own names")]
 pub struct CpuTicks {
@@ -22,7 +23,7 @@ pub struct CpuTicks {
 pub struct HostStat {
     /// CPU time by kind, summed over the cores.
     pub cpu: CpuTicks,
-    /// The number of cores in the sum.
+    /// The number of cores whose CPU time is summed in `cpu`.
     pub cores: u32,
     /// The number of context switches.
     pub switches: u64,
@@ -62,7 +63,8 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
 pub struct Pressure {
     /// The time in which at least one thread waited, us.
     pub some_us: u64,
-    /// The time in which all threads waited at once, us; `None` if the kernel does not report it.
+    /// The time in which all threads waited at once, us; `None` if the kernel does not report this
+    /// time.
     pub full_us: Option<u64>,
 }
 
@@ -126,7 +128,7 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
 /// Calls `tell` with the name and value of each counter in a group of `/proc/net/snmp` or
 /// `/proc/net/netstat`. For each group, a line of names precedes a line of values, and both lines
 /// have a prefix such as `TcpExt:`. Returns `None` if the file has no such group.
-pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
+pub fn for_each_counter(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);
     for (name, value) in split_fields(names).zip(split_fields(values)) {
@@ -168,7 +170,7 @@ mod tests {
 
     fn find_counter(text: &[u8], group: &str, name: &str) -> Option<u64> {
         let mut found = None;
-        counters(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found })?;
+        for_each_counter(text, group, |key, value| found = if key == name.as_bytes() { Some(value) } else { found })?;
         found
     }
 

@@ -2,7 +2,9 @@
 //! This module also finds the dependencies of a server, and separate servers among its descendants.
 
 use super::process::{Stat, file_tables, files_folder, numbered_entries, read_process_stat};
-use super::sockets::{Filter, SocketDiagnostics, SocketRow, Version, network_namespace_of, run_in_network_of, states};
+use super::sockets::{
+    IpVersion, SocketDiagnostics, SocketFilter, SocketRow, network_namespace_of, run_in_network_of, states,
+};
 use super::unix_diag::{UnixSocket, shown_name};
 use crate::tcp::is_local;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +15,13 @@ use std::net::SocketAddr;
 /// none, sockets bound to every address.
 pub fn tcp_listeners_on(asker: &mut SocketDiagnostics, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
-    asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
-        found.push(*socket)
-    })?;
+    asker.for_each_socket(
+        IpVersion::BOTH,
+        states::LISTEN,
+        SocketFilter::LocalPort(address.port()),
+        false,
+        &mut |socket| found.push(*socket),
+    )?;
     let exact = found.iter().any(|socket| socket.local.ip() == address.ip());
     found.retain(|socket| if exact { socket.local.ip() == address.ip() } else { socket.local.ip().is_unspecified() });
     Ok(found)
@@ -35,19 +41,20 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// Returns the inodes of the sockets in a file table ([`file_tables`]).
+/// Returns the inodes of the sockets in a table of open files (see [`file_tables`]).
 fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
     use std::os::unix::ffi::OsStrExt;
     let links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
     Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())))
 }
 
-/// Whether a file table ([`file_tables`]) contains one of the sockets.
+/// Whether a table of open files (see [`file_tables`]) contains one of the sockets `inodes`.
 fn has_socket_in_table(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     Ok(sockets_in(pid, table)?.any(|inode| inodes.contains(&inode)))
 }
 
-/// Whether a thread of the process has its own file table with one of the sockets.
+/// Whether a thread of the process has its own table of open files that contains one of the sockets
+/// `inodes`.
 fn has_socket_in_thread_table(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     let tables = file_tables(pid, numbered_entries(format!("/proc/{pid}/task"))?.into_iter());
     Ok(tables.iter().skip(1).any(|table| has_socket_in_table(pid, *table, inodes).unwrap_or(false)))
@@ -61,13 +68,13 @@ pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
             Ok(true) => found.pids.push(pid),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.denied += 1,
-            // The process has ended meanwhile.
+            // Other errors are ignored, because they mean that the process has ended meanwhile.
             Err(_) => {}
         }
     }
     if found.pids.is_empty() {
-        // Threads with their own file table are rare and slow to search, so they are searched
-        // last.
+        // Threads with their own table of open files are rare and slow to search, so they are
+        // searched last.
         found.pids = numbered_entries("/proc")?;
         found.pids.retain(|pid| has_socket_in_thread_table(*pid, inodes).unwrap_or(false));
     }
@@ -76,7 +83,8 @@ pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
 }
 
 /// Returns the arguments of a command line that are not options; `words` are NUL-terminated.
-/// Options are left out because workers may have their own options, such as a debugger's port.
+/// Options are left out, because a worker may have other options than its server, such as a
+/// debugger's port.
 fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
@@ -115,7 +123,7 @@ pub fn is_separate_server(
         }
     };
     for asker in askers {
-        asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {
             look(socket.inode, Some(socket.local.port()) == port);
         })?;
         asker.unix_sockets(states::LISTEN)?.iter().for_each(|socket| look(socket.inode, false));
@@ -135,9 +143,9 @@ pub fn other_networks(pid: u32) -> Vec<u32> {
 }
 
 /// Opens access to the network namespace of the listener on `address`. If plimsoll's own namespace
-/// has the address, plimsoll's namespace is opened. Otherwise the namespace of a container with the
-/// address and a listener is opened. Returns `None` if no network namespace with the address is
-/// visible.
+/// has the address, plimsoll's namespace is opened. Otherwise the network namespace of a container
+/// that has the address and a listener on it is opened. Returns `None` if no network namespace with
+/// the address is visible.
 pub fn open_listener_namespace(address: SocketAddr) -> io::Result<Option<SocketDiagnostics>> {
     if is_local(&address.ip()) { SocketDiagnostics::open().map(Some) } else { Ok(open_foreign_namespace(address)) }
 }
@@ -148,8 +156,8 @@ pub fn is_address_of_this_machine(address: SocketAddr) -> bool {
     is_local(&address.ip()) || open_foreign_namespace(address).is_some()
 }
 
-/// Opens access to another network namespace that has `address` and a listener on it. Only
-/// namespaces that this user may enter are found.
+/// Opens access to another network namespace that has `address` and a listener on it. Network
+/// namespaces that this user may not enter are not found.
 fn open_foreign_namespace(address: SocketAddr) -> Option<SocketDiagnostics> {
     let there = move || {
         let mut asker = SocketDiagnostics::open()?;
@@ -168,12 +176,12 @@ struct NetworkSockets {
 }
 
 impl NetworkSockets {
-    fn query_kernel(asker: &mut SocketDiagnostics, filter: Filter) -> io::Result<NetworkSockets> {
+    fn query_kernel(asker: &mut SocketDiagnostics, filter: SocketFilter) -> io::Result<NetworkSockets> {
         let (mut listening, mut ends) = (BTreeMap::<u16, Vec<u32>>::new(), BTreeMap::new());
-        asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        asker.for_each_socket(IpVersion::BOTH, states::LISTEN, SocketFilter::Any, false, &mut |socket| {
             listening.entry(socket.local.port()).or_default().push(socket.inode);
         })?;
-        asker.for_each_socket(Version::BOTH, states::ESTABLISHED, filter, false, &mut |socket| {
+        asker.for_each_socket(IpVersion::BOTH, states::ESTABLISHED, filter, false, &mut |socket| {
             ends.insert((ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)), socket.inode);
         })?;
         Ok(NetworkSockets { listening, ends })
@@ -199,8 +207,8 @@ impl NetworkSockets {
 pub struct DependencyProcesses {
     /// Process ids of the dependencies.
     pub pids: BTreeSet<u32>,
-    /// The process that accepts the server's own connections to an address. The key is the address,
-    /// or the name of the unix socket.
+    /// The process that accepts the server's own connections to an address. The key of `takers` is
+    /// the address, or the name of the unix socket.
     pub takers: BTreeMap<String, u32>,
 }
 
@@ -215,8 +223,8 @@ pub struct DependencyProcesses {
 /// give access to network namespaces, the server's namespace first.
 ///
 /// A dependency may be an ancestor of the server, such as a supervisor that collects the server's
-/// output. Other descendants of such an ancestor do not count, because these descendants are
-/// unrelated to the server.
+/// output. If a dependency is an ancestor of the server, its other descendants do not count,
+/// because they are unrelated to the server.
 fn collect_dependencies(
     askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
@@ -228,16 +236,16 @@ fn collect_dependencies(
     for (number, asker) in askers.iter_mut().enumerate() {
         // The load may have many connections, so the kernel is asked to leave out all connections
         // with the server's port.
-        let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
+        let filter = if number == 0 { SocketFilter::NeitherPort(port) } else { SocketFilter::Any };
         match NetworkSockets::query_kernel(asker, filter) {
             Ok(sockets) => networks.push(sockets),
             Err(error) if number == 0 => return Err(error),
             Err(_) => {}
         }
     }
-    // Connections with both ends on this machine. Each entry has the inode of the opening end, the
-    // inodes of the accepting end and its listeners, and the target's name. `None` in place of the
-    // first inode means that the server opened the connection.
+    // Connections with both ends on this machine. Each entry of `pairs` has the inode of the
+    // opening end, the inodes of the accepting end and its listeners, and the target's name. `None`
+    // in place of the first inode means that the server opened the connection.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened_connections() {
@@ -251,7 +259,7 @@ fn collect_dependencies(
             pairs.extend(to.map(|to| (Some(*from), to, ends.1.to_string())));
         }
     }
-    pairs.extend(unix_pairs(askers).into_iter().map(|(from, to, name)| (Some(from), to, name)));
+    pairs.extend(unix_connection_inodes(askers).into_iter().map(|(from, to, name)| (Some(from), to, name)));
     if let Some(own) = networks.first() {
         let listens = |at: &SocketAddr| Some((None, own.listening.get(&at.port())?.clone(), at.to_string()));
         pairs.extend(asked.iter().filter_map(listens));
@@ -260,15 +268,16 @@ fn collect_dependencies(
         return Ok(DependencyProcesses::default());
     }
     let wanted: BTreeSet<u32> = pairs.iter().flat_map(|(from, to, _)| to.iter().chain(from)).copied().collect();
-    let held = all_holders(&wanted)?;
+    let held = socket_holders_by_inode(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
         // Process 1 is left out, because a service manager (process 1) keeps copies of the sockets
-        // that it hands over. All processes are descendants of process 1.
+        // that it hands over. Also, the descendants of a dependency count as dependencies, and all
+        // processes are descendants of process 1.
         inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
     };
     let ours: BTreeSet<u32> =
-        families(&[without], 0, &parents).into_iter().filter(|pid| !server.contains(pid)).collect();
+        processes_with_descendants(&[without], 0, &parents).into_iter().filter(|pid| !server.contains(pid)).collect();
     let above = ancestor_pids(server, &parents);
     let mut found = server.clone();
     loop {
@@ -277,7 +286,7 @@ fn collect_dependencies(
             if from.is_none_or(|from| holders_of(&[from]).iter().any(|pid| found.contains(pid))) {
                 let (above, beside): (Vec<u32>, Vec<u32>) =
                     holders_of(to).into_iter().partition(|pid| above.contains(pid));
-                let pids = families(&beside, without, &parents).into_iter().chain(above);
+                let pids = processes_with_descendants(&beside, without, &parents).into_iter().chain(above);
                 found.extend(pids.filter(|pid| !ours.contains(pid) && *pid != without));
             }
         }
@@ -308,14 +317,17 @@ pub fn find_dependencies(
 ) -> io::Result<DependencyProcesses> {
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
     let mut askers = vec![SocketDiagnostics::open_process_namespace(*first)?];
-    askers.extend(other_networks(*first).into_iter().filter_map(|pid| SocketDiagnostics::open_in(pid).ok()));
+    askers.extend(
+        other_networks(*first).into_iter().filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok()),
+    );
     collect_dependencies(&mut askers, server, asked, port, without)
 }
 
-/// A connection over a unix socket. Both ends are in the network namespace of the opening process.
-/// The listener at a path may be in another namespace.
+/// A connection over a unix socket. Both ends of a connection over a unix socket are in the network
+/// namespace of the opening process. A unix socket that listens at a path may be in another
+/// namespace than its connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnixLink {
+pub struct UnixConnection {
     /// The inode of the end that opened the connection.
     pub opener: u32,
     /// The inode of the end that accepted the connection.
@@ -326,7 +338,7 @@ pub struct UnixLink {
     pub file: Option<u32>,
 }
 
-impl UnixLink {
+impl UnixConnection {
     /// Returns the listener's name as text for the user.
     pub fn name(&self) -> String {
         shown_name(&self.bytes)
@@ -343,25 +355,25 @@ impl UnixLink {
 /// Lists the connections over unix sockets. The opening end of a connection has no name, and the
 /// accepting end has its listener's name. The list is empty if the kernel does not report peers.
 /// Socket pairs are left out, because they have no names and connect only related processes.
-pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixLink> {
+pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixConnection> {
     pair_unix_sockets(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
 
-fn pair_unix_sockets(connected: &[UnixSocket]) -> Vec<UnixLink> {
+fn pair_unix_sockets(connected: &[UnixSocket]) -> Vec<UnixConnection> {
     let by_inode: BTreeMap<u32, &UnixSocket> = connected.iter().map(|socket| (socket.inode, socket)).collect();
     let opened = connected.iter().filter(|socket| socket.name.is_empty());
     opened
         .filter_map(|socket| {
             let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
             let (opener, taker, bytes) = (socket.inode, taken.inode, taken.name.clone());
-            Some(UnixLink { opener, taker, bytes, file: taken.file })
+            Some(UnixConnection { opener, taker, bytes, file: taken.file })
         })
         .collect()
 }
 
 /// Lists the connections over unix sockets: the inode of the opening end, the inodes of the
 /// accepting end and its listeners, and the listener's name.
-fn unix_pairs(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32>, String)> {
+fn unix_connection_inodes(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32>, String)> {
     let listening: Vec<Vec<UnixSocket>> =
         askers.iter_mut().map(|asker| asker.unix_sockets(states::LISTEN).unwrap_or_default()).collect();
     let all = || listening.iter().enumerate().flat_map(|(at, sockets)| sockets.iter().map(move |socket| (at, socket)));
@@ -395,7 +407,7 @@ pub fn ipv4_if_mapped(address: SocketAddr) -> SocketAddr {
 
 /// Returns the processes that have each of the given sockets open, by the socket's inode. Only
 /// processes whose open files this user may see are found.
-fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
+fn socket_holders_by_inode(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in numbered_entries("/proc")? {
         let Ok(open) = sockets_in(pid, pid) else { continue };
@@ -414,13 +426,13 @@ pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
 }
 
 /// Returns the topmost processes among `pids`: those whose parent is not among `pids`.
-pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
+pub fn topmost_processes(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }
 
-/// Returns the processes `roots` and all their descendants, ascending. The branch that begins at
-/// `without` is left out.
-pub fn families(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+/// Returns the processes `roots` and all their descendants, ascending. The result does not include
+/// the process `without` and its descendants.
+pub fn processes_with_descendants(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
     let mut found = BTreeSet::new();
@@ -546,12 +558,12 @@ mod tests {
             (&[10], 10, &[]),
             (&[7], 0, &[7]),
         ] {
-            assert_eq!(families(roots, without, &parents), expect, "{roots:?} without {without}");
+            assert_eq!(processes_with_descendants(roots, without, &parents), expect, "{roots:?} without {without}");
         }
         let parent_of = |pid| parents.get(&pid).copied();
-        assert_eq!(roots(&[10, 11, 12, 20], parent_of), [10, 20]);
-        assert_eq!(roots(&[11, 12], parent_of), [11, 12]);
-        assert_eq!(roots(&[55], parent_of), [55]);
+        assert_eq!(topmost_processes(&[10, 11, 12, 20], parent_of), [10, 20]);
+        assert_eq!(topmost_processes(&[11, 12], parent_of), [11, 12]);
+        assert_eq!(topmost_processes(&[55], parent_of), [55]);
     }
 
     #[test]

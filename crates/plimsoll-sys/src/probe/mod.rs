@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// The largest number of bytes that one read of a kernel file accepts. The kernel files that
 /// plimsoll reads are shorter than this limit.
-const LENGTH_MAX: usize = 1 << 20;
+const KERNEL_FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A file of /proc or /sys that is kept open. If the process of a /proc file has ended, a read of
 /// the file fails, even if the process id was reused.
@@ -35,7 +35,7 @@ impl ProcFile {
         Ok(ProcFile { file: File::open(path)? })
     }
 
-    /// Reads the whole file into `buffer`, which is reused, and returns the bytes.
+    /// Reads the whole file into `buffer`, which later reads can reuse, and returns the bytes.
     pub fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         if buffer.len() < 4096 {
             buffer.resize(4096, 0);
@@ -49,7 +49,7 @@ impl ProcFile {
                 Err(error) => return Err(error),
             }
             if length == buffer.len() {
-                if length >= LENGTH_MAX {
+                if length >= KERNEL_FILE_BYTES_MAX {
                     return Ok(&buffer[..length]);
                 }
                 buffer.resize(length * 2, 0);
@@ -63,7 +63,7 @@ impl ProcFile {
 }
 
 /// Parses the number at the start of `text` (after spaces), and returns the number and the rest of
-/// `text`. A number that needs more than 64 bits is invalid.
+/// `text`. Returns `None` for a number that needs more than 64 bits.
 pub(crate) fn parse_leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

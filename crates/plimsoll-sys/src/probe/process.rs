@@ -2,7 +2,7 @@
 //! `/proc/PID/{stat,task,status,schedstat,limits,fd}` and from its CPU clock.
 
 use super::{ProcFile, number_after_key, parse_leading_number, parse_number_field, split_fields};
-use crate::check;
+use crate::error_if_negative;
 use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Parses the process name in `/proc/PID/stat`, which has at most 15 bytes.
+/// Parses the process name (at most 15 bytes) in `/proc/PID/stat`.
 pub fn parse_name(text: &[u8]) -> Option<String> {
     let from = text.iter().position(|byte| *byte == b'(')?;
     let to = text.iter().rposition(|byte| *byte == b')')?;
@@ -125,7 +125,7 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
 pub enum WaitReason {
     /// The thread waits for a lock that another thread or process owns.
     Lock,
-    /// A timer: the thread sleeps for a given time.
+    /// The thread waits for a timer, because it sleeps for a given time.
     Sleep,
     /// The thread waits for data on a connection or pipe that the thread reads.
     Data,
@@ -139,7 +139,7 @@ pub enum WaitReason {
 }
 
 /// The prefixes of kernel function names, by the reason for which a thread sleeps in the function.
-const WAIT_PLACES: [(WaitReason, &[&str]); 5] = [
+const WAIT_FUNCTION_PREFIXES: [(WaitReason, &[&str]); 5] = [
     (
         WaitReason::Lock,
         &["futex", "locks_lock", "flock_lock", "posix_lock", "do_lock_file", "fcntl_setlk", "do_semtimedop"],
@@ -182,7 +182,12 @@ const WAIT_PLACES: [(WaitReason, &[&str]); 5] = [
 pub fn parse_wait_channel(text: &[u8]) -> Option<WaitReason> {
     let name = std::str::from_utf8(text.trim_ascii()).ok().filter(|name| !name.is_empty() && *name != "0")?;
     let is = |places: &[&str]| places.iter().any(|place| name.starts_with(place));
-    Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitReason::Other, |(waits_for, _)| *waits_for))
+    Some(
+        WAIT_FUNCTION_PREFIXES
+            .iter()
+            .find(|(_, places)| is(places))
+            .map_or(WaitReason::Other, |(waits_for, _)| *waits_for),
+    )
 }
 
 /// The futex on which a thread waits, and whether the wait has a timeout.
@@ -242,7 +247,8 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 /// comparing the file tables of threads, only the file table of the process is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     // The kernel's comparison of file tables is a total order, which is constant while the tables
-    // exist. Because of this total order, a binary search finds known file tables.
+    // exist. A binary search in the kernel's total order finds the file tables that are already
+    // known.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -254,8 +260,8 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     known
 }
 
-/// Compares the file tables of two threads in the kernel's order. `None` if the kernel refuses the
-/// comparison, or one of the threads has ended.
+/// Compares the file tables of two threads in the kernel's order. Returns `None` if the kernel
+/// refuses the comparison, or one of the threads has ended.
 fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
@@ -295,7 +301,7 @@ impl CpuClock {
     pub fn read_ns(&self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is valid memory for a timespec.
-        check(unsafe { libc::clock_gettime(self.clock, &mut time) })?;
+        error_if_negative(unsafe { libc::clock_gettime(self.clock, &mut time) })?;
         Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 }

@@ -2,7 +2,7 @@
 //! the addresses, queues, owners and send limits of connections.
 
 use super::unix_diag::{self, UnixSocket};
-use crate::check;
+use crate::error_if_negative;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -29,8 +29,8 @@ const NETLINK_SOCK_DIAG: libc::c_int = 4;
 const NETLINK_HEADER_BYTES: usize = 16;
 const INET_DIAG_MSG_BYTES: usize = 72;
 
-/// The time in which a connection had data to send over its life, and the times in which sending
-/// was blocked.
+/// How long a connection had data to send since it was opened, and how long sending was blocked, by
+/// cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendLimitTimes {
     /// The time in which there was data to send, us.
@@ -58,7 +58,7 @@ impl SendLimitTimes {
 pub struct SocketRow {
     /// The IP version of the kernel's socket table that contains the socket. A socket for both IP
     /// versions is in the table of IPv6, even if its addresses are IPv4.
-    pub version: Version,
+    pub version: IpVersion,
     /// The local address.
     pub local: SocketAddr,
     /// The remote address; zeros for a listener.
@@ -96,7 +96,7 @@ pub struct SocketRow {
 /// Selects the connections that the kernel reports. The kernel itself filters, so that thousands of
 /// other connections are not transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filter {
+pub enum SocketFilter {
     /// All connections.
     Any,
     /// Sockets with this local port.
@@ -109,19 +109,19 @@ pub enum Filter {
 /// searching a table takes time even if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "they say it themselves")]
-pub enum Version {
+pub enum IpVersion {
     V4,
     V6,
 }
 
-impl Version {
+impl IpVersion {
     /// The tables of both IP versions.
-    pub const BOTH: &[Version] = &[Version::V4, Version::V6];
+    pub const BOTH: &[IpVersion] = &[IpVersion::V4, IpVersion::V6];
 
     fn address_family(self) -> u8 {
         match self {
-            Version::V4 => libc::AF_INET as u8,
-            Version::V6 => libc::AF_INET6 as u8,
+            IpVersion::V4 => libc::AF_INET as u8,
+            IpVersion::V6 => libc::AF_INET6 as u8,
         }
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn run_in_network_of<T: Send + 'static>(
     let there = move || {
         let network = std::fs::File::open(format!("/proc/{pid}/ns/net"))?;
         // SAFETY: no memory is passed; the descriptor is open until after the call.
-        check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        error_if_negative(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
         task()
     };
     std::thread::spawn(there).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
@@ -161,7 +161,7 @@ impl SocketDiagnostics {
     pub fn open() -> io::Result<SocketDiagnostics> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
-        let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
+        let socket = error_if_negative(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
         // SAFETY: the call above created the descriptor, and no other code owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         // The kernel responds to a netlink request at once. The receive timeout of the netlink
@@ -169,7 +169,9 @@ impl SocketDiagnostics {
         let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
         let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
         // SAFETY: `limit` is a timeval of the given length.
-        check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length) })?;
+        error_if_negative(unsafe {
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length)
+        })?;
         Ok(SocketDiagnostics { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
@@ -177,11 +179,11 @@ impl SocketDiagnostics {
     /// if the process's namespace is not permitted. The two namespaces differ if the process is in
     /// a container. A netlink socket belongs to the network namespace in which it was created.
     pub fn open_process_namespace(pid: u32) -> io::Result<SocketDiagnostics> {
-        SocketDiagnostics::open_in(pid).or_else(|_| SocketDiagnostics::open())
+        SocketDiagnostics::open_namespace_of_process(pid).or_else(|_| SocketDiagnostics::open())
     }
 
     /// Opens access to the network namespace of the process `pid`, or fails.
-    pub fn open_in(pid: u32) -> io::Result<SocketDiagnostics> {
+    pub fn open_namespace_of_process(pid: u32) -> io::Result<SocketDiagnostics> {
         if network_namespace_of(std::process::id())? == network_namespace_of(pid)? {
             return SocketDiagnostics::open();
         }
@@ -190,20 +192,20 @@ impl SocketDiagnostics {
 
     /// Opens access to the network namespace of the process `pid`, and to plimsoll's own namespace
     /// if the two namespaces differ.
-    pub fn open_both(pid: u32) -> io::Result<Vec<SocketDiagnostics>> {
+    pub fn open_process_and_own_namespaces(pid: u32) -> io::Result<Vec<SocketDiagnostics>> {
         let beside = SocketDiagnostics::open_process_namespace(pid)?;
         let is_ours = network_namespace_of(std::process::id()).ok() == network_namespace_of(pid).ok();
         Ok([beside].into_iter().chain(if is_ours { None } else { SocketDiagnostics::open().ok() }).collect())
     }
 
     /// Calls `tell` for each TCP socket of the IP `versions` in one of `states`. With
-    /// `with_send_time`, each socket also has its send times ([`SocketRow::send_time`]), which
-    /// costs more.
+    /// `with_send_time`, connections also have the values of `struct tcp_info`, such as
+    /// [`SocketRow::send_time`], which costs more time.
     pub fn for_each_socket(
         &mut self,
-        versions: &[Version],
+        versions: &[IpVersion],
         states: u32,
-        filter: Filter,
+        filter: SocketFilter,
         with_send_time: bool,
         tell: &mut dyn FnMut(&SocketRow),
     ) -> io::Result<()> {
@@ -216,8 +218,8 @@ impl SocketDiagnostics {
                 match parse(&self.buffer[..received], self.sequence, tell) {
                     DumpProgress::More => {}
                     DumpProgress::Done => break,
-                    // The kernel refuses the request, because the machine lacks the requested IP
-                    // version.
+                    // The errors ENOENT and EAFNOSUPPORT mean that the machine lacks the requested
+                    // IP version, so it has no such sockets.
                     DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
                     DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
                 }
@@ -232,7 +234,7 @@ impl SocketDiagnostics {
     /// sockets. If several listening sockets share the port, any one of them is returned.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
-        let request = request_one(address, self.sequence);
+        let request = encode_listener_request(address, self.sequence);
         self.send(&request)?;
         let mut found = None;
         loop {
@@ -300,9 +302,9 @@ fn encode_netlink_header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     out
 }
 
-/// Encodes the header of a message, and the part of a request about TCP sockets that precedes the
-/// addresses.
-fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
+/// Encodes the beginning of a request about TCP sockets: the netlink header, and all fields before
+/// the addresses.
+fn encode_request_start(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = encode_netlink_header(flags, length, sequence);
     out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
     out.extend_from_slice(&states.to_ne_bytes());
@@ -310,14 +312,20 @@ fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, seq
 }
 
 /// Encodes the request for the listening socket at an address.
-fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
-    let (version, mut own) = (if address.is_ipv4() { Version::V4 } else { Version::V6 }, [0; 16]);
+fn encode_listener_request(address: SocketAddr, sequence: u32) -> Vec<u8> {
+    let (version, mut own) = (if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }, [0; 16]);
     match address.ip() {
         IpAddr::V4(ip) => own[..4].copy_from_slice(&ip.octets()),
         IpAddr::V6(ip) => own.copy_from_slice(&ip.octets()),
     }
-    let mut out =
-        begin(version.address_family(), states::LISTEN, 0, NLM_F_REQUEST, NETLINK_HEADER_BYTES + 56, sequence);
+    let mut out = encode_request_start(
+        version.address_family(),
+        states::LISTEN,
+        0,
+        NLM_F_REQUEST,
+        NETLINK_HEADER_BYTES + 56,
+        sequence,
+    );
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
@@ -328,12 +336,12 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     out
 }
 
-fn encode_dump_request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequence: u32) -> Vec<u8> {
+fn encode_dump_request(family: u8, states: u32, filter: SocketFilter, with_send_time: bool, sequence: u32) -> Vec<u8> {
     let code = encode_filter(filter);
     let attribute = if code.is_empty() { 0 } else { 4 + code.len() };
     let extensions = if with_send_time { 1 << (INET_DIAG_INFO - 1) } else { 0 };
     let length = NETLINK_HEADER_BYTES + 56 + attribute;
-    let mut out = begin(family, states, extensions, NLM_F_REQUEST | NLM_F_DUMP, length, sequence);
+    let mut out = encode_request_start(family, states, extensions, NLM_F_REQUEST | NLM_F_DUMP, length, sequence);
     out.extend_from_slice(&[0; 48]);
     if !code.is_empty() {
         out.extend_from_slice(&(attribute as u16).to_ne_bytes());
@@ -344,9 +352,9 @@ fn encode_dump_request(family: u8, states: u32, filter: Filter, with_send_time: 
 }
 
 /// Encodes the filter in the kernel's bytecode: operations that jump ahead by `yes` or `no` bytes.
-/// A jump to exactly the end of the bytecode accepts the socket. A jump to four bytes beyond the
-/// end of the bytecode rejects the socket.
-fn encode_filter(filter: Filter) -> Vec<u8> {
+/// A jump to exactly the end of the bytecode accepts the socket, and a jump to four bytes beyond
+/// the end rejects the socket.
+fn encode_filter(filter: SocketFilter) -> Vec<u8> {
     const JMP: u8 = 1;
     const LOCAL_GE: u8 = 2;
     const LOCAL_LE: u8 = 3;
@@ -358,8 +366,8 @@ fn encode_filter(filter: Filter) -> Vec<u8> {
     };
     let mut out = Vec::new();
     match filter {
-        Filter::Any => {}
-        Filter::LocalPort(port) => {
+        SocketFilter::Any => {}
+        SocketFilter::LocalPort(port) => {
             // Reject the socket unless its local port equals the wanted port, tested as at least
             // and at most the wanted port.
             operation(&mut out, LOCAL_GE, 8, 20);
@@ -367,7 +375,7 @@ fn encode_filter(filter: Filter) -> Vec<u8> {
             operation(&mut out, LOCAL_LE, 8, 12);
             operation(&mut out, 0, 0, port);
         }
-        Filter::NeitherPort(port) => {
+        SocketFilter::NeitherPort(port) => {
             // If the socket's port is lower or higher than the unwanted port, skip the jump that
             // rejects the socket.
             for (at_least, at_most, out_by) in [(LOCAL_GE, LOCAL_LE, 28), (REMOTE_GE, REMOTE_LE, 8)] {
@@ -452,7 +460,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
     };
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
     let mut socket = SocketRow {
-        version: if family == libc::AF_INET { Version::V4 } else { Version::V6 },
+        version: if family == libc::AF_INET { IpVersion::V4 } else { IpVersion::V6 },
         local: SocketAddr::new(address(8)?, port(4)?),
         remote: SocketAddr::new(address(24)?, port(6)?),
         receive_queue: u32_at(payload, 56)?,
@@ -500,14 +508,14 @@ const DELAYED_ACK_MS_MAX: u32 = 300;
 /// Returns whether a connection waits for a response. The function compares the time since the last
 /// send with the time since the last receive, both in ms from `struct tcp_info`.
 ///
-/// The last send and the last receive can be in the same kernel tick in two cases. Either the
-/// response came at once, or the next request was sent as soon as a response came (a busy
-/// connection pool, or a transaction). If the next request was sent as soon as a response came, a
-/// response is pending. One of two signs reveals a pending response after a send and a receive in
-/// one kernel tick. The first sign is an acknowledgement without data, and without a response, soon
-/// after the last send. Keep-alive probes also get an acknowledgement without data, but long after
-/// the last send. The second sign is that more data segments were sent than received, if request
-/// and response have one segment each.
+/// If the last send and the last receive are in one kernel tick, `tcp_info` does not show which
+/// came first. The response to the last request may have come at once, so that no response is
+/// pending. Or a busy connection sent its next request as soon as a response came, so that a
+/// response is pending. In one kernel tick, either of two signs proves a pending response. Sign 1
+/// of a pending response: the peer acknowledged the last send soon, but sent no data. A keep-alive
+/// probe also gets an acknowledgement without data, but long after the last send. Sign 2 of a
+/// pending response: more data segments were sent than received, if requests and responses have one
+/// segment each.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= DELAYED_ACK_MS_MAX;
@@ -524,10 +532,10 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    fn list_sockets(asker: &mut SocketDiagnostics, states: u32, filter: Filter) -> Vec<SocketRow> {
+    fn list_sockets(asker: &mut SocketDiagnostics, states: u32, filter: SocketFilter) -> Vec<SocketRow> {
         let mut sockets = Vec::new();
         asker
-            .for_each_socket(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| {
+            .for_each_socket(IpVersion::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| {
                 sockets.push(*socket)
             })
             .expect("asked");
@@ -544,14 +552,14 @@ mod tests {
         let (mut accepted, _) = listener.accept().expect("accepted");
         let mut asker = SocketDiagnostics::open().expect("netlink");
 
-        let listening = list_sockets(&mut asker, states::LISTEN, Filter::LocalPort(address.port()));
+        let listening = list_sockets(&mut asker, states::LISTEN, SocketFilter::LocalPort(address.port()));
         assert_eq!(listening.len(), 1, "{listening:?}");
         assert_eq!((listening[0].local, listening[0].receive_queue), (address, 2), "two wait to be accepted");
         assert!(listening[0].send_queue >= 2 && listening[0].inode > 0, "{listening:?}");
 
         clients[0].write_all(b"hello").expect("written");
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let connections = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(address.port()));
+        let connections = list_sockets(&mut asker, states::ESTABLISHED, SocketFilter::LocalPort(address.port()));
         assert_eq!(connections.len(), 3);
         let first = connections.iter().find(|c| c.remote == clients[0].local_addr().expect("an address"));
         let first = first.expect("the accepted one");
@@ -560,12 +568,12 @@ mod tests {
         let mut five = [0; 5];
         accepted.read_exact(&mut five).expect("read");
 
-        let others = list_sockets(&mut asker, states::ESTABLISHED, Filter::NeitherPort(address.port()));
+        let others = list_sockets(&mut asker, states::ESTABLISHED, SocketFilter::NeitherPort(address.port()));
         assert!(others.iter().all(|c| c.local.port() != address.port() && c.remote.port() != address.port()));
         assert!(others.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{others:?}");
         // Other programs open and close connections during this test, so the test counts only its
         // own connections.
-        let all = list_sockets(&mut asker, states::ESTABLISHED, Filter::Any);
+        let all = list_sockets(&mut asker, states::ESTABLISHED, SocketFilter::Any);
         assert!(all.iter().any(|c| c.local == elsewhere.local_addr().expect("an address")), "{all:?}");
         let ends = all.iter().filter(|c| c.local.port() == address.port() || c.remote.port() == address.port());
         assert_eq!(ends.count(), 6, "both ends of three connections");
@@ -581,7 +589,7 @@ mod tests {
         // The pause is longer than a kernel tick.
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
-            let rows = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
+            let rows = list_sockets(&mut asker, states::ESTABLISHED, SocketFilter::LocalPort(own.port()));
             let row = rows.iter().find(|row| row.local == own).expect("the client's");
             (row.awaits_answer, row.segments_sent)
         };
@@ -605,9 +613,9 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
-        // The client again sends each request at once, now after responses of several segments.
-        // After responses of several segments, only an acknowledgement without data shows that a
-        // response is pending.
+        // In this part of the test, each response has several segments, and the client again sends
+        // each next request at once. After responses of several segments, only an acknowledgement
+        // without data shows that a response is pending.
         for _ in 0..3 {
             client.write_all(b"?").expect("written");
             server.read_exact(&mut byte).expect("read");
@@ -633,7 +641,7 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         let client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
         let mut asker = SocketDiagnostics::open().expect("netlink");
-        let connections = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
+        let connections = list_sockets(&mut asker, states::ESTABLISHED, SocketFilter::LocalPort(port));
         assert!(connections.iter().any(|c| c.remote == client.local_addr().expect("an address")), "{connections:?}");
     }
 
@@ -646,10 +654,10 @@ mod tests {
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).expect("connected")).collect();
             let found = asker.listener_at(address).expect("asked").expect("found");
-            let listed = list_sockets(&mut asker, states::LISTEN, Filter::LocalPort(port));
+            let listed = list_sockets(&mut asker, states::LISTEN, SocketFilter::LocalPort(port));
             assert_eq!(listed, [found], "as the list has it");
             assert_eq!(found.receive_queue, 3, "{bound}: all wait to be accepted");
-            let wanted = if bound.starts_with('[') { Version::V6 } else { Version::V4 };
+            let wanted = if bound.starts_with('[') { IpVersion::V6 } else { IpVersion::V4 };
             assert_eq!(found.version, wanted, "{bound}");
             drop((clients, listener));
             assert_eq!(asker.listener_at(address).expect("asked"), None, "{bound}: closed");

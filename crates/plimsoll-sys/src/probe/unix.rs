@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Flag in `/proc/net/unix` of a socket that accepts connections.
+/// The flag in `/proc/net/unix` that marks a socket that accepts connections.
 const SOCKET_FLAG_ACCEPTING: u32 = 1 << 16;
 
 /// Returns the sockets that listen at `path`; `@NAME` is the abstract socket of that name.
@@ -19,8 +19,9 @@ pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     };
     let whole = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();
-    // A socket file may be bound under the name of another folder or of a link. The search
-    // therefore compares the inode of the socket file, and the last part of its name as a check.
+    // A unix socket may be bound under another name of the same file, such as through a link to its
+    // folder. The search therefore compares the inode of the socket file, and the last part of its
+    // name as a check.
     let file = std::fs::metadata(path).ok().map(|metadata| metadata.ino() as u32);
     let last = |name: &[u8]| name.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     let wanted_last = real.as_deref().unwrap_or(Path::new(path)).file_name().map(|name| name.as_bytes().to_vec());
@@ -30,8 +31,8 @@ pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
             return socket.name == path.as_bytes();
         }
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
-        // An older socket whose file was replaced has another inode than `path`. If the inode of a
-        // socket file is unknown, only the socket names can be compared.
+        // If the file at `path` was replaced, the socket of the old file has another inode than
+        // `path`. If the inode of a socket file is unknown, only the socket names can be compared.
         match (socket.file, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,

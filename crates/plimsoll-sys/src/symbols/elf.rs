@@ -5,19 +5,19 @@
 //! Names stay in the file until they are needed, because the symbols of a large program need a
 //! hundred megabytes.
 
-use super::byte_source::{PartedBytes, number_at};
+use super::byte_source::{RandomAccessBytes, little_endian_number_at};
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoCodeLocation, GoFunctions};
 use std::borrow::Cow;
 
-/// The largest accepted number of segments in a file. Real programs have fewer segments than this.
+/// The largest accepted number of segments in a file. Real programs have fewer segments.
 const SEGMENTS_MAX: u64 = 256;
-/// The largest accepted number of sections in a file. Real programs have fewer sections than this.
+/// The largest accepted number of sections in a file. Real programs have fewer sections.
 const SECTIONS_MAX: u64 = 4096;
-/// The largest accepted number of symbols in a file. Real programs have fewer symbols than this.
+/// The largest accepted number of symbols in a file. Real programs have fewer symbols.
 const SYMBOLS_MAX: u64 = 4 << 20;
-/// The largest accepted length of all section names in a file, bytes. Real programs have shorter
-/// section names than this.
+/// The largest accepted total length of all section names in a file, bytes. The section names of
+/// real programs are shorter.
 const SECTION_NAMES_MAX: u64 = 1 << 20;
 /// The longest part of a function name that is read, in bytes. Function names of C++ can be long.
 const NAME_BYTES: usize = 1024;
@@ -27,14 +27,15 @@ const PT_GNU_EH_FRAME: u64 = 0x6474_e550;
 const SHT_SYMTAB: u64 = 2;
 const SHT_DYNSYM: u64 = 11;
 const SYMBOL_BYTES: u64 = 24;
-/// The types of symbols that are functions.
+/// The type of a symbol that is a function.
 const STT_FUNC: u64 = 2;
-const FUNCTION_CHOSEN: u64 = 10;
+/// The type of a symbol whose function is chosen when the file is loaded.
+const STT_GNU_IFUNC: u64 = 10;
 /// The longest code that is assumed for a symbol without a length, in bytes.
 const SYMBOL_LENGTH_MAX: u64 = 64 << 10;
 
 /// A segment: a part of the file that is loaded into memory.
-struct LoadedPart {
+struct LoadedSegment {
     offset: u64,
     size: u64,
     address: u64,
@@ -69,7 +70,7 @@ pub struct FoundFunction {
 /// The functions of an ELF file.
 pub struct Functions<P> {
     file: P,
-    segments: Vec<LoadedPart>,
+    segments: Vec<LoadedSegment>,
     frames: Option<FrameTable>,
     go: Option<GoFunctions>,
     symbols: Vec<Symbol>,
@@ -77,17 +78,17 @@ pub struct Functions<P> {
     names: (u64, u64),
 }
 
-impl<P: PartedBytes> Functions<P> {
+impl<P: RandomAccessBytes> Functions<P> {
     /// Reads the functions of a file; `None` if it is no ELF file, or has no known table.
     pub fn read(file: P) -> Option<Functions<P>> {
-        let head = file.part(0, 64).into_owned();
+        let head = file.read_part(0, 64).into_owned();
         let is_elf = head.get(..6)? == [0x7f, b'E', b'L', b'F', 2, 1];
-        let field = |at: usize, size: usize| number_at(&head, at, size);
+        let field = |at: usize, size: usize| little_endian_number_at(&head, at, size);
         let (segments_at, sections_at) = (field(32, 8).filter(|_| is_elf)?, field(40, 8)?);
         let (segments, frames_at) = read_segments(&file, segments_at, field(56, 2)?.min(SEGMENTS_MAX));
         let frames = frames_at.and_then(|at| FrameTable::read(&SegmentBytes { file: &file, segments: &segments }, at));
         let sections = read_sections(&file, sections_at, field(60, 2)?.min(SECTIONS_MAX), field(62, 2)? as usize);
-        let go = go_table(&file, &sections);
+        let go = read_go_functions(&file, &sections);
         let table =
             [SHT_SYMTAB, SHT_DYNSYM].into_iter().find_map(|kind| sections.iter().find(|section| section.kind == kind));
         let (symbols, names) = table.and_then(|table| read_symbols(&file, table, &sections)).unwrap_or_default();
@@ -104,10 +105,10 @@ impl<P: PartedBytes> Functions<P> {
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
         let segment = self.segment_at_offset(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
-        self.frames?.rule(&SegmentBytes { file: &self.file, segments: &self.segments }, address)
+        self.frames?.rule_at_instruction(&SegmentBytes { file: &self.file, segments: &self.segments }, address)
     }
 
-    fn segment_at_offset(&self, offset: u64) -> Option<&LoadedPart> {
+    fn segment_at_offset(&self, offset: u64) -> Option<&LoadedSegment> {
         self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
     }
 
@@ -130,7 +131,7 @@ impl<P: PartedBytes> Functions<P> {
         }
         let name = self.names.0.checked_add(u64::from(symbol.name))?;
         let room = (self.names.1.saturating_sub(u64::from(symbol.name))).min(NAME_BYTES as u64) as usize;
-        let name: Vec<u8> = self.file.part(name, room).iter().copied().take_while(|byte| *byte != 0).collect();
+        let name: Vec<u8> = self.file.read_part(name, room).iter().copied().take_while(|byte| *byte != 0).collect();
         (!name.is_empty()).then(|| found(name, symbol.address))
     }
 }
@@ -138,54 +139,54 @@ impl<P: PartedBytes> Functions<P> {
 /// The bytes of a file, by the address at which they are loaded.
 struct SegmentBytes<'a, P> {
     file: &'a P,
-    segments: &'a [LoadedPart],
+    segments: &'a [LoadedSegment],
 }
 
-impl<P: PartedBytes> LoadedBytes for SegmentBytes<'_, P> {
-    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
+impl<P: RandomAccessBytes> LoadedBytes for SegmentBytes<'_, P> {
+    fn bytes_at_address(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
         let segment = self.segments.iter().find(|it| address >= it.address && address - it.address < it.size);
         let Some(segment) = segment else { return Cow::Borrowed(&[]) };
         let within = address - segment.address;
         let room = usize::try_from(segment.size - within).unwrap_or(usize::MAX);
-        self.file.part(segment.offset.saturating_add(within), length.min(room))
+        self.file.read_part(segment.offset.saturating_add(within), length.min(room))
     }
 }
 
 /// Reads the loaded segments, and the address of the frame table's header.
-fn read_segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
-    let bytes = file.part(at, count as usize * 56);
+fn read_segments<P: RandomAccessBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedSegment>, Option<u64>) {
+    let bytes = file.read_part(at, count as usize * 56);
     let of = |part: &[u8]| {
-        let field = |at: usize| number_at(part, at, 8);
+        let field = |at: usize| little_endian_number_at(part, at, 8);
         let (offset, address, size) = (field(8)?, field(16)?, field(32)?);
-        (number_at(part, 0, 4)? == PT_LOAD).then_some(LoadedPart { offset, size, address })
+        (little_endian_number_at(part, 0, 4)? == PT_LOAD).then_some(LoadedSegment { offset, size, address })
     };
-    let frames = bytes.chunks_exact(56).find(|part| number_at(part, 0, 4) == Some(PT_GNU_EH_FRAME));
-    (bytes.chunks_exact(56).filter_map(of).collect(), frames.and_then(|part| number_at(part, 16, 8)))
+    let frames = bytes.chunks_exact(56).find(|part| little_endian_number_at(part, 0, 4) == Some(PT_GNU_EH_FRAME));
+    (bytes.chunks_exact(56).filter_map(of).collect(), frames.and_then(|part| little_endian_number_at(part, 16, 8)))
 }
 
-fn read_sections<P: PartedBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
-    let bytes = file.part(at, count as usize * 64);
+fn read_sections<P: RandomAccessBytes>(file: &P, at: u64, count: u64, names: usize) -> Vec<Section> {
+    let bytes = file.read_part(at, count as usize * 64);
     let heads: Vec<&[u8]> = bytes.chunks_exact(64).collect();
-    let extent = |part: &[u8]| Some((number_at(part, 24, 8)?, number_at(part, 32, 8)?));
+    let extent = |part: &[u8]| Some((little_endian_number_at(part, 24, 8)?, little_endian_number_at(part, 32, 8)?));
     let names = heads.get(names).and_then(|part| extent(part)).unwrap_or_default();
-    let names = file.part(names.0, names.1.min(SECTION_NAMES_MAX) as usize);
+    let names = file.read_part(names.0, names.1.min(SECTION_NAMES_MAX) as usize);
     let of = |part: &&[u8]| {
         let (offset, size) = extent(part)?;
-        let name = names.get(number_at(part, 0, 4)? as usize..).unwrap_or_default();
+        let name = names.get(little_endian_number_at(part, 0, 4)? as usize..).unwrap_or_default();
         let name = name.iter().copied().take(64).take_while(|byte| *byte != 0).collect::<Vec<u8>>();
         Some(Section {
             name: String::from_utf8_lossy(&name).into_owned(),
-            kind: number_at(part, 4, 4)?,
-            address: number_at(part, 16, 8)?,
+            kind: little_endian_number_at(part, 4, 4)?,
+            address: little_endian_number_at(part, 16, 8)?,
             offset,
             size,
-            link: number_at(part, 40, 4)?,
+            link: little_endian_number_at(part, 40, 4)?,
         })
     };
     heads.iter().filter_map(of).collect()
 }
 
-fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
+fn read_go_functions<P: RandomAccessBytes>(file: &P, sections: &[Section]) -> Option<GoFunctions> {
     let named = |name: &str| sections.iter().find(|section| section.name == name);
     let table = named(".gopclntab").or(named(".data.rel.ro.gopclntab"))?;
     let text = named(".text")?;
@@ -198,23 +199,27 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
     GoFunctions::read(file, &places)
 }
 
-/// Reads the functions in a symbol table, by address. Also returns the file offset and length of
-/// the symbol names.
-fn read_symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
+/// Reads the functions in a symbol table, sorted by address. Also returns the file offset and
+/// length of the symbol names.
+fn read_symbols<P: RandomAccessBytes>(
+    file: &P,
+    table: &Section,
+    sections: &[Section],
+) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
-    let bytes = file.part(table.offset, (count * SYMBOL_BYTES) as usize);
+    let bytes = file.read_part(table.offset, (count * SYMBOL_BYTES) as usize);
     let of = |part: &[u8]| {
-        let kind = number_at(part, 4, 1)? & 15;
-        let (section, address) = (number_at(part, 6, 2)?, number_at(part, 8, 8)?);
+        let kind = little_endian_number_at(part, 4, 1)? & 15;
+        let (section, address) = (little_endian_number_at(part, 6, 2)?, little_endian_number_at(part, 8, 8)?);
         // A symbol without a length reaches to the end of its section. Bytes after the section
         // (such as the PLT) are not part of the symbol.
         let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
-        let size = number_at(part, 16, 8)?;
+        let size = little_endian_number_at(part, 16, 8)?;
         let size = if size == 0 { section_end.saturating_sub(address).min(SYMBOL_LENGTH_MAX) } else { size };
         let size = size.min(u64::from(u32::MAX)) as u32;
-        let name = number_at(part, 0, 4)? as u32;
-        let is_code = matches!(kind, STT_FUNC | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
+        let name = little_endian_number_at(part, 0, 4)? as u32;
+        let is_code = matches!(kind, STT_FUNC | STT_GNU_IFUNC) && section != 0 && address != 0 && name != 0;
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();

@@ -10,15 +10,15 @@
 //! pointer, although the callers cause the CPU time.
 //!
 //! The walk through the stack follows only the stack pointer and the frame pointer. The walk ends
-//! at a frame that needs an expression or another register, because no caller is better than a
-//! wrong caller. Not here: the file that is mapped at an address.
+//! at a frame that needs an expression or another register, because a missing caller is better
+//! than a wrong caller. Not here: the file that is mapped at an address.
 
-use super::byte_source::number_at;
+use super::byte_source::little_endian_number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 
 /// The largest number of callers that are searched. The sampled part of the stack rarely contains
-/// more callers of interest than this.
+/// more callers of interest.
 const CALLERS_MAX: usize = 16;
 /// The longest entry of an unwind table that is read, in bytes. Table entries of real programs are
 /// shorter.
@@ -64,7 +64,7 @@ pub struct FrameRule {
 /// The bytes of a file, by the address at which they are loaded.
 pub trait LoadedBytes {
     /// Returns `length` bytes from `address` on, or fewer at the end of the bytes.
-    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]>;
+    fn bytes_at_address(&self, address: u64, length: usize) -> Cow<'_, [u8]>;
 }
 
 /// The unwind table of a file.
@@ -78,16 +78,18 @@ pub struct FrameTable {
 impl FrameTable {
     /// Reads the table whose header is loaded at the address `header`.
     pub fn read(file: &impl LoadedBytes, header: u64) -> Option<FrameTable> {
-        let head = file.loaded(header, 12);
-        let count = number_at(&head, 8, 4)?;
+        let head = file.bytes_at_address(header, 12);
+        let count = little_endian_number_at(&head, 8, 4)?;
         (head[..4] == HEADER_FIRST_BYTES).then_some(FrameTable { header, count })
     }
 
     /// Returns the location of the stack frame at an instruction; `None` if it is unknown.
-    pub fn rule(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
+    pub fn rule_at_instruction(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
         let entry = |number: u64| {
-            let bytes = file.loaded(self.header.checked_add(12 + 8 * number)?, 8);
-            let field = |at| Some(self.header.wrapping_add_signed(i64::from(number_at(&bytes, at, 4)? as u32 as i32)));
+            let bytes = file.bytes_at_address(self.header.checked_add(12 + 8 * number)?, 8);
+            let field = |at| {
+                Some(self.header.wrapping_add_signed(i64::from(little_endian_number_at(&bytes, at, 4)? as u32 as i32)))
+            };
             Some((field(0)?, field(4)?))
         };
         let (mut from, mut to) = (0, self.count);
@@ -96,10 +98,10 @@ impl FrameTable {
             if entry(middle)?.0 <= address { from = middle + 1 } else { to = middle }
         }
         let (_, function) = entry(from.checked_sub(1)?)?;
-        let (about, about_at) = read_block(file, function)?;
+        let (about, about_at) = read_table_entry(file, function)?;
         let mut about = TableReader { bytes: &about, at: 4, start: about_at };
-        let common_at = about_at.checked_sub(number_at(about.bytes, 0, 4)?)?;
-        let (common, at) = read_block(file, common_at)?;
+        let common_at = about_at.checked_sub(little_endian_number_at(about.bytes, 0, 4)?)?;
+        let (common, at) = read_table_entry(file, common_at)?;
         let (shared, mut first) = SharedFrames::read(TableReader { bytes: &common, at: 0, start: at })?;
         let start = about.read_pointer(shared.pointers)?;
         let length = about.read_pointer(shared.pointers & 0x0f)?;
@@ -111,17 +113,17 @@ impl FrameTable {
             about.skip(more)?;
         }
         let bare = FrameState { end: None, frame: RegisterRule::Same, back: RegisterRule::Unknown };
-        let initial = first.run(&shared, bare, bare, None)?;
-        about.run(&shared, initial, initial, Some((start, address)))?.frame_rule()
+        let initial = first.run_frame_instructions(&shared, bare, bare, None)?;
+        about.run_frame_instructions(&shared, initial, initial, Some((start, address)))?.frame_rule()
     }
 }
 
-/// Reads a block of the unwind table. Returns the bytes of the block after its length field, and
+/// Reads an entry of the unwind table. Returns the bytes of the entry after its length field, and
 /// the address of these bytes.
-fn read_block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
-    let length = number_at(&file.loaded(at, 4), 0, 4)?;
+fn read_table_entry(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
+    let length = little_endian_number_at(&file.bytes_at_address(at, 4), 0, 4)?;
     let start = at.checked_add(4)?;
-    let bytes = file.loaded(start, length.min(ENTRY_BYTES_MAX) as usize);
+    let bytes = file.bytes_at_address(start, length.min(ENTRY_BYTES_MAX) as usize);
     (length >= 4 && bytes.len() as u64 == length).then(|| (bytes.into_owned(), start))
 }
 
@@ -217,7 +219,7 @@ struct TableReader<'a> {
 
 impl TableReader<'_> {
     fn read_number(&mut self, size: usize) -> Option<u64> {
-        let number = number_at(self.bytes, self.at, size)?;
+        let number = little_endian_number_at(self.bytes, self.at, size)?;
         self.at += size;
         Some(number)
     }
@@ -228,8 +230,8 @@ impl TableReader<'_> {
         (at <= self.bytes.len()).then_some(())
     }
 
-    /// Reads a number in groups of 7 bits (LEB128). Returns its value, its number of bits, and the
-    /// sign bit of a signed number.
+    /// Reads a number in groups of 7 bits (LEB128). Returns the value, the number of bits, and
+    /// whether the sign bit of a signed number is set.
     fn read_leb128(&mut self) -> Option<(u64, u32, bool)> {
         let (mut sum, mut bits) = (0u64, 0);
         loop {
@@ -272,7 +274,7 @@ impl TableReader<'_> {
     /// Executes call frame instructions. If `at` is given (the start of a function and an address
     /// in it), only instructions up to that address are executed. `None` if an instruction is
     /// unknown.
-    fn run(
+    fn run_frame_instructions(
         &mut self,
         shared: &SharedFrames,
         mut state: FrameState,
@@ -353,11 +355,12 @@ impl TableReader<'_> {
     }
 }
 
-/// Appends the sampled address to `into`, then the addresses of its callers. The list of callers
-/// ends where `rule` returns `None`, or where the sampled part of the stack ends. The function
-/// `rule` gets an address, and whether the address is a return address.
-pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
-    let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
+/// Replaces the content of `into` by the sampled address and the addresses of its callers. The list
+/// of callers ends where `rule` returns `None`, or where the sampled part of the stack ends. The
+/// function `rule` gets an address, and whether the address is a return address.
+pub fn unwind_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
+    let word =
+        |address: u64| little_endian_number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
     into.clear();
     into.push(top.at);
     let (mut at, mut stack, mut frame) = (top.at, top.stack, Some(top.frame));
@@ -381,7 +384,7 @@ pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<
 
 /// Joins callers from unwind tables (`walked`) with callers from frame pointers (`chain`). The
 /// addresses of `chain` after the last address that is also in `walked` are appended to `walked`.
-pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
+pub fn join_call_chains(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {
         if let Some(further) = chain[beyond..].iter().position(|it| it == place) {

@@ -28,8 +28,8 @@ impl Mapping {
     }
 }
 
-/// Parses the executable parts of a process's memory from `/proc/PID/maps`, by address. Invalid
-/// lines are skipped.
+/// Parses the executable parts of a process's memory from `/proc/PID/maps`, and sorts the parts by
+/// address. Invalid lines are skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(parse_mapping_line).collect();
     mappings.sort_by_key(|mapping| mapping.start);

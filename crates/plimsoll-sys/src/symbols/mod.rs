@@ -12,7 +12,7 @@ mod go;
 mod jit;
 mod maps;
 
-pub use byte_source::PartedBytes;
+pub use byte_source::RandomAccessBytes;
 pub use elf::{FoundFunction, Functions};
 pub use frames::FrameRule;
 pub use jit::JitNames;
@@ -30,14 +30,15 @@ use std::time::{Duration, Instant};
 const MAPS_BYTES_MAX: u64 = 16 << 20;
 /// The longest name that is returned, in bytes. Longer names are cut.
 const NAME_BYTES_MAX: usize = 200;
-/// The shortest time between two reads of a memory map, if an address is in none of its parts.
+/// The shortest time between two reads of a process's memory map. A map is read again if a searched
+/// address is in none of its parts.
 const MAPS_REREAD_INTERVAL: Duration = Duration::from_millis(900);
 /// The shortest time between two reads of the functions of a just-in-time compiler.
 const JIT_REREAD_INTERVAL: Duration = Duration::from_secs(3);
 /// The largest number of addresses, over all processes, whose names and frames are cached.
 const ADDRESSES_MAX: usize = 1 << 16;
 /// The kernel's name for its clock page (vDSO) in a memory map.
-const KERNEL_PAGE: &str = "[vdso]";
+const VDSO_MAPPING_NAME: &str = "[vdso]";
 /// The largest number of files whose tables are cached.
 const FILES_MAX: usize = 256;
 /// The largest memory of all cached tables, bytes.
@@ -71,14 +72,14 @@ pub struct Symbols {
 
 impl Symbols {
     /// Drops all cached data of processes that are not among `pids`.
-    pub fn keep(&mut self, pids: &[u32]) {
+    pub fn retain_processes(&mut self, pids: &[u32]) {
         self.processes.retain(|pid, _| pids.contains(pid));
         self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
     }
 
     /// Reads the tables of the files that a process executes, so that no tables are read during a
     /// load.
-    pub fn prepare(&mut self, pid: u32) {
+    pub fn preload_function_tables(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         let mappings = self.processes.get(&pid).map(|process| process.mappings.clone()).unwrap_or_default();
         mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.function_table(pid, mapping));
@@ -99,9 +100,9 @@ impl Symbols {
         };
         if !mapping.is_file() {
             // Just-in-time compiled code changes over time, so its names are not cached here.
-            return self.in_memory(pid, &mapping, at);
+            return self.name_without_file(pid, &mapping, at);
         }
-        let name = self.in_file(pid, &mapping, at, is_caller);
+        let name = self.name_from_file(pid, &mapping, at, is_caller);
         if let Some(process) = self.reserve_cache_entry(pid) {
             process.names.insert(at, name.clone());
         }
@@ -111,18 +112,18 @@ impl Symbols {
     /// Returns the memory map of a process, with room in the cache for another address.
     fn reserve_cache_entry(&mut self, pid: u32) -> Option<&mut ProcessMap> {
         if self.addresses >= ADDRESSES_MAX {
-            self.processes.values_mut().for_each(ProcessMap::forget_places);
+            self.processes.values_mut().for_each(ProcessMap::clear_cached_addresses);
             self.addresses = 0;
         }
         self.addresses += 1;
         self.processes.get_mut(&pid)
     }
 
-    /// Appends the sampled address and its callers to the buffer `into`. The top of the stack gives
-    /// the callers of code without frame pointers; `chain` gives the further callers.
+    /// Replaces the content of `into` by the sampled address and its callers. The top of the stack
+    /// gives the callers of code without frame pointers; `chain` gives the further callers.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
-        frames::append_callers(top, |place, is_caller| self.frame_rule_at(pid, place, is_caller), into);
-        frames::join(into, chain);
+        frames::unwind_callers(top, |place, is_caller| self.frame_rule_at(pid, place, is_caller), into);
+        frames::join_call_chains(into, chain);
     }
 
     /// Returns the location of the stack frame at an address.
@@ -134,19 +135,19 @@ impl Symbols {
         }
         // Just-in-time compiled code has no frame table.
         let mapping =
-            process.executable_mapping_at(pid, at).filter(|it| it.is_file() || it.path == KERNEL_PAGE)?.clone();
+            process.executable_mapping_at(pid, at).filter(|it| it.is_file() || it.path == VDSO_MAPPING_NAME)?.clone();
         let rule = if mapping.is_file() {
             self.function_table(pid, &mapping)
                 .and_then(|functions| functions.frame_at(at - mapping.start + mapping.offset))
         } else {
-            let page = self.kernel_page.get_or_insert_with(|| Functions::read(kernel_page()?));
+            let page = self.kernel_page.get_or_insert_with(|| Functions::read(copy_vdso_page()?));
             page.as_ref().and_then(|page| page.frame_at(at - mapping.start))
         };
         self.reserve_cache_entry(pid)?.frames.insert(at, rule);
         rule
     }
 
-    fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
+    fn name_without_file(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
         let process = self.processes.get_mut(&pid)?;
         Some(match mapping.path.as_str() {
             // Code in a mapping of the kernel gets the name of the mapping.
@@ -155,7 +156,7 @@ impl Symbols {
         })
     }
 
-    fn in_file(&mut self, pid: u32, mapping: &Mapping, at: u64, is_caller: bool) -> Option<Arc<str>> {
+    fn name_from_file(&mut self, pid: u32, mapping: &Mapping, at: u64, is_caller: bool) -> Option<Arc<str>> {
         let offset = at - mapping.start + mapping.offset;
         let file_name = mapping.path.trim_end_matches(" (deleted)");
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
@@ -181,7 +182,7 @@ impl Symbols {
         if self.files.len() >= FILES_MAX || self.tables_bytes >= TABLES_BYTES_MAX {
             return None;
         }
-        let read = open(pid, mapping).and_then(Functions::read).map(Arc::new);
+        let read = open_mapped_file(pid, mapping).and_then(Functions::read).map(Arc::new);
         self.tables_bytes += read.as_ref().map_or(0, |functions| functions.memory_bytes());
         self.files.insert(key, read.clone());
         read
@@ -189,7 +190,7 @@ impl Symbols {
 }
 
 /// Opens a mapped file as the process sees it.
-fn open(pid: u32, mapping: &Mapping) -> Option<File> {
+fn open_mapped_file(pid: u32, mapping: &Mapping) -> Option<File> {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let is_program = program.is_some_and(|program| program.as_os_str().as_encoded_bytes() == mapping.path.as_bytes());
     // The program itself can be opened even if it was replaced on disk. Libraries are opened in the
@@ -217,18 +218,18 @@ impl ProcessMap {
         }
     }
 
-    fn forget_places(&mut self) {
+    fn clear_cached_addresses(&mut self) {
         self.names.clear();
         self.frames.clear();
     }
 
     /// Returns the executable part of the process's memory that contains an address.
     fn executable_mapping_at(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
-        if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_REREAD_INTERVAL {
+        if find_mapping_at(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_REREAD_INTERVAL {
             self.mappings = read_maps(pid);
             self.read = Instant::now();
         }
-        find(&self.mappings, at)
+        find_mapping_at(&self.mappings, at)
     }
 
     /// Returns the name of a function in code that belongs to no file.
@@ -249,9 +250,9 @@ impl ProcessMap {
 
 /// Reads the clock page (vDSO) that the kernel maps into every process. The page is the same in all
 /// processes, so it is read from this process.
-fn kernel_page() -> Option<Vec<u8>> {
+fn copy_vdso_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
-    let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
+    let page = mappings.iter().find(|mapping| mapping.path == VDSO_MAPPING_NAME)?;
     let (start, length) = (usize::try_from(page.start).ok()?, usize::try_from(page.end - page.start).ok()?);
     // SAFETY: the kernel mapped the page, readable, before the program began, and no code unmaps
     // it.
@@ -267,7 +268,7 @@ fn read_maps(pid: u32) -> Vec<Mapping> {
     maps::parse(&bytes)
 }
 
-fn find(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
+fn find_mapping_at(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
     let after = mappings.partition_point(|mapping| mapping.start <= at);
     mappings.get(after.checked_sub(1)?).filter(|mapping| at < mapping.end)
 }

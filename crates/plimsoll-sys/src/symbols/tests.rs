@@ -70,7 +70,7 @@ pub(super) fn go_program() -> Vec<u8> {
     bytes
 }
 
-fn name(functions: &Functions<Vec<u8>>, offset: u64) -> Option<String> {
+fn function_name_at(functions: &Functions<Vec<u8>>, offset: u64) -> Option<String> {
     functions.function_at(offset).map(|found| demangle_symbol(&found.name))
 }
 
@@ -86,10 +86,11 @@ fn stripped_go_programs_have_function_names() {
         (0x200, None),
         (0x900, None),
     ] {
-        assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
+        assert_eq!(function_name_at(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
     // In this program the start of Go's code is unknown, and other code may precede Go's code. The
-    // functions of this program get no names, because no name is better than a wrong name.
+    // functions of this program get no names, because a missing name is better than a
+    // wrong name.
     let mut unknown = go_program();
     write_little_endian(&mut unknown, 0x600 + 8 * 22, 0, 8);
     assert!(Functions::read(unknown).is_none());
@@ -134,7 +135,7 @@ fn symbols_name_functions() {
         (0x30f, Some("read")),
         (0x310, None),
     ] {
-        assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
+        assert_eq!(function_name_at(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
     assert!(Functions::read(vec![0u8; 64]).is_none());
     assert!(Functions::read(build_elf_file(&[])).is_none());
@@ -153,8 +154,8 @@ fn memory_maps_give_code_ranges() {
         told,
         [(0x100, 0, "", false), (0x40_0000, 0x1000, "/usr/bin/a b (deleted)", true), (0x7f_ff00, 0, "[vdso]", false)]
     );
-    assert_eq!(find(&mappings, 0x45_1fff).map(|it| it.start), Some(0x40_0000));
-    assert_eq!(find(&mappings, 0x45_2000), None);
+    assert_eq!(find_mapping_at(&mappings, 0x45_1fff).map(|it| it.start), Some(0x40_0000));
+    assert_eq!(find_mapping_at(&mappings, 0x45_2000), None);
 }
 
 #[test]
@@ -184,7 +185,8 @@ fn symbol_names_are_sanitized_and_bounded() {
     assert_eq!(clean_name(b"a\x1b[31mb\n"), "a[31mb");
     assert_eq!(clean_name("é".repeat(300).as_bytes()).len(), NAME_BYTES_MAX);
     assert_eq!(demangle_symbol(b"_ZNotReally"), "_ZNotReally");
-    // The symbol has nested pairs, so three more letters double the length of the name.
+    // Each round of the loop adds ten letters to the symbol, for a pair of two equal parts. So each
+    // round doubles the length of the demangled name.
     let mut doubling = b"_Z1fI1pIiiE".to_vec();
     (0..28).for_each(|n: u8| {
         let before = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::from(n)];
@@ -203,13 +205,13 @@ fn busy_test_function() -> u64 {
 fn symbols_of_this_process_are_found() {
     let mut symbols = Symbols::default();
     let me = std::process::id();
-    symbols.prepare(me);
+    symbols.preload_function_tables(me);
     assert_eq!(busy_test_function(), 7);
     let at = busy_test_function as fn() -> u64 as usize as u64;
     let found = symbols.name(me, at, false).expect("code");
     assert!(found.contains("busy_test_function"), "{found}");
     assert_eq!(symbols.name(me, at, true), None, "nothing returns to the start of a function");
     assert_eq!(symbols.name(me, 8, false), None);
-    symbols.keep(&[]);
+    symbols.retain_processes(&[]);
     assert!(symbols.name(me, at + 1, true).is_some());
 }

@@ -2,15 +2,15 @@
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
 use plimsoll_sys::sampling::for_each_record;
-use plimsoll_sys::symbols::{Functions, JitNames, PartedBytes, parse_maps};
+use plimsoll_sys::symbols::{Functions, JitNames, RandomAccessBytes, parse_maps};
 use std::borrow::Cow;
 
 /// A file in memory.
 struct Memory<'a>(&'a [u8]);
 
-impl PartedBytes for Memory<'_> {
-    fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
-        self.0.part(at, length)
+impl RandomAccessBytes for Memory<'_> {
+    fn read_part(&self, at: u64, length: usize) -> Cow<'_, [u8]> {
+        self.0.read_part(at, length)
     }
 }
 
@@ -47,7 +47,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         host::parse_load(bytes).is_some(),
         host::parse_frequency(bytes).is_some(),
         host::parse_traffic(bytes, "lo").is_some(),
-        host::counters(bytes, "TcpExt:", |_, _| {}).is_some(),
+        host::for_each_counter(bytes, "TcpExt:", |_, _| {}).is_some(),
         host::parse_time_wait(bytes).is_some(),
         host::route_interface(bytes, [10, 0, 0, 1].into()).is_some(),
         cgroup::parse_throttling(bytes).is_some(),
@@ -55,7 +55,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         cgroup::parse_cpu_max(bytes).is_some(),
         cgroup::parse_cfs(&bytes[..half], &bytes[half..]).is_some(),
         cgroup::parse_bytes(bytes).is_some(),
-        cgroup::folders(bytes, "/nowhere".as_ref()) != cgroup::Folders::default(),
+        cgroup::find_cgroup_folders(bytes, "/nowhere".as_ref()) != cgroup::CgroupFolders::default(),
         listener::socket_inode(bytes).is_some(),
         sockets_told > 0,
         records_told > 0,

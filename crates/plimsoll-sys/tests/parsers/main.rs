@@ -7,7 +7,7 @@ mod driver;
 
 use driver::parse_all;
 
-/// A small random number generator, because this crate depends on no crate that has one.
+/// A small random number generator, because this crate depends on no crate for random numbers.
 struct Rng(u64);
 
 impl Rng {

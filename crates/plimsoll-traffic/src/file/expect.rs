@@ -3,7 +3,7 @@
 use super::file_context::FileContext;
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
+use plimsoll_model::expect::{CaptureSource, Expectations, JsonExpectation, ResponseCapture, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
@@ -11,7 +11,7 @@ use plimsoll_model::units::parse_duration_ns;
 
 /// Parses an `expect` table. Returns the expected statuses, if the table has any, and all other
 /// expectations. If `raw` is set, expected texts may contain `{{`.
-pub fn expectations(
+pub fn parse_expectations(
     node: &TreeNode,
     world: &mut dyn FileContext,
     raw: bool,
@@ -26,16 +26,16 @@ pub fn expectations(
         },
     };
     let headers = read_table_entries(&table, "header", |name, value| {
-        Ok((name.to_owned(), text_expected(value, &format!("the header '{name}'"), world, raw)?))
+        Ok((name.to_owned(), parse_text_expectation(value, &format!("the header '{name}'"), world, raw)?))
     })?;
     let mut json = Vec::new();
     if let Some(node) = table.get("json") {
         for (key, value) in node.open_table("'json'")?.entries {
             let path = JsonPath::parse(&key.name).map_err(|error| TrafficFileError::new(key.at, error.to_string()))?;
-            json.push((path, json_expected(value, raw)?));
+            json.push((path, parse_json_expectation(value, raw)?));
         }
     }
-    let body = table.get("body").map(|node| text_expected(node, "'body'", world, raw)).transpose()?;
+    let body = table.get("body").map(|node| parse_text_expectation(node, "'body'", world, raw)).transpose()?;
     Ok((status, Expectations { within_ns, headers, json, body }))
 }
 
@@ -64,7 +64,7 @@ fn text_without_placeholders<'a>(node: &'a TreeNode, what: &str, raw: bool) -> R
     Ok(text)
 }
 
-fn text_expected(
+fn parse_text_expectation(
     node: &TreeNode,
     what: &str,
     world: &mut dyn FileContext,
@@ -78,10 +78,10 @@ fn text_expected(
 }
 
 fn check_pattern(node: &TreeNode, pattern: &str, world: &mut dyn FileContext) -> Result<(), TrafficFileError> {
-    world.pattern(pattern).map_err(|why| TrafficFileError::new(node.at, why))
+    world.check_regex(pattern).map_err(|why| TrafficFileError::new(node.at, why))
 }
 
-fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficFileError> {
+fn parse_json_expectation(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficFileError> {
     match &node.value {
         TreeValue::Null => Ok(JsonExpectation::Null),
         TreeValue::Flag(flag) => Ok(JsonExpectation::Flag(*flag)),
@@ -102,7 +102,7 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
 }
 
 /// Parses a `capture` table: the values to capture from a response, each with its name.
-pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<AnswerCapture>, TrafficFileError> {
+pub fn parse_captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<ResponseCapture>, TrafficFileError> {
     let mut captures = Vec::new();
     for (key, value) in node.open_table("'capture'")?.entries {
         if !is_name(&key.name) {
@@ -134,7 +134,7 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
         if let Some(pattern) = from.pattern() {
             check_pattern(node, pattern, world)?;
         }
-        captures.push(AnswerCapture { name: key.name.clone(), from, default: default.map(str::to_owned) });
+        captures.push(ResponseCapture { name: key.name.clone(), from, default: default.map(str::to_owned) });
     }
     Ok(captures)
 }

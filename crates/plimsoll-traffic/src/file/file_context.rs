@@ -11,13 +11,13 @@ pub trait FileContext {
 
     /// Reads the text of a file of data rows, which may be long. An error is a phrase that
     /// completes "the file 'PATH' ...".
-    fn rows(&mut self, path: &str) -> Result<String, String>;
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String>;
 
     /// Checks whether a regular expression is valid. An error is a sentence with the reason.
-    fn pattern(&mut self, text: &str) -> Result<(), String>;
+    fn check_regex(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the value of an environment variable; `None` if the variable is not set.
-    fn variable(&mut self, name: &str) -> Option<String>;
+    fn environment_variable(&mut self, name: &str) -> Option<String>;
 }
 
 /// Default settings for requests of a traffic file that do not state their own values.

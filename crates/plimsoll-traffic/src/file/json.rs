@@ -1,16 +1,16 @@
 //! Parses JSON and records the line and column of every value, for error messages. Common JSON
 //! libraries do not report these positions.
 
-use super::texts::quoted;
-use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use super::texts::push_json_string;
+use super::tree::{DEPTH_MAX, LinePositions, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
 
 /// The largest accepted number of values in a JSON document. Browser recordings of several hours
-/// have fewer values than this.
+/// have fewer values.
 const VALUES_MAX: usize = 5_000_000;
 
 /// Parses a JSON text into a tree of values with positions.
-pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
-    let mut reader = JsonReader { text, at: 0, lines: Lines::new(text), values: 0 };
+pub fn parse_json_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
+    let mut reader = JsonReader { text, at: 0, lines: LinePositions::new(text), values: 0 };
     let node = reader.parse_value(0)?;
     reader.skip_whitespace();
     if reader.at < text.len() {
@@ -25,7 +25,7 @@ pub fn write(node: &TreeNode, out: &mut String) {
         TreeValue::Null => out.push_str("null"),
         TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
         TreeValue::Number(number) => out.push_str(number),
-        TreeValue::Text(text) => quoted(text, out),
+        TreeValue::Text(text) => push_json_string(text, out),
         TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn write(node: &TreeNode, out: &mut String) {
             out.push('{');
             for (number, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if number > 0 { "," } else { "" });
-                quoted(&key.name, out);
+                push_json_string(&key.name, out);
                 out.push(':');
                 write(value, out);
             }
@@ -50,7 +50,7 @@ pub fn write(node: &TreeNode, out: &mut String) {
 struct JsonReader<'a> {
     text: &'a str,
     at: usize,
-    lines: Lines<'a>,
+    lines: LinePositions<'a>,
     /// The number of values read so far, compared with `VALUES_MAX`.
     values: usize,
 }
@@ -61,7 +61,7 @@ impl<'a> JsonReader<'a> {
     }
 
     fn error_at_position<T>(&self, text: &str) -> Result<T, TrafficFileError> {
-        Err(TrafficFileError::new(self.lines.place(self.at), text))
+        Err(TrafficFileError::new(self.lines.position_at(self.at), text))
     }
 
     fn syntax_error<T>(&self, reason: &str) -> Result<T, TrafficFileError> {
@@ -72,7 +72,7 @@ impl<'a> JsonReader<'a> {
         self.at = self.text.len() - self.remaining_text().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
-    /// Skips blanks, then consumes the next character if this is `c`. Returns whether `c` was
+    /// Skips blanks, then consumes the next character if it is `c`. Returns whether `c` was
     /// consumed.
     fn consume_if_next(&mut self, c: char) -> bool {
         self.skip_whitespace();
@@ -91,7 +91,7 @@ impl<'a> JsonReader<'a> {
         if self.values > VALUES_MAX {
             return self.error_at_position(&format!("the JSON document has more than {VALUES_MAX} values"));
         }
-        let at = self.lines.place(self.at);
+        let at = self.lines.position_at(self.at);
         let value = match self.remaining_text().chars().next() {
             None => return self.syntax_error("a value is missing at the end of the JSON document"),
             Some('"') => TreeValue::Text(self.parse_string()?),
@@ -110,7 +110,7 @@ impl<'a> JsonReader<'a> {
         }
         loop {
             self.skip_whitespace();
-            let at = self.lines.place(self.at);
+            let at = self.lines.position_at(self.at);
             if !self.remaining_text().starts_with('"') {
                 return self.syntax_error("a key of a JSON object, in quotation marks, is expected here");
             }
@@ -276,13 +276,15 @@ mod tests {
             ("{\"a\": 1} x", (1, 10), "text after the end"),
             ("{\"a\": 1, \"a\": 2}", (1, 10), "twice"),
         ] {
-            let error = tree(text).expect_err(text);
+            let error = parse_json_tree(text).expect_err(text);
             assert_eq!((error.at.line, error.at.column), place, "{text}: {error}");
             assert!(error.text.contains(part), "{text}: {error}");
         }
-        assert!(tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("values are nested more than"));
+        assert!(
+            parse_json_tree(&"[".repeat(10_000)).expect_err("too deep").text.contains("values are nested more than")
+        );
         let text = "{\"a\": [1, -2.5e3, \"\\u00e9\\ud83d\\ude00\\n\", true, null, {}, []]}";
-        let TreeValue::Table(entries) = tree(text).expect("JSON").value else { panic!("a table") };
+        let TreeValue::Table(entries) = parse_json_tree(text).expect("JSON").value else { panic!("a table") };
         let items: Vec<&TreeValue> = entries[0].1.list("a").expect("a list").iter().map(|node| &node.value).collect();
         let number = |text: &str| TreeValue::Number(text.into());
         let expect = [

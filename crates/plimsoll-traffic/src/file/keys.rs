@@ -12,7 +12,7 @@ pub const HTTP_METHOD_KEYS: [&str; 7] = ["get", "post", "put", "patch", "delete"
 
 /// The keys that every kind of request accepts: requests of a mix, steps, setup and cleanup
 /// requests.
-const COMMON_REQUEST: [&str; 16] = [
+const COMMON_REQUEST_KEYS: [&str; 16] = [
     "get",
     "post",
     "put",
@@ -53,7 +53,7 @@ const fn concat_keys<const A: usize, const B: usize, const C: usize, const N: us
 }
 
 /// The keys of a request in a mix. Requests of a mix are drawn at random by weight.
-pub const REQUEST_KEYS: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, ["follow"]);
+pub const REQUEST_KEYS: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST_KEYS, ["follow"]);
 
 /// The keys of a scenario.
 pub const SCENARIO_KEYS: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
@@ -61,14 +61,14 @@ pub const SCENARIO_KEYS: [&str; 5] = ["name", "weight", "connection", "cookies",
 /// The keys of a scenario step: the keys of a request without `weight`, and further keys for steps.
 pub const STEP_KEYS: [&str; 27] = concat_keys(
     ["name"],
-    COMMON_REQUEST,
+    COMMON_REQUEST_KEYS,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
 /// The keys of a setup or cleanup request: the keys of a request without `weight`, and `capture`,
 /// `repeat` and `on_fail`.
 pub const SETUP_CLEANUP_KEYS: [&str; 21] =
-    concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
+    concat_keys(["name"], COMMON_REQUEST_KEYS, ["follow", "capture", "repeat", "on_fail"]);
 
 /// The keys of a `data` table, which names a file of data rows.
 pub const DATA_KEYS: [&str; 3] = ["file", "pick", "each"];
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn the_published_schema_has_these_keys() {
-        let schema = json::tree(include_str!("../../../../docs/reference/traffic.schema.json")).expect("JSON");
+        let schema =
+            json::parse_json_tree(include_str!("../../../../docs/reference/traffic.schema.json")).expect("JSON");
         for (path, keys) in [
             (&["properties"][..], &TOP_LEVEL_KEYS[..]),
             (&["$defs", "request", "properties"], &REQUEST_KEYS),

@@ -15,7 +15,7 @@ impl Labels {
 
     /// Reserves a label for a request and returns the label. If the label is in use, the first free
     /// number is appended, as in `GET / (2)`.
-    pub fn take(&mut self, label: String) -> String {
+    pub fn reserve_unique(&mut self, label: String) -> String {
         let mut number = *self.0.entry(label.clone()).and_modify(|number| *number += 1).or_insert(1);
         if number == 1 {
             return label;
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn equal_labels_are_numbered() {
         let mut labels = Labels::default();
-        let given = ["a", "a", "b", "a (3)", "a", "a", "b"].map(|label| labels.take(label.into()));
+        let given = ["a", "a", "b", "a (3)", "a", "a", "b"].map(|label| labels.reserve_unique(label.into()));
         assert_eq!(given, ["a", "a (2)", "b", "a (3)", "a (4)", "a (5)", "b (2)"]);
         assert!(labels.has("a (4)") && !labels.has("a (6)"));
     }

@@ -22,16 +22,16 @@ pub(crate) mod toml;
 pub(crate) mod tree;
 pub(crate) mod yaml;
 
-use mix::Mix;
-use plimsoll_model::redact::Redact;
-use plimsoll_model::template::{Template, Value};
-use plimsoll_model::traffic::{Choice, Origin, Route};
+use mix::TrafficFileContent;
+use plimsoll_model::redact::RedactionLevel;
+use plimsoll_model::template::{Template, TemplateValue};
+use plimsoll_model::traffic::{Origin, Route, RouteChoice};
 use plimsoll_model::{RouteNumber, SetupTeardown, Traffic};
-use setup_cleanup::FileOneOff;
+use setup_cleanup::SetupCleanupRequest;
 
 pub use file_context::{FileContext, RequestDefaults};
 pub use load::FileLoad;
-pub(crate) use texts::{CAPTURED_MAX, quoted};
+pub(crate) use texts::{CAPTURED_MAX, push_json_string};
 pub use tree::{TextPlace, TrafficFileError};
 
 /// The format of a traffic file.
@@ -59,7 +59,7 @@ impl TrafficFormat {
 /// A parsed and checked traffic file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrafficFile {
-    mix: Mix,
+    mix: TrafficFileContent,
 }
 
 impl TrafficFile {
@@ -72,9 +72,9 @@ impl TrafficFile {
     ) -> Result<TrafficFile, TrafficFileError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = match format {
-            TrafficFormat::Toml => toml::tree(text),
-            TrafficFormat::Yaml => yaml::tree(text),
-            TrafficFormat::Json => json::tree(text),
+            TrafficFormat::Toml => toml::parse_toml_tree(text),
+            TrafficFormat::Yaml => yaml::parse_yaml_tree(text),
+            TrafficFormat::Json => json::parse_json_tree(text),
         }?;
         Ok(TrafficFile { mix: mix::read(&tree, world)? })
     }
@@ -91,7 +91,7 @@ impl TrafficFile {
 
     /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path.
     /// `defaults` are the settings of requests that do not state their own.
-    pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
+    pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: RedactionLevel) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
         // The preflight request is sent before the load and must not change the server's state.
@@ -104,8 +104,9 @@ impl TrafficFile {
             .map(|number| number as RouteNumber);
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
         let scenarios = self.mix.scenarios.clone();
-        let choice = if scenarios.is_empty() { Choice::Weighted } else { Choice::Scenarios };
-        let once = |list: &[FileOneOff]| list.iter().map(|asked| asked.once(prefix, defaults)).collect();
+        let choice = if scenarios.is_empty() { RouteChoice::Weighted } else { RouteChoice::Scenarios };
+        let once =
+            |list: &[SetupCleanupRequest]| list.iter().map(|asked| asked.to_one_off_route(prefix, defaults)).collect();
         let around = SetupTeardown {
             setup: once(&self.mix.setup),
             cleanup: once(&self.mix.cleanup),
@@ -128,8 +129,9 @@ impl TrafficFile {
 
 /// Returns whether the URL or header fields of a route use a value captured from a response.
 fn uses_captured_value(route: &Route) -> bool {
-    let names =
-        |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));
+    let names = |text: &str| {
+        Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, TemplateValue::Captured(_))))
+    };
     let filled = route.template_parts;
     filled.target && names(&route.request.target)
         || filled.headers && route.request.headers.iter().any(|(_, value)| names(value))

@@ -4,7 +4,7 @@
 use super::keys;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode, TreeValue};
-use plimsoll_model::rng::mix;
+use plimsoll_model::rng::mix_bits;
 
 /// A request body: its bytes, whether the bytes are a template, and their media type.
 pub type FileBody = (Vec<u8>, bool, Option<String>);
@@ -34,7 +34,7 @@ struct FormPart {
 
 /// Builds the body of a `multipart` table. Each entry of the table is a text, `@FILE`, a table with
 /// content and type, or a list of such values.
-pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
+pub fn build_multipart_body(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FileBody, TrafficFileError> {
     let mut parts = Vec::new();
     for (key, value) in node.open_table("'multipart'")?.entries {
         match &value.value {
@@ -71,7 +71,7 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
 }
 
 /// The settings of one form part: its text or file path, its media type, and its file name.
-struct PartTable<'a> {
+struct FormPartSettings<'a> {
     node: &'a TreeNode,
     text: &'a str,
     is_file: bool,
@@ -79,16 +79,16 @@ struct PartTable<'a> {
     file_name: Option<&'a str>,
 }
 
-impl<'a> PartTable<'a> {
+impl<'a> FormPartSettings<'a> {
     /// Parses one entry of a `multipart` table: a text, `@FILE`, or a table with the keys
     /// [`keys::FORM_PART_KEYS`].
-    fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<PartTable<'a>, TrafficFileError> {
+    fn read(name: &str, node: &'a TreeNode, raw: bool) -> Result<FormPartSettings<'a>, TrafficFileError> {
         let what = format!("the form part '{name}'");
         let TreeValue::Table(_) = &node.value else {
             let text = node.text(&what)?;
             let path = text.strip_prefix('@').filter(|_| !raw);
             let (text, is_file) = (path.unwrap_or(text), path.is_some());
-            return Ok(PartTable { node, text, is_file, kind: None, file_name: None });
+            return Ok(FormPartSettings { node, text, is_file, kind: None, file_name: None });
         };
         let table = node.table("a part of a form", &keys::FORM_PART_KEYS)?;
         let said = |key: &str| match table.get(key) {
@@ -103,8 +103,8 @@ impl<'a> PartTable<'a> {
         let second = |found: Option<(&TreeNode, &'a str)>| found.map(|(_, text)| text);
         let (kind, file_name) = (second(said("type")?), second(said("filename")?));
         match (said("text")?, said("file")?) {
-            (Some((node, text)), None) => Ok(PartTable { node, text, is_file: false, kind, file_name }),
-            (None, Some((node, text))) => Ok(PartTable { node, text, is_file: true, kind, file_name }),
+            (Some((node, text)), None) => Ok(FormPartSettings { node, text, is_file: false, kind, file_name }),
+            (None, Some((node, text))) => Ok(FormPartSettings { node, text, is_file: true, kind, file_name }),
             _ => node.error(format!(
                 "the form part '{name}' must have either 'text' or 'file', such as {{ file = \"a.csv\", type = \
                  \"text/csv\" }}"
@@ -114,15 +114,15 @@ impl<'a> PartTable<'a> {
 }
 
 fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<FormPart, TrafficFileError> {
-    let said = PartTable::read(name, node, raw)?;
+    let said = FormPartSettings::read(name, node, raw)?;
     let (path, node) = (said.text, said.node);
     let (content, is_filled) = match said.is_file {
-        true => (known.file(node, path)?, false),
-        false => known.text(node, path, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled))?,
+        true => (known.read_body_file(node, path)?, false),
+        false => known.parse_text(node, path, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled))?,
     };
     let of_path = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let file_name = said.file_name.or(said.is_file.then_some(of_path));
-    let kind = said.kind.or_else(|| said.is_file.then(|| kind_of(of_path)));
+    let kind = said.kind.or_else(|| said.is_file.then(|| media_type_for_extension(of_path)));
     let mut head = format!("Content-Disposition: form-data; name=\"{}\"", escape_header_parameter(name));
     if let Some(file_name) = file_name {
         head.push_str(&format!("; filename=\"{}\"", escape_header_parameter(file_name)));
@@ -134,7 +134,7 @@ fn parse_part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> 
 }
 
 /// Returns the media type for the extension of a file name.
-fn kind_of(file: &str) -> &'static str {
+fn media_type_for_extension(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = MEDIA_TYPES_BY_EXTENSION.iter().find(|(known, _)| end.as_deref() == Some(*known));
     kind.map_or("application/octet-stream", |(_, kind)| *kind)
@@ -149,7 +149,7 @@ fn escape_header_parameter(name: &str) -> String {
 /// have equal boundaries. No part contains the boundary.
 fn choose_boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
-    let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));
+    let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix_bits(state ^ u64::from(byte)));
     loop {
         let boundary = format!("----plimsoll{state:016x}");
         let stands_in =
@@ -157,7 +157,7 @@ fn choose_boundary(parts: &[FormPart]) -> String {
         if !parts.iter().any(stands_in) {
             return boundary;
         }
-        state = mix(state);
+        state = mix_bits(state);
     }
 }
 

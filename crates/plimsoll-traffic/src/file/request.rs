@@ -1,16 +1,16 @@
-//! Parses one request of a traffic file with its expectations. Requests of a mix, steps, setup and
-//! cleanup requests share this code.
+//! Parses one request of a traffic file with its expectations. Requests of a mix, steps of
+//! scenarios, and setup and cleanup requests share this code.
 
-use super::expect::{captures, expectations};
+use super::expect::{parse_captures, parse_expectations};
 use super::file_context::RequestDefaults;
 use super::keys;
-use super::multipart::{FileBody, multipart};
-use super::texts::{PlanText, TextScope, literal, quoted};
+use super::multipart::{FileBody, build_multipart_body};
+use super::texts::{PlanText, TextScope, escape_template_braces, push_json_string};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
 use crate::target_url::percent_encode_target;
-use plimsoll_model::expect::{AnswerCapture, Expectations};
-use plimsoll_model::redact::{self, Redact};
-use plimsoll_model::template::{Template, target_shown};
+use plimsoll_model::expect::{Expectations, ResponseCapture};
+use plimsoll_model::redact::{self, RedactionLevel};
+use plimsoll_model::template::{Template, redact_target_template};
 use plimsoll_model::traffic::{Request, Route, StatusSet, TemplateFlags};
 use plimsoll_model::units::parse_duration_ns;
 
@@ -36,7 +36,7 @@ pub struct FileRequest {
     timeout_ns: Option<u64>,
     template_flags: TemplateFlags,
     expect: Expectations,
-    captures: Vec<AnswerCapture>,
+    captures: Vec<ResponseCapture>,
     follow: u8,
 }
 
@@ -73,13 +73,13 @@ impl FileRequest {
 }
 
 /// Parses a request from its table.
-pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
+pub fn parse_request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, TrafficFileError> {
     let raw = table.get("raw").map_or(Ok(false), |raw| raw.flag("'raw'"))?;
     let (method, path) = method_and_path(table)?;
     let (target, target_filled) = parse_target(path, &method, known, raw)?;
     // Names are recorded in run files, and importers derive names from paths, so secrets in a name
     // are redacted.
-    let name = table.get("name").map(name).transpose()?.map(|name| redact::name(&name));
+    let name = table.get("name").map(parse_name).transpose()?.map(|name| redact::redact_request_name(&name));
     let name = name.filter(|name| !name.trim().is_empty());
     let (mut headers, headers_filled) =
         table.get("headers").map_or(Ok(Default::default()), |it| parse_headers(it, known, raw))?;
@@ -89,12 +89,12 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     {
         headers.push(("content-type".into(), content_type));
     }
-    let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
+    let expect = table.get("expect").map(|node| parse_expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
     // Only steps and setup or cleanup requests may have captures, because only their lists of
     // accepted keys contain `capture`.
-    let captures: Vec<AnswerCapture> =
-        table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
+    let captures: Vec<ResponseCapture> =
+        table.get("capture").map_or(Ok(Vec::new()), |node| parse_captures(node, known.world))?;
     let looks_into =
         expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.reads_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
@@ -102,7 +102,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     }
     Ok(FileRequest {
         label: name.unwrap_or_else(|| default_label(&method, &target, target_filled)),
-        weight: table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32,
+        weight: table.get("weight").map_or(Ok(1), |weight| weight.whole_number("'weight'", 1, 1_000_000))? as u32,
         method,
         target,
         headers,
@@ -110,7 +110,9 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
         ok_status,
         expect,
         captures,
-        follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
+        follow: table
+            .get("follow")
+            .map_or(Ok(0), |node| node.whole_number("'follow'", 0, u64::from(Route::FOLLOW_REDIRECTS_MAX)))?
             as u8,
         timeout_ns: table.get("timeout").map(parse_timeout).transpose()?,
         template_flags: TemplateFlags { target: target_filled, headers: headers_filled, body: body_filled },
@@ -148,7 +150,7 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
 /// Parses a path and query. The result is either percent-encoded or a template.
 fn parse_target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Result<PlanText, TrafficFileError> {
     let path = node.text("a path")?;
-    let (path, is_filled) = known.text(node, path, raw)?;
+    let (path, is_filled) = known.parse_text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
         return node.error(
             "a complete URL is not allowed here: write only the path, and write the scheme and host once, as 'base'",
@@ -172,11 +174,15 @@ fn parse_target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool)
 /// Returns the default name of a request: its method and its path without the query, with secrets
 /// redacted.
 fn default_label(method: &str, target: &str, is_filled: bool) -> String {
-    let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
+    let shown = if is_filled {
+        redact_target_template(target, RedactionLevel::Secrets)
+    } else {
+        redact::redact_target(target, RedactionLevel::Secrets)
+    };
     format!("{method} {}", shown.split('?').next().unwrap_or_default())
 }
 
-pub fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
+pub fn parse_name(node: &TreeNode) -> Result<String, TrafficFileError> {
     let name = node.text("'name'")?.trim();
     let count = name.chars().count();
     match count == 0 || count > NAME_CHARS_MAX || name.chars().any(char::is_control) {
@@ -223,7 +229,7 @@ fn parse_headers(
                 // without a colon as the key.
                 format!(
                     "\"{key}\" is not the name of a header: a name has only letters, digits and !#$%&'*+-.^_`|~",
-                    key = redact::excerpt(&key.name)
+                    key = redact::redact_excerpt(&key.name)
                 ),
             ));
         }
@@ -233,14 +239,14 @@ fn parse_headers(
                 header = key.name
             ));
         }
-        headers.push((key, known.text(value, text, raw)?));
+        headers.push((key, known.parse_text(value, text, raw)?));
     }
     let filled = headers.iter().any(|(_, (_, is_filled))| *is_filled);
     let mut out = Vec::new();
     for (key, (text, is_filled)) in headers {
         // Either all header values are templates, or none is. If one value is a template, the other
         // values are escaped.
-        let text = if filled && !is_filled { literal(&text) } else { text };
+        let text = if filled && !is_filled { escape_template_braces(&text) } else { text };
         out.push((key.name.clone(), text));
     }
     Ok((out, filled))
@@ -257,7 +263,7 @@ fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<Fil
         ));
     }
     if let Some(parts) = table.get("multipart") {
-        return multipart(parts, known, raw);
+        return build_multipart_body(parts, known, raw);
     }
     match (table.get("body"), table.get("json")) {
         (None, None) => Ok((Vec::new(), false, None)),
@@ -275,8 +281,8 @@ fn parse_body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<Fil
         (Some(node), None) => {
             let text = node.text("'body'")?;
             match text.strip_prefix('@').filter(|_| !raw) {
-                None => known.text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
-                Some(path) => Ok((known.file(node, path)?, false, None)),
+                None => known.parse_text(node, text, raw).map(|(text, is_filled)| (text.into_bytes(), is_filled, None)),
+                Some(path) => Ok((known.read_body_file(node, path)?, false, None)),
             }
         }
     }
@@ -301,7 +307,7 @@ fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut Strin
                 _ => return node.error(format!("the value '{number}' in 'json' is not a number that JSON allows")),
             }
         }
-        TreeValue::Text(text) => filled = known.json_text(node, text, raw, out)?,
+        TreeValue::Text(text) => filled = known.push_json_text(node, text, raw, out)?,
         TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
@@ -314,7 +320,7 @@ fn write_json(node: &TreeNode, known: &mut TextScope, raw: bool, out: &mut Strin
             out.push('{');
             for (number, (key, value)) in entries.iter().enumerate() {
                 comma(out, number);
-                quoted(&key.name, out);
+                push_json_string(&key.name, out);
                 out.push(':');
                 filled |= write_json(value, known, raw, out)?;
             }

@@ -5,7 +5,7 @@ use super::json;
 use super::keys;
 use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::Budget;
-use plimsoll_model::data::{Data, Pick};
+use plimsoll_model::data::{RowChoice, ValueTable};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub fn read(
     node: &TreeNode,
     world: &mut dyn FileContext,
     left: &mut Budget,
-) -> Result<Data, TrafficFileError> {
+) -> Result<ValueTable, TrafficFileError> {
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA_KEYS)?;
     if !is_name(name) || name == "env" {
@@ -34,42 +34,43 @@ pub fn read(
         return node.error(format!("the data '{name}' needs a file with rows: add file = \"rows.csv\""));
     };
     let path = file.text("'file'")?;
-    let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", parse_pick))?;
+    let pick = table.get("pick").map_or(Ok(RowChoice::Sequential), |node| node.read("'pick'", parse_pick))?;
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
-        Some((node, "use")) if pick == Pick::Unique => {
+        Some((node, "use")) if pick == RowChoice::Unique => {
             return node
                 .error("with pick = unique, each session uses one row: leave 'each' out, or choose another 'pick'");
         }
         Some((_, "use")) => true,
         Some((node, other)) => return node.error(format!("'each' must be session or use, not '{other}'")),
     };
-    let text = world.rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
+    let text =
+        world.read_data_rows(path).map_err(|why| TrafficFileError::new(file.at, format!("the file '{path}' {why}")))?;
     let limit_mib = ROWS_BYTES_MAX >> 20;
     let too_much =
         |_| format!("with '{path}', the files with data rows of this traffic file exceed {limit_mib} MiB together");
-    left.take(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
+    left.spend_bytes(text.len()).map_err(too_much).or_else(|why| file.error(why))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
-    let table = |columns| Data::new(name.to_owned(), columns, pick, each_use);
+    let table = |columns| ValueTable::new(name.to_owned(), columns, pick, each_use);
     let data = if lines_of_json { parse_json_rows(text, table) } else { parse_csv_rows(text, table) };
     let data = data.map_err(|why| TrafficFileError::new(file.at, format!("'{path}', {why}")))?;
-    match data.rows() {
+    match data.row_count() {
         0 => file.error(format!("the file '{path}' has no rows")),
         _ => Ok(data),
     }
 }
 
-fn parse_pick(text: &str) -> Result<Pick, String> {
+fn parse_pick(text: &str) -> Result<RowChoice, String> {
     match text.trim() {
-        "sequential" => Ok(Pick::Sequential),
-        "random" => Ok(Pick::Random),
-        "unique" => Ok(Pick::Unique),
+        "sequential" => Ok(RowChoice::Sequential),
+        "random" => Ok(RowChoice::Random),
+        "unique" => Ok(RowChoice::Unique),
         other => {
             let exponent = other.strip_prefix("zipf(").and_then(|rest| rest.strip_suffix(')')).map(str::trim);
             match exponent.and_then(|text| text.parse::<f64>().ok()).filter(|exponent| (0.0..=10.0).contains(exponent))
             {
-                Some(exponent) => Ok(Pick::Zipf { exponent_milli: (exponent * 1e3).round() as u32 }),
+                Some(exponent) => Ok(RowChoice::Zipf { exponent_milli: (exponent * 1e3).round() as u32 }),
                 None => Err(format!(
                     "the choice of data rows must be sequential, random, unique or zipf(1.1), not '{other}'"
                 )),
@@ -91,13 +92,14 @@ fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns the error for a cell that no longer fits into the text of all cells.
+/// Returns the error for a row with which the text of all rows becomes too long. `line` is the line
+/// number of the row.
 fn text_limit_error(line: usize) -> String {
     format!("line {line}: the text of all rows up to this line exceeds the limit (1 GiB)")
 }
 
-fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
-    let mut records = Records { rest: text, line: 1 };
+fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> ValueTable) -> Result<ValueTable, String> {
+    let mut records = CsvRecords { rest: text, line: 1 };
     let heading = records.next().transpose()?.map(|(_, cells)| cells).unwrap_or_default();
     let mut data = table(check_column_names(heading.into_iter().map(|cell| cell.trim().to_owned()).collect())?);
     for record in records {
@@ -120,12 +122,12 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
 
 /// An iterator over the records of a CSV text. Each item has the cells of a record, and the number
 /// of the record's first line.
-struct Records<'a> {
+struct CsvRecords<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl Iterator for Records<'_> {
+impl Iterator for CsvRecords<'_> {
     type Item = Result<(usize, Vec<String>), String>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -205,10 +207,10 @@ fn cell_text(node: &TreeNode) -> String {
     }
 }
 
-fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
+fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> ValueTable) -> Result<ValueTable, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let object = |number: usize, line: &str| -> Result<TableEntries, String> {
-        let node = json::tree(line)
+        let node = json::parse_json_tree(line)
             .map_err(|error| format!("line {}, column {}: {}", number + 1, error.at.column, error.text))?;
         match node.value {
             TreeValue::Table(entries) => Ok(entries),
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     fn parsed_cells(text: &str, json: bool) -> Result<Vec<String>, String> {
-        let table = |columns| Data::new("d".into(), columns, Pick::Sequential, false);
+        let table = |columns| ValueTable::new("d".into(), columns, RowChoice::Sequential, false);
         let data = if json { parse_json_rows(text, table) } else { parse_csv_rows(text, table) }?;
         Ok(data.columns.iter().cloned().chain(data.cells().map(str::to_owned)).collect())
     }
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn data_picks_parse_or_explain_the_error() {
-        assert_eq!(parse_pick("zipf(1.1)"), Ok(Pick::Zipf { exponent_milli: 1_100 }));
+        assert_eq!(parse_pick("zipf(1.1)"), Ok(RowChoice::Zipf { exponent_milli: 1_100 }));
         for text in ["", "zipf", "zipf(x)", "zipf(-1)", "zipf(NaN)", "first"] {
             assert!(parse_pick(text).is_err(), "{text}");
         }

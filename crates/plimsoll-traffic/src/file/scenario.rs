@@ -3,15 +3,15 @@
 
 use super::keys;
 use super::labels::Labels;
-use super::request::{FileRequest, REQUESTS_MAX, name, request};
+use super::request::{FileRequest, REQUESTS_MAX, parse_name, parse_request};
 use super::texts::{CAPTURED_MAX, TextScope};
 use super::tree::{TrafficFileError, TreeNode, TreeTable};
 use plimsoll_model::RouteNumber;
-use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, Scenario, SessionOp, TIMES_MAX, Think};
+use plimsoll_model::session::{LOOP_NESTING_MAX, REPETITIONS_MAX, SCENARIO_OPS_MAX, Scenario, SessionOp, ThinkTime};
 use std::collections::HashSet;
 
 /// Parses the list of scenarios. The requests of all scenarios are appended to `requests`.
-pub fn scenarios(
+pub fn parse_scenarios(
     list: &TreeNode,
     known: &mut TextScope,
     requests: &mut Vec<FileRequest>,
@@ -22,7 +22,7 @@ pub fn scenarios(
     for (number, node) in nodes.iter().enumerate() {
         let table = node.table("a scenario", &keys::SCENARIO_KEYS)?;
         let scenario_name =
-            table.get("name").map(name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
+            table.get("name").map(parse_name).transpose()?.unwrap_or_else(|| format!("scenario {}", number + 1));
         if !names.insert(scenario_name.clone()) {
             return table
                 .get("name")
@@ -44,7 +44,7 @@ pub fn scenarios(
         // Every step can use every capture of its scenario. In a repetition, a step can even use a
         // value captured by a later step of the previous round.
         known.captured_in_scenario.clear();
-        captured_names(steps, &known.captured, &mut known.captured_in_scenario)?;
+        collect_captured_names(steps, &known.captured, &mut known.captured_in_scenario)?;
         let mut program = ScenarioProgram {
             scenario: scenario_name,
             ops: Vec::new(),
@@ -54,7 +54,7 @@ pub fn scenarios(
         };
         program.push_steps(steps, 0)?;
         let ScenarioProgram { scenario: name, ops, .. } = program;
-        let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32;
+        let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole_number("'weight'", 1, 1_000_000))? as u32;
         scenarios.push(Scenario { name, weight, own_connection, cookies, ops });
     }
     match scenarios.is_empty() {
@@ -65,7 +65,7 @@ pub fn scenarios(
 
 /// Adds to `names` the names that steps and nested steps capture. A name that the setup also
 /// captures (`shared`) is an error.
-fn captured_names(
+fn collect_captured_names(
     steps: &TreeNode,
     shared: &HashSet<String>,
     names: &mut HashSet<String>,
@@ -89,7 +89,7 @@ fn captured_names(
             }
         }
         if let Some(inner) = table.get("step") {
-            captured_names(inner, shared, names)?;
+            collect_captured_names(inner, shared, names)?;
         }
     }
     Ok(())
@@ -120,7 +120,7 @@ impl ScenarioProgram<'_, '_> {
         self.push_conditions(&table)?;
         let body = self.ops.len();
         if let Some(think) = table.get("think") {
-            self.ops.push(SessionOp::Think(think.read("'think'", Think::parse)?));
+            self.ops.push(SessionOp::Think(think.read("'think'", ThinkTime::parse)?));
         }
         let (inner, times) = match table.get("step") {
             Some(inner) => {
@@ -147,9 +147,10 @@ impl ScenarioProgram<'_, '_> {
                 None => (None, table.get("repeat")),
             },
         };
-        let times = times.map_or(Ok(1), |node| node.whole("a number of times", 1, u64::from(TIMES_MAX)))? as u32;
-        if times > 1 && depth >= LOOPS_MAX {
-            return node.error(format!("repeated steps can be nested at most {LOOPS_MAX} levels deep"));
+        let times =
+            times.map_or(Ok(1), |node| node.whole_number("a number of times", 1, u64::from(REPETITIONS_MAX)))? as u32;
+        if times > 1 && depth >= LOOP_NESTING_MAX {
+            return node.error(format!("repeated steps can be nested at most {LOOP_NESTING_MAX} levels deep"));
         }
         match inner {
             Some(inner) => self.push_steps(inner, depth + usize::from(times > 1))?,
@@ -159,9 +160,10 @@ impl ScenarioProgram<'_, '_> {
             self.ops.push(SessionOp::Repeat { times, from: body as u32, depth: depth as u8 });
         }
         let end = self.ops.len();
-        if end > OPS_MAX {
-            return node
-                .error(format!("a scenario can have at most {OPS_MAX} steps, conditions and think times together"));
+        if end > SCENARIO_OPS_MAX {
+            return node.error(format!(
+                "a scenario can have at most {SCENARIO_OPS_MAX} steps, conditions and think times together"
+            ));
         }
         for op in &mut self.ops[from..body] {
             if let SessionOp::Unless { to, .. } | SessionOp::Once { to } = op {
@@ -180,7 +182,7 @@ impl ScenarioProgram<'_, '_> {
         for (key, empty) in [("if", false), ("unless", true)] {
             if let Some(node) = table.get(key) {
                 let text = node.text(&format!("'{key}'"))?;
-                let (text, is_filled) = self.known.text(node, text, false)?;
+                let (text, is_filled) = self.known.parse_text(node, text, false)?;
                 if !is_filled {
                     return node.error(format!("'{key}' needs a placeholder, such as {{{{ token }}}}"));
                 }
@@ -191,14 +193,14 @@ impl ScenarioProgram<'_, '_> {
     }
 
     fn push_request(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
-        let mut asked = request(table, self.known)?;
+        let mut asked = parse_request(table, self.known)?;
         // Two scenarios may have steps with equal names. If the label of a step is already in use,
         // the step's label begins with the name of its scenario.
         let own = match self.labels.has(&asked.label) {
             true => format!("{} {}", self.scenario, asked.label),
             false => std::mem::take(&mut asked.label),
         };
-        asked.label = self.labels.take(own);
+        asked.label = self.labels.reserve_unique(own);
         let may_continue = continues_after_failure(table)?;
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
@@ -235,26 +237,26 @@ mod tests {
             Err("is not there".into())
         }
 
-        fn rows(&mut self, _: &str) -> Result<String, String> {
+        fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
             Err("is not there".into())
         }
 
-        fn pattern(&mut self, _: &str) -> Result<(), String> {
+        fn check_regex(&mut self, _: &str) -> Result<(), String> {
             Ok(())
         }
 
-        fn variable(&mut self, _: &str) -> Option<String> {
+        fn environment_variable(&mut self, _: &str) -> Option<String> {
             None
         }
     }
 
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
-        let tree = toml::tree(text).expect("TOML");
+        let tree = toml::parse_toml_tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
         let world = &mut EmptyContext;
         let mut known = TextScope::new(world);
         let mut requests = Vec::new();
-        let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
+        let scenarios = parse_scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
         Ok((scenarios, requests.into_iter().map(|request| request.label).collect()))
     }
 
@@ -294,7 +296,7 @@ mod tests {
             SessionOp::Once { to: 2 },
             ask(0, false),
             SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 8 },
-            SessionOp::Think(Think::Fixed(1_000_000_000)),
+            SessionOp::Think(ThinkTime::Fixed(1_000_000_000)),
             ask(1, false),
             SessionOp::Repeat { times: 3, from: 3, depth: 1 },
             ask(2, true),

@@ -2,32 +2,36 @@
 
 use super::file_context::RequestDefaults;
 use super::keys;
-use super::request::{FileRequest, REQUESTS_MAX, request};
+use super::request::{FileRequest, REQUESTS_MAX, parse_request};
 use super::scenario::continues_after_failure;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
 use plimsoll_model::OneOffRoute;
-use plimsoll_model::session::TIMES_MAX;
+use plimsoll_model::session::REPETITIONS_MAX;
 
 /// A setup or cleanup request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileOneOff {
+pub struct SetupCleanupRequest {
     asked: FileRequest,
     times: u32,
     may_continue: bool,
 }
 
-impl FileOneOff {
+impl SetupCleanupRequest {
     /// Converts the request to a setup or cleanup request of the load plan; `prefix` precedes the
     /// path.
-    pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
+    pub fn to_one_off_route(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
         OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.may_continue }
     }
 }
 
 /// Parses a list of setup or cleanup requests. Later requests can use values that earlier requests
 /// capture.
-pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<FileOneOff>, TrafficFileError> {
+pub fn parse_setup_or_cleanup(
+    list: &TreeNode,
+    key: &str,
+    known: &mut TextScope,
+) -> Result<Vec<SetupCleanupRequest>, TrafficFileError> {
     let nodes = list.list(&format!("'{key}'"))?;
     if nodes.len() > REQUESTS_MAX {
         return list.error(format!(
@@ -39,14 +43,16 @@ pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<Fil
     let what = format!("a step of '{key}'");
     for node in nodes {
         let table = node.table(&what, &keys::SETUP_CLEANUP_KEYS)?;
-        let asked = request(&table, known)?;
-        let times = table.get("repeat").map_or(Ok(1), |node| node.whole("'repeat'", 1, u64::from(TIMES_MAX)))? as u32;
+        let asked = parse_request(&table, known)?;
+        let times =
+            table.get("repeat").map_or(Ok(1), |node| node.whole_number("'repeat'", 1, u64::from(REPETITIONS_MAX)))?
+                as u32;
         if let Some(capture) = table.get("capture") {
             for (name, _) in capture.open_table("'capture'")?.entries {
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(FileOneOff { asked, times, may_continue: continues_after_failure(&table)? });
+        all.push(SetupCleanupRequest { asked, times, may_continue: continues_after_failure(&table)? });
     }
     Ok(all)
 }

@@ -3,8 +3,8 @@
 use super::file_context::FileContext;
 use super::tree::{TrafficFileError, TreeNode};
 use plimsoll_model::Budget;
-use plimsoll_model::data::Data;
-use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
+use plimsoll_model::data::ValueTable;
+use plimsoll_model::template::{Template, TemplatePart, TemplateValue, ValueEscape};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ pub struct TextScope<'a> {
 /// The tables of data rows, and the column names of each table.
 #[derive(Default)]
 pub struct DataTables {
-    pub tables: Vec<Arc<Data>>,
+    pub tables: Vec<Arc<ValueTable>>,
     columns: HashMap<String, HashSet<String>>,
 }
 
 impl DataTables {
-    pub fn push(&mut self, table: Data) {
+    pub fn push(&mut self, table: ValueTable) {
         let columns = || table.columns.iter().cloned().collect();
         self.columns.entry(table.name.clone()).or_insert_with(columns);
         self.tables.push(Arc::new(table));
@@ -58,25 +58,25 @@ impl<'a> TextScope<'a> {
     }
 
     /// Reads a body file at `path`, and subtracts its size from the limit for all body files.
-    pub fn file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
+    pub fn read_body_file(&mut self, node: &TreeNode, path: &str) -> Result<Vec<u8>, TrafficFileError> {
         let bytes = self.world.file(path).or_else(|why| node.error(format!("the file '{path}' {why}")))?;
         let limit_mib = FILES_BYTES_MAX >> 20;
         let too_much =
             |_| format!("with '{path}', the body files of this traffic file exceed {limit_mib} MiB together");
-        self.files.take(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
+        self.files.spend_bytes(bytes.len()).map_err(too_much).or_else(|why| node.error(why))?;
         Ok(bytes)
     }
 
     /// Returns the text of a value, and whether the text is a template. With `raw` no text is a
     /// template.
-    pub fn text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
+    pub fn parse_text(&mut self, node: &TreeNode, text: &str, raw: bool) -> Result<PlanText, TrafficFileError> {
         if raw || !text.contains("{{") {
             return Ok((text.to_owned(), false));
         }
         let parts = self.parse_template_parts(node, text)?;
         let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
         // A template without values becomes plain text, which undoes the escapes of `{{`.
-        Ok(if template.is_fixed() { (template.replace_values(""), false) } else { (text.to_owned(), true) })
+        Ok(if template.has_no_values() { (template.replace_values(""), false) } else { (text.to_owned(), true) })
     }
 
     /// Parses a template into its parts, and checks that every name in the template is defined.
@@ -85,7 +85,8 @@ impl<'a> TextScope<'a> {
         node: &TreeNode,
         text: &'t str,
     ) -> Result<Vec<(TemplatePart, &'t str)>, TrafficFileError> {
-        let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
+        let parts =
+            Template::split_into_parts(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
             if let TemplatePart::Value(value, _) = part {
                 self.check_defined(node, value)?;
@@ -94,10 +95,10 @@ impl<'a> TextScope<'a> {
         Ok(parts)
     }
 
-    fn check_defined(&mut self, node: &TreeNode, value: &Value) -> Result<(), TrafficFileError> {
+    fn check_defined(&mut self, node: &TreeNode, value: &TemplateValue) -> Result<(), TrafficFileError> {
         match value {
-            Value::Env(name) if self.variable_names.contains(name) => Ok(()),
-            Value::Env(name) => match self.world.variable(name) {
+            TemplateValue::Env(name) if self.variable_names.contains(name) => Ok(()),
+            TemplateValue::Env(name) => match self.world.environment_variable(name) {
                 Some(value) => {
                     self.variable_names.insert(name.clone());
                     self.variables.push((name.clone(), value));
@@ -105,7 +106,7 @@ impl<'a> TextScope<'a> {
                 }
                 None => node.error(format!("the environment has no variable '{name}': set this variable")),
             },
-            Value::Column { data, column } => match self.data.columns.get(data) {
+            TemplateValue::Column { data, column } => match self.data.columns.get(data) {
                 None => {
                     node.error(format!("the traffic file has no data '{data}': add [data.{data}] with file = \"...\""))
                 }
@@ -121,8 +122,12 @@ impl<'a> TextScope<'a> {
                     ))
                 }
             },
-            Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
-            Value::Captured(name) => node.error(format!(
+            TemplateValue::Captured(name)
+                if self.captured.contains(name) || self.captured_in_scenario.contains(name) =>
+            {
+                Ok(())
+            }
+            TemplateValue::Captured(name) => node.error(format!(
                 "nothing sets '{name}', which a placeholder uses: capture it in an earlier step (capture = {{ {name} = \
                  \"$.{name}\" }}), or use DATA.COLUMN or a function such as uuid()"
             )),
@@ -133,7 +138,7 @@ impl<'a> TextScope<'a> {
     /// Appends a text to `out` as a JSON string, and returns whether the text contains template
     /// values. A text that is one numeric template value is written without quotation marks, so
     /// that JSON gets a number.
-    pub fn json_text(
+    pub fn push_json_text(
         &mut self,
         node: &TreeNode,
         text: &str,
@@ -141,11 +146,11 @@ impl<'a> TextScope<'a> {
         out: &mut String,
     ) -> Result<bool, TrafficFileError> {
         if raw || !text.contains("{{") {
-            quoted(text, out);
+            push_json_string(text, out);
             return Ok(false);
         }
         let parts = self.parse_template_parts(node, text)?;
-        if let [(TemplatePart::Value(value, ValueWriting::Plain), source)] = parts.as_slice()
+        if let [(TemplatePart::Value(value, ValueEscape::Plain), source)] = parts.as_slice()
             && value.is_number()
         {
             out.push_str(&format!("{{{{ {source} }}}}"));
@@ -158,9 +163,9 @@ impl<'a> TextScope<'a> {
                 TemplatePart::Text(text) => {
                     let mut escaped = String::new();
                     push_json_escaped(text, &mut escaped);
-                    out.push_str(&literal(&escaped));
+                    out.push_str(&escape_template_braces(&escaped));
                 }
-                TemplatePart::Value(_, ValueWriting::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
+                TemplatePart::Value(_, ValueEscape::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
                 TemplatePart::Value(..) => out.push_str(&format!("{{{{ {source} }}}}")),
             }
         }
@@ -170,12 +175,12 @@ impl<'a> TextScope<'a> {
 }
 
 /// Returns a template that renders to exactly this text, with every `{{` escaped.
-pub fn literal(text: &str) -> String {
+pub fn escape_template_braces(text: &str) -> String {
     text.replace("{{", "{{ '{{' }}")
 }
 
 /// Appends a text as a JSON string.
-pub fn quoted(text: &str, out: &mut String) {
+pub fn push_json_string(text: &str, out: &mut String) {
     out.push('"');
     push_json_escaped(text, out);
     out.push('"');

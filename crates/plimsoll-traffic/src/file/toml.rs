@@ -1,37 +1,37 @@
 //! Parses TOML into a tree. A library parses the text, and this file adds the position of each
 //! value.
 
-use super::tree::{Lines, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use super::tree::{LinePositions, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use plimsoll_model::library_panic;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Parses a TOML text into a tree of values with positions.
-pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
-    let lines = Lines::new(text);
-    let parsed = library_panic::catch("TOML", || DeTable::parse(text));
+pub fn parse_toml_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
+    let lines = LinePositions::new(text);
+    let parsed = library_panic::catch_library_panic("TOML", || DeTable::parse(text));
     let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
     let table = parsed.map_err(|error| {
-        let at = lines.place(error.span().map_or(0, |span| span.start));
+        let at = lines.position_at(error.span().map_or(0, |span| span.start));
         let reason = error.message().replace('\n', ", ");
         TrafficFileError::new(at, format!("this is not TOML: {reason}"))
     })?;
-    let at = lines.place(table.span().start);
+    let at = lines.position_at(table.span().start);
     Ok(TreeNode { at, value: convert_table(&lines, table.get_ref())? })
 }
 
-fn convert_table(lines: &Lines, table: &DeTable) -> Result<TreeValue, TrafficFileError> {
+fn convert_table(lines: &LinePositions, table: &DeTable) -> Result<TreeValue, TrafficFileError> {
     let mut entries = TableEntries::default();
     for (key, value) in table.iter() {
-        let key = TreeKey { at: lines.place(key.span().start), name: key.get_ref().to_string() };
+        let key = TreeKey { at: lines.position_at(key.span().start), name: key.get_ref().to_string() };
         entries.insert(key, convert_value(lines, value)?)?;
     }
     Ok(entries.value())
 }
 
 /// Converts a TOML value and all nested values. The library bounds the nesting depth.
-fn convert_value(lines: &Lines, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
-    let at = lines.place(value.span().start);
+fn convert_value(lines: &LinePositions, value: &Spanned<DeValue>) -> Result<TreeNode, TrafficFileError> {
+    let at = lines.position_at(value.span().start);
     let value = match value.get_ref() {
         DeValue::String(text) => TreeValue::Text(text.to_string()),
         // Hexadecimal, octal and binary numbers become decimal, so that later code parses one

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// The deepest accepted nesting of values. Real files have less nesting than this. The limit bounds
-/// the recursion of functions over a tree.
+/// The deepest accepted nesting of values. Real files are nested less deeply. The limit bounds the
+/// recursion of functions over a tree.
 pub const DEPTH_MAX: usize = 64;
-/// The largest accepted number of values in a file. Values repeated by YAML aliases count each
-/// time.
+/// The largest accepted number of values in a YAML file. Each YAML alias counts as one value.
 pub const VALUES_MAX: usize = 1_000_000;
 /// The largest accepted number of keys in one table.
 pub const KEYS_MAX: usize = 50_000;
@@ -56,7 +55,7 @@ impl TrafficFileError {
 
 /// Converts byte offsets of one text to positions, in any order. For ascending offsets, each lookup
 /// continues from the previous lookup, which avoids a rescan of long lines.
-pub struct Lines<'a> {
+pub struct LinePositions<'a> {
     text: &'a str,
     starts: Vec<usize>,
     /// The result of the previous lookup: line number, byte offset, and number of characters before
@@ -65,13 +64,13 @@ pub struct Lines<'a> {
     last: Cell<(usize, usize, usize)>,
 }
 
-impl<'a> Lines<'a> {
-    pub fn new(text: &'a str) -> Lines<'a> {
+impl<'a> LinePositions<'a> {
+    pub fn new(text: &'a str) -> LinePositions<'a> {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Lines { text, starts, last: Cell::default() }
+        LinePositions { text, starts, last: Cell::default() }
     }
 
-    pub fn place(&self, byte: usize) -> TextPlace {
+    pub fn position_at(&self, byte: usize) -> TextPlace {
         let byte = byte.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let start = self.starts[line - 1];
@@ -195,7 +194,7 @@ impl TreeNode {
     }
 
     /// Returns this value as a whole number from `from` to `to`; errors contain `key_name`.
-    pub fn whole(&self, key_name: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
+    pub fn whole_number(&self, key_name: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
             return self.error(format!(
                 "{key_name} must be a whole number, not {found_kind}",
@@ -367,10 +366,10 @@ mod tests {
         let text = "a = 1\n\u{e9}\u{e9} = 2\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
             assert_eq!(TextPlace::from_byte(text, byte), TextPlace { line, column }, "{byte}");
-            assert_eq!(Lines::new(text).place(byte), TextPlace { line, column }, "{byte}");
+            assert_eq!(LinePositions::new(text).position_at(byte), TextPlace { line, column }, "{byte}");
         }
-        let lines = Lines::new(text);
-        let columns = [8, 10, 8, 4, 11, 6].map(|byte| lines.place(byte).column);
+        let lines = LinePositions::new(text);
+        let columns = [8, 10, 8, 4, 11, 6].map(|byte| lines.position_at(byte).column);
         assert_eq!(columns, [2, 3, 2, 5, 4, 1]);
     }
 }

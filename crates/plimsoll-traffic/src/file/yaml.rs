@@ -15,10 +15,10 @@ use std::collections::HashMap;
 struct OpenContainer {
     at: TextPlace,
     anchor: usize,
-    what: Container,
+    what: YamlContainer,
 }
 
-enum Container {
+enum YamlContainer {
     List(Vec<TreeNode>),
     /// A table: its entries so far, the key whose value is not yet parsed, and the tables to merge.
     Table(TableEntries, Option<TreeKey>, Vec<TreeNode>),
@@ -29,9 +29,10 @@ enum Container {
 const MERGE_KEY: &str = "<<";
 
 /// Parses a YAML text with one document into a tree of values with positions.
-pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
+pub fn parse_yaml_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let beginning = TextPlace { line: 1, column: 1 };
-    library_panic::catch("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
+    library_panic::catch_library_panic("YAML", || read(text))
+        .map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
 }
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
@@ -70,18 +71,18 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                         "this YAML alias refers to the anchor that contains the alias itself",
                     ));
                 };
-                budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
+                budget.spend_bytes(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
                 Some((TreeNode { at, value: node.value.clone() }, 0))
             }
             Event::SequenceStart(_, anchor, _) => {
-                open.push(OpenContainer { at, anchor, what: Container::List(Vec::new()) });
+                open.push(OpenContainer { at, anchor, what: YamlContainer::List(Vec::new()) });
                 None
             }
             Event::MappingStart(_, anchor, _) => {
                 open.push(OpenContainer {
                     at,
                     anchor,
-                    what: Container::Table(TableEntries::default(), None, Vec::new()),
+                    what: YamlContainer::Table(TableEntries::default(), None, Vec::new()),
                 });
                 None
             }
@@ -89,8 +90,8 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 None => None,
                 Some(OpenContainer { at, anchor, what }) => {
                     let value = match what {
-                        Container::List(items) => TreeValue::List(items),
-                        Container::Table(entries, _, merged) => merge(entries, merged)?.value(),
+                        YamlContainer::List(items) => TreeValue::List(items),
+                        YamlContainer::Table(entries, _, merged) => merge(entries, merged)?.value(),
                     };
                     Some((TreeNode { at, value }, anchor))
                 }
@@ -110,13 +111,13 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
         }
         if anchor > 0 {
             let size = node_memory_bytes(&node);
-            budget.take(size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
+            budget.spend_bytes(size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
             anchors.insert(anchor, (node.clone(), size));
         }
         match open.last_mut().map(|open| &mut open.what) {
             None => root = Some(node),
-            Some(Container::List(items)) => items.push(node),
-            Some(Container::Table(entries, key, merged)) => match key.take() {
+            Some(YamlContainer::List(items)) => items.push(node),
+            Some(YamlContainer::Table(entries, key, merged)) => match key.take() {
                 Some(key) if key.name == MERGE_KEY => merged.push(node),
                 Some(key) => entries.insert(key, node)?,
                 None => *key = Some(TreeKey { at, name: node.text("a key")?.to_owned() }),
@@ -204,20 +205,20 @@ mod tests {
             ("a:\n- b\n- - c\n  - d\n", r#"{"a":["b",["c","d"]]}"#),
         ] {
             let mut written = String::new();
-            json::write(&tree(text).unwrap_or_else(|error| panic!("{text}: {error}")), &mut written);
+            json::write(&parse_yaml_tree(text).unwrap_or_else(|error| panic!("{text}: {error}")), &mut written);
             assert_eq!(written, expect, "{text}");
         }
         for text in
             ["a: {", "a: [1, 2", "a: *x", "\"a", "a:\n\t- b", "{", "- {a: b}\n-c: d", "{<<: 1}", "{<<: [{a: 1}, b]}"]
         {
-            assert!(tree(text).is_err(), "{text}");
+            assert!(parse_yaml_tree(text).is_err(), "{text}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_parses_without_a_panic(text in "([a-c]|[:\\-\\[\\]{}&*!|>'\"%@`#?,\n\t ]|\\\\x|---\n|\u{85}|\u{e9}){0,60}") {
-            let _ = tree(&text);
+            let _ = parse_yaml_tree(&text);
         }
     }
 }

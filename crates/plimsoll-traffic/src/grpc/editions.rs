@@ -18,10 +18,10 @@ use std::collections::HashSet;
 const SUPPORTED_EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
 /// The name prefix of the zero value that is added to an enum without a zero value. The descriptor
 /// library demands a zero value in every proto3 enum.
-const NO_ZERO: &str = "plimsoll_no_zero_of_";
+const ADDED_ZERO_NAME_PREFIX: &str = "plimsoll_no_zero_of_";
 /// The name of the option that replaces `default` in a rewritten `.proto` text. The parser accepts
 /// the option `default` in proto2 only.
-const USUAL_VALUE: &str = "usual_value";
+const DEFAULT_VALUE_OPTION: &str = "usual_value";
 
 /// The protobuf edition features that one descriptor element sets; a feature that is not set is 0.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -44,8 +44,8 @@ const EXPANDED_REPEATED_ENCODING: i32 = 2;
 const DELIMITED_MESSAGE_ENCODING: i32 = 2;
 
 impl Features {
-    /// The features that apply if a file sets none. Both supported editions have equal default
-    /// features.
+    /// The features that apply if a file sets no features. Both supported editions have equal
+    /// default features.
     const EDITION_DEFAULTS: Features = Features { presence: 1, lists: 1, messages: 1 };
 
     /// Returns the inherited features, overridden by each feature that `said` sets.
@@ -141,7 +141,7 @@ struct OneofFeatureOptions {
 
 /// Decodes the descriptor of a file, and translates an edition to proto2 or proto3. The error is a
 /// sentence for the user.
-pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
+pub(super) fn decode_file_descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
     let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
     if file.syntax.as_deref() == Some("editions") {
         let said = FileFeatures::decode(bytes).map_err(|error| error.to_string())?;
@@ -169,9 +169,11 @@ fn unsupported_edition_text(name: &str, edition: &str) -> String {
 fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let of_file = Features::EDITION_DEFAULTS.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
-    each_field(file, said, of_file, &mut |field, features| is_proto3 |= has_implicit_presence(field, features));
+    for_each_file_field(file, said, of_file, &mut |field, features| {
+        is_proto3 |= has_implicit_presence(field, features)
+    });
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
-    each_field(file, said, of_file, &mut |field, features| apply_field_features(field, features, is_proto3));
+    for_each_file_field(file, said, of_file, &mut |field, features| apply_field_features(field, features, is_proto3));
     if is_proto3 {
         file.enum_type.iter_mut().for_each(move_zero_value_first);
         file.message_type.iter_mut().for_each(begin_enums_with_zero);
@@ -179,7 +181,7 @@ fn translate_edition(file: &mut FileDescriptorProto, said: &FileFeatures) {
 }
 
 /// Calls `act` for every field of a file with the effective features of that field.
-fn each_field(
+fn for_each_file_field(
     file: &mut FileDescriptorProto,
     said: &FileFeatures,
     of_file: Features,
@@ -276,7 +278,7 @@ fn move_zero_value_first(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
         None => {
-            let name = Some(format!("{NO_ZERO}{}", found.name()));
+            let name = Some(format!("{ADDED_ZERO_NAME_PREFIX}{}", found.name()));
             found.value.insert(0, EnumValueDescriptorProto { name, number: Some(0), options: None });
         }
     }
@@ -284,7 +286,7 @@ fn move_zero_value_first(found: &mut EnumDescriptorProto) {
 
 /// Returns whether an enum value is a zero value that [`move_zero_value_first`] added.
 pub(super) fn is_added_zero(value: &str) -> bool {
-    value.starts_with(NO_ZERO)
+    value.starts_with(ADDED_ZERO_NAME_PREFIX)
 }
 
 /// Removes the feature options from the options of a parsed text and returns their values.
@@ -319,7 +321,7 @@ fn remove_feature_options(options: &mut Vec<UninterpretedOption>) {
 
 /// Removes all feature options from a parsed file and returns their values.
 fn take_file_features(file: &mut FileDescriptorProto) -> FileFeatures {
-    file.enum_type.iter_mut().for_each(remove_enum_names);
+    file.enum_type.iter_mut().for_each(remove_enum_feature_options);
     for service in &mut file.service {
         service.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
         let methods = service.method.iter_mut().filter_map(|method| method.options.as_mut());
@@ -336,7 +338,7 @@ fn take_file_features(file: &mut FileDescriptorProto) -> FileFeatures {
 }
 
 fn take_message_features(message: &mut DescriptorProto) -> MessageFeatures {
-    message.enum_type.iter_mut().for_each(remove_enum_names);
+    message.enum_type.iter_mut().for_each(remove_enum_feature_options);
     for range in &mut message.extension_range {
         range.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     }
@@ -361,7 +363,8 @@ fn take_message_features(message: &mut DescriptorProto) -> MessageFeatures {
 fn take_field_features(field: &mut FieldDescriptorProto) -> FieldFeatures {
     let is_bytes = field.r#type == Some(Type::Bytes as i32);
     let usual = field.options.iter().flat_map(|options| &options.uninterpreted_option);
-    let mut usual = usual.filter(|option| option.name.last().is_some_and(|part| part.name_part == USUAL_VALUE));
+    let mut usual =
+        usual.filter(|option| option.name.last().is_some_and(|part| part.name_part == DEFAULT_VALUE_OPTION));
     field.default_value = usual.next().and_then(|option| default_value_text(option, is_bytes));
     let options = field.options.as_mut();
     let options =
@@ -391,7 +394,7 @@ fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<St
         .or(string_value.as_ref().map(text))
 }
 
-fn remove_enum_names(found: &mut EnumDescriptorProto) {
+fn remove_enum_feature_options(found: &mut EnumDescriptorProto) {
     found.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     let values = found.value.iter_mut().filter_map(|value| value.options.as_mut());
     values.for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
@@ -402,7 +405,7 @@ fn remove_enum_names(found: &mut EnumDescriptorProto) {
 ///
 /// The rewrite changes the `edition` statement, reserved names, `export` and `local`, option
 /// imports, and field defaults.
-pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
+pub(super) fn rewrite_edition_as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
     // `statement` has the first two words of the current statement. `is_edition` and `is_named`
     // state whether the word `edition` and the name of the edition were read.
@@ -443,7 +446,7 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
             (["import"], "option") => continue,
             (_, "default") if matches!(before, '[' | ',') && rest.trim_start().starts_with('=') => {
                 out.push_str("features.");
-                out.push_str(USUAL_VALUE);
+                out.push_str(DEFAULT_VALUE_OPTION);
             }
             _ => out.push_str(token),
         }

@@ -123,13 +123,13 @@ pub(super) fn message_definition(message: &MessageDescriptor) -> String {
         // The compiler represents an optional field as a synthetic oneof, which is not shown.
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         let oneof = oneof.map_or(String::new(), |oneof| format!("  // one of {}", oneof.name()));
-        out.push_str(&format!("  {many}{} {} = {};{oneof}\n", kind_text(&field), field.name(), field.number()));
+        out.push_str(&format!("  {many}{} {} = {};{oneof}\n", field_type_text(&field), field.name(), field.number()));
     }
     out.push('}');
     out
 }
 
-fn kind_text(field: &FieldDescriptor) -> String {
+fn field_type_text(field: &FieldDescriptor) -> String {
     let name = |kind: Kind| match kind {
         Kind::Message(message) => message.full_name().to_owned(),
         Kind::Enum(kind) => kind.full_name().to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! Not here: the code that sends the request, and the connection.
 
-use plimsoll_model::grpc_message::{Messages, write_message};
+use plimsoll_model::grpc_message::{GrpcMessages, write_message};
 use prost::Message;
 
 /// The HTTP/2 path of the health check method.
@@ -32,7 +32,7 @@ pub fn encode_request(service: &str) -> Vec<u8> {
 /// an invalid response.
 pub fn is_not_serving(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
-    let answer = Messages::new(content).next().and_then(|message| HealthResponse::decode(message.ok()?).ok());
+    let answer = GrpcMessages::new(content).next().and_then(|message| HealthResponse::decode(message.ok()?).ok());
     answer.is_some_and(|answer| answer.status == NOT_SERVING)
 }
 

@@ -14,4 +14,4 @@ mod weight;
 mod work;
 
 pub use schema::{Method, Schema, SchemaError};
-pub use text::texts;
+pub use text::build_message_converters;

@@ -5,8 +5,8 @@
 //! Not here: the code that sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};
-use super::weight::{WEIGHT_MAX, charge_descriptor, count_entries};
-use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
+use super::weight::{SCHEMA_MEMORY_BYTES_MAX, charge_descriptor, count_entries};
+use plimsoll_model::grpc_message::{GrpcFramingError, GrpcMessages, write_message};
 use plimsoll_model::library_panic;
 use plimsoll_model::{Budget, GrpcStatus};
 use prost::Message;
@@ -89,7 +89,7 @@ struct ReflectedError {
 pub enum ReflectionError {
     /// The content is not a valid gRPC message.
     #[error(transparent)]
-    Message(#[from] MessageError),
+    Message(#[from] GrpcFramingError),
     /// The type of the response does not match the request.
     #[error("the server's reflection sent a response that does not match the request")]
     Other,
@@ -118,24 +118,25 @@ pub struct DescriptorCollector {
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
     /// The remaining memory budget of all descriptors.
-    budget: LearnerBudget,
+    budget: DescriptorBudget,
     /// The symbols that are still to be requested.
     symbols: BTreeSet<String>,
     /// The imported files that are still to be requested.
     imports: BTreeSet<String>,
     /// The imported files that were ever queued, so that no file is requested twice.
     asked: BTreeSet<String>,
-    /// The request whose response has not arrived yet.
+    /// The last request, whose response has not arrived yet. Before the first request, `last` can
+    /// be the request for the list of services.
     last: Option<ReflectionRequestKind>,
 }
 
 /// The memory budget of a server's descriptors, initially [`WEIGHT_MAX`] bytes.
 #[derive(Debug)]
-struct LearnerBudget(Budget);
+struct DescriptorBudget(Budget);
 
-impl Default for LearnerBudget {
-    fn default() -> LearnerBudget {
-        LearnerBudget(Budget::new(WEIGHT_MAX))
+impl Default for DescriptorBudget {
+    fn default() -> DescriptorBudget {
+        DescriptorBudget(Budget::new(SCHEMA_MEMORY_BYTES_MAX))
     }
 }
 
@@ -178,7 +179,7 @@ impl DescriptorCollector {
     /// Decodes the response to the last request and queues the files that its descriptors import.
     pub fn take_response(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
-        let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
+        let message = GrpcMessages::new(content).next().ok_or(ReflectionError::Other)??;
         let services = count_entries(message, &[6, 1]);
         if services > SERVICES_MAX {
             return Err(ReflectionError::TooMany(services));
@@ -207,7 +208,9 @@ impl DescriptorCollector {
 
     fn add_file_descriptor(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
         let bytes = charge_descriptor(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
-        let file = library_panic::catch("gRPC service descriptors", || FileDescriptorProto::decode(bytes.as_slice()));
+        let file = library_panic::catch_library_panic("gRPC service descriptors", || {
+            FileDescriptorProto::decode(bytes.as_slice())
+        });
         let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
         let name = file.name().to_owned();
         if self.files.contains_key(&name) {
@@ -342,7 +345,7 @@ mod tests {
             assert_eq!(learner.take_response(content), Err(error));
         };
         check(b"", ReflectionError::Other);
-        check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));
+        check(&[0, 0, 0, 0, 9], ReflectionError::Message(GrpcFramingError::Cut));
         check(
             &encode_response(ReflectionResponseKind::ReflectedServices(ReflectedServices::default())),
             ReflectionError::Other,

@@ -3,8 +3,8 @@
 use super::any;
 use super::editions::{self, is_added_zero};
 use super::example::{example_json, message_definition};
-use super::weight::{WEIGHT_MAX, charge_descriptor, charge_proto_text};
-use super::work::{DescriptorWork, IMPORTS_DEPTH_MAX};
+use super::weight::{SCHEMA_MEMORY_BYTES_MAX, charge_descriptor, charge_proto_text};
+use super::work::{DescriptorLinkBudget, IMPORTS_DEPTH_MAX};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::grpc_message::write_message;
@@ -25,13 +25,13 @@ use std::io::Write;
 /// plimsoll holds each request body in memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// The largest number of similar names that an error message suggests for an unknown name.
-const NEAR_MAX: usize = 3;
+const SUGGESTED_NAMES_MAX: usize = 3;
 /// The longest name that is compared for suggestions, bytes. The time to compare two names grows
 /// with the product of their lengths.
-const NEAR_BYTES_MAX: usize = 200;
+const COMPARED_NAME_BYTES_MAX: usize = 200;
 /// The largest number of names that are compared for suggestions. An error message about a larger
 /// schema states only the number of names.
-const NEAR_NAMES_MAX: usize = 10_000;
+const COMPARED_NAMES_MAX: usize = 10_000;
 /// The largest accepted number of files in one schema. The limit bounds the repeated lookups of
 /// imports by name.
 const FILES_MAX: usize = 20_000;
@@ -132,7 +132,7 @@ struct ProtoFiles<F> {
     text: F,
     /// The remaining memory budget of all files.
     budget: Budget,
-    work: DescriptorWork,
+    work: DescriptorLinkBudget,
     pool: DescriptorPool,
     /// The names of the files under compilation, outermost first. An import of a file in this list
     /// is an import cycle.
@@ -140,16 +140,16 @@ struct ProtoFiles<F> {
 }
 
 /// The source positions of the elements of a `.proto` file, sorted by descriptor path.
-struct ProtoPlaces(Vec<Location>);
+struct ProtoSourcePositions(Vec<Location>);
 
-impl ProtoPlaces {
-    fn take(file: &mut FileDescriptorProto) -> ProtoPlaces {
-        ProtoPlaces(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
+impl ProtoSourcePositions {
+    fn take_from_file(file: &mut FileDescriptorProto) -> ProtoSourcePositions {
+        ProtoSourcePositions(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
     }
 
     /// Returns the position of an element as `name:line:column:`, or `name:` if the position is
     /// unknown.
-    fn begin(&self, name: &str, path: &[i32]) -> String {
+    fn position_prefix(&self, name: &str, path: &[i32]) -> String {
         let found = self.0.binary_search_by(|location| location.path.as_slice().cmp(path));
         match found.ok().and_then(|found| self.0.get(found)).map(|location| location.span.as_slice()) {
             Some([line, column, ..]) => format!("{name}:{}:{}:", line + 1, column + 1),
@@ -166,7 +166,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
             Some(Ok(text)) => {
                 let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 charge_proto_text(text, &mut self.budget).map_err(proto)?;
-                let translated = editions::as_proto3(name, text).map_err(proto)?;
+                let translated = editions::rewrite_edition_as_proto3(name, text).map_err(proto)?;
                 let of_edition = translated.is_some();
                 let file = File::from_source(name, translated.as_deref().unwrap_or(text));
                 let mut file = FileDescriptorProto::from(file.map_err(|error| proto(error_text(&error)))?);
@@ -176,14 +176,14 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
                 Ok(Some(file))
             }
             Some(Err(why)) => Err(proto(why)),
-            // The standard imports that every compiler includes, such as
+            // The name may be a standard import that every compiler includes, such as
             // `google/protobuf/any.proto`.
             None => Ok(self.known.open_file(name).ok().map(FileDescriptorProto::from)),
         }
     }
 
     /// Compiles the file `name` after its imports. Returns whether the file exists.
-    fn add(&mut self, name: &str) -> Result<bool, SchemaError> {
+    fn compile_with_imports(&mut self, name: &str) -> Result<bool, SchemaError> {
         if self.pool.get_file_by_name(name).is_some() {
             return Ok(true);
         }
@@ -199,26 +199,26 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
             return Err(SchemaError::Proto(format!("the .proto files import more than {FILES_MAX} files")));
         }
         let Some(mut file) = self.parse(name)? else { return Ok(false) };
-        let places = ProtoPlaces::take(&mut file);
+        let places = ProtoSourcePositions::take_from_file(&mut file);
         self.open.push(name.to_owned());
         let mut imported = HashSet::new();
         for (number, import) in file.dependency.iter().enumerate() {
-            let place = || places.begin(name, &[DEPENDENCY_FIELD_NUMBER, number as i32]);
+            let place = || places.position_prefix(name, &[DEPENDENCY_FIELD_NUMBER, number as i32]);
             if !imported.insert(import) {
                 return Err(SchemaError::Proto(format!(
                     "{place} the .proto file lists the import '{import}' twice",
                     place = place()
                 )));
             }
-            if !self.add(import)? {
+            if !self.compile_with_imports(import)? {
                 return Err(SchemaError::Proto(format!("{} import '{import}' not found", place())));
             }
         }
         self.open.pop();
-        self.work.take(std::slice::from_ref(&file)).map_err(SchemaError::Proto)?;
+        self.work.charge_files(std::slice::from_ref(&file)).map_err(SchemaError::Proto)?;
         self.pool.add_file_descriptor_proto(file).map_err(|error| {
             let begin = match (error.file(), error.path()) {
-                (Some(file), Some(path)) if file == name => places.begin(file, path),
+                (Some(file), Some(path)) if file == name => places.position_prefix(file, path),
                 (file, _) => format!("{}:", file.unwrap_or(name)),
             };
             SchemaError::Proto(format!("{begin} {error}"))
@@ -236,16 +236,16 @@ impl Schema {
     ) -> Result<Schema, SchemaError> {
         let compile = || {
             let (known, pool, open) = (GoogleFileResolver::new(), DescriptorPool::new(), Vec::new());
-            let (budget, work) = (Budget::new(WEIGHT_MAX), DescriptorWork::default());
+            let (budget, work) = (Budget::new(SCHEMA_MEMORY_BYTES_MAX), DescriptorLinkBudget::default());
             let mut files = ProtoFiles { known, text, budget, work, pool, open };
             for name in names {
-                if !files.add(name)? {
+                if !files.compile_with_imports(name)? {
                     return Err(SchemaError::Proto(format!("the .proto file '{name}' does not exist")));
                 }
             }
             Ok(Schema(files.pool))
         };
-        library_panic::catch("files of .proto", compile)?
+        library_panic::catch_library_panic("files of .proto", compile)?
     }
 
     /// Parses a compiled descriptor set (`protoc --include_imports -o FILE`).
@@ -263,11 +263,11 @@ impl Schema {
     /// Builds a schema from encoded descriptors of single files, in any order.
     pub fn from_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
-        let mut budget = Budget::new(WEIGHT_MAX);
+        let mut budget = Budget::new(SCHEMA_MEMORY_BYTES_MAX);
         let read = || {
             let mut read: Vec<FileDescriptorProto> = Vec::with_capacity(files.len());
             for bytes in files {
-                let file = editions::read_file(&charge_descriptor(bytes, &mut budget)?)
+                let file = editions::decode_file_descriptor(&charge_descriptor(bytes, &mut budget)?)
                     .map_err(|error| descriptors(&error))?;
                 if file.syntax.as_deref().is_some_and(|syntax| !ACCEPTED_SYNTAXES.contains(&syntax)) {
                     let syntax: String = file.syntax().chars().take(40).collect();
@@ -280,7 +280,7 @@ impl Schema {
                 }
                 read.push(file);
             }
-            DescriptorWork::default().take(&read).map_err(SchemaError::Descriptors)?;
+            DescriptorLinkBudget::default().charge_files(&read).map_err(SchemaError::Descriptors)?;
             let mut pool = DescriptorPool::new();
             pool.add_file_descriptor_protos(read).map_err(|error| descriptors(&error))?;
             // The library reads map entries lazily and panics on an invalid entry, so all map
@@ -298,7 +298,7 @@ impl Schema {
             }
             Ok(Schema(pool))
         };
-        library_panic::catch(DESCRIPTORS_INPUT_NAME, read)?
+        library_panic::catch_library_panic(DESCRIPTORS_INPUT_NAME, read)?
     }
 
     /// Encodes all descriptors as one descriptor set.
@@ -377,10 +377,10 @@ fn similar_names(name: &str, mut names: Vec<String>, name_kind: &str) -> String 
         text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect()
     };
     let wanted = parts(name);
-    if name.len() > NEAR_BYTES_MAX || names.len() > NEAR_NAMES_MAX {
+    if name.len() > COMPARED_NAME_BYTES_MAX || names.len() > COMPARED_NAMES_MAX {
         return format!("the gRPC schema has {count} other {name_kind}", count = names.len());
     }
-    names.retain(|other| other.len() <= NEAR_BYTES_MAX);
+    names.retain(|other| other.len() <= COMPARED_NAME_BYTES_MAX);
     // The similarity of two names is the share of letter pairs that occur in both names.
     names.sort_by_cached_key(|other| {
         let have = parts(other);
@@ -389,7 +389,7 @@ fn similar_names(name: &str, mut names: Vec<String>, name_kind: &str) -> String 
     });
     // If the list would omit exactly one name, the list shows that name and not the words "and 1
     // more".
-    let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
+    let shown = if names.len() == SUGGESTED_NAMES_MAX + 1 { SUGGESTED_NAMES_MAX + 1 } else { SUGGESTED_NAMES_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
     match (names.as_slice(), left) {
@@ -419,8 +419,8 @@ impl Method {
     /// Encodes a JSON body as gRPC messages, compressed if `gzip` is set. A JSON object becomes one
     /// message. A JSON list becomes several messages, for a method with a client stream. An empty
     /// body becomes a message without fields.
-    pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
-        library_panic::catch(MESSAGES_INPUT_NAME, || self.encode(body, gzip))?
+    pub fn encode_messages(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
+        library_panic::catch_library_panic(MESSAGES_INPUT_NAME, || self.encode(body, gzip))?
     }
 
     fn encode(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
@@ -450,7 +450,7 @@ impl Method {
 
     /// Decodes a response message and appends it to `json`. The JSON has all fields, also fields
     /// with default values, and 64-bit numbers are JSON numbers.
-    pub fn write_text(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
+    pub fn append_response_json(&self, message: &[u8], json: &mut Vec<u8>) -> Result<(), SchemaError> {
         let unfit = |why: String| SchemaError::Body { message: self.0.output().full_name().to_owned(), why };
         let write = || {
             let message = DynamicMessage::decode(self.0.output(), message).map_err(|error| unfit(error.to_string()))?;
@@ -468,12 +468,12 @@ impl Method {
                 None => Err(unfit(error.to_string())),
             }
         };
-        library_panic::catch(MESSAGES_INPUT_NAME, write)?
+        library_panic::catch_library_panic(MESSAGES_INPUT_NAME, write)?
     }
 
     /// Returns an example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
-        let one = library_panic::catch(DESCRIPTORS_INPUT_NAME, || example_json(&self.0.input()))
+        let one = library_panic::catch_library_panic(DESCRIPTORS_INPUT_NAME, || example_json(&self.0.input()))
             .unwrap_or_else(|_| "{}".to_owned());
         if self.has_client_stream() { format!("[{one}]") } else { one }
     }
@@ -488,7 +488,7 @@ impl Method {
                 format!("{}\n{}", message_definition(&input), message_definition(&output))
             }
         };
-        library_panic::catch(DESCRIPTORS_INPUT_NAME, text).unwrap_or_else(|panic| panic.to_string())
+        library_panic::catch_library_panic(DESCRIPTORS_INPUT_NAME, text).unwrap_or_else(|panic| panic.to_string())
     }
 }
 
@@ -528,7 +528,7 @@ fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>
     // is parsed separately.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
     if let Some(read) = empty.and_then(|_| any::parse_with_empty_any(message, text)) {
-        return check_weight_bounds(read.encode_to_vec());
+        return check_message_length(read.encode_to_vec());
     }
     let read = match read {
         Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::NoJson(error.to_string())),
@@ -550,10 +550,10 @@ fn encode_message(message: &MessageDescriptor, text: &str, number: Option<usize>
             Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })
         }
     };
-    check_weight_bounds(read?.encode_to_vec())
+    check_message_length(read?.encode_to_vec())
 }
 
-fn check_weight_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
+fn check_message_length(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 

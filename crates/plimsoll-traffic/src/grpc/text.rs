@@ -5,23 +5,24 @@ use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
 use plimsoll_model::Traffic;
 use plimsoll_model::expect::CONTENT_BYTES_MAX;
-use plimsoll_model::grpc_message::{MessageText, MessageTexts, Messages};
+use plimsoll_model::grpc_message::{GrpcMessageConverter, GrpcMessages, MessageTexts};
 use std::io::Read;
 use std::sync::Arc;
 
-/// The converter for calls of one method.
+/// Converts between JSON and the gRPC messages of one method.
 #[derive(Debug)]
-struct CallText {
+struct GrpcMethodConverter {
     method: Method,
     /// Whether request messages are compressed with gzip.
     gzip: bool,
 }
 
-/// Builds a converter for each route of a load plan; `None` for routes without message types.
+/// Builds a converter between gRPC messages and JSON for each route of a load plan. Routes without
+/// message types get `None`.
 ///
 /// # Errors
 /// Returns an error if the message types are invalid or do not contain the called method.
-pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
+pub fn build_message_converters(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
     // Neighbouring routes share their message types, so a shared schema is parsed only for the
     // first of these routes.
     let mut last: Option<(*const u8, Schema)> = None;
@@ -35,20 +36,20 @@ pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
         let method = schema.method(&route.request.target)?;
         let mut fields = route.request.headers.iter();
         let gzip = fields.any(|(name, value)| name.eq_ignore_ascii_case("grpc-encoding") && value.trim() == "gzip");
-        Ok(Some(Arc::new(CallText { method, gzip }) as Arc<dyn MessageText>))
+        Ok(Some(Arc::new(GrpcMethodConverter { method, gzip }) as Arc<dyn GrpcMessageConverter>))
     };
     traffic.routes.iter().map(&mut of_route).collect()
 }
 
-impl MessageText for CallText {
+impl GrpcMessageConverter for GrpcMethodConverter {
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool {
         let is_list = self.method.has_server_stream();
         if is_list {
             json.push(b'[');
         }
         let mut count = 0;
-        let mut messages = Messages::new(content);
-        while let Some(message) = messages.next_packed() {
+        let mut messages = GrpcMessages::new(content);
+        while let Some(message) = messages.next_with_compression_flag() {
             let Ok((packed, bytes)) = message else { return false };
             if count > 0 && is_list {
                 json.push(b',');
@@ -56,7 +57,7 @@ impl MessageText for CallText {
             count += 1;
             let unpacked = if packed { decompress_gzip(bytes) } else { Some(Vec::new()) };
             let Some(unpacked) = unpacked else { return false };
-            if self.method.write_text(if packed { &unpacked } else { bytes }, json).is_err() {
+            if self.method.append_response_json(if packed { &unpacked } else { bytes }, json).is_err() {
                 return false;
             }
         }
@@ -67,7 +68,7 @@ impl MessageText for CallText {
     }
 
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool {
-        match self.method.content(body, self.gzip) {
+        match self.method.encode_messages(body, self.gzip) {
             Ok(mut written) => {
                 content.append(&mut written);
                 true

@@ -8,7 +8,7 @@ use plimsoll_model::{Budget, BudgetError};
 
 /// The largest estimated memory of one schema, bytes. The public APIs of the largest cloud
 /// providers together take half of `WEIGHT_MAX`.
-pub(super) const WEIGHT_MAX: usize = 256 << 20;
+pub(super) const SCHEMA_MEMORY_BYTES_MAX: usize = 256 << 20;
 /// The deepest accepted nesting of messages. Protobuf decoders reject deeper nesting, and the
 /// messages of real files are nested less deeply.
 pub(super) const DEPTH_MAX: usize = 90;
@@ -67,7 +67,7 @@ impl DescriptorPart {
 /// Charges the memory of a file descriptor to `budget`, and returns its bytes without source
 /// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
 pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
-    budget.take(DescriptorPart::File.estimated_memory_bytes())?;
+    budget.spend_bytes(DescriptorPart::File.estimated_memory_bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec
         };
         if number != SOURCE_INFO {
             kept.extend_from_slice(&rest[..rest.len() - after.len()]);
-            take(DescriptorPart::File.nested_part(number), content, 1, budget)?;
+            charge_element(DescriptorPart::File.nested_part(number), content, 1, budget)?;
         }
         rest = after;
     }
@@ -98,18 +98,23 @@ pub(super) fn count_entries(bytes: &[u8], path: &[u64]) -> usize {
     count
 }
 
-fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut Budget) -> Result<(), BudgetError> {
+fn charge_element(
+    part: DescriptorPart,
+    content: Option<&[u8]>,
+    depth: usize,
+    budget: &mut Budget,
+) -> Result<(), BudgetError> {
     let Some(content) = content else { return Ok(()) };
-    budget.take(part.estimated_memory_bytes())?;
+    budget.spend_bytes(part.estimated_memory_bytes())?;
     if part == DescriptorPart::Other || depth > DEPTH_MAX {
-        return budget.take(content.len().saturating_mul(TEXT_MEMORY_FACTOR));
+        return budget.spend_bytes(content.len().saturating_mul(TEXT_MEMORY_FACTOR));
     }
     let mut rest = content;
     while let Some((number, content, after)) = split_first_field(rest) {
-        take(part.nested_part(number), content, depth + 1, budget)?;
+        charge_element(part.nested_part(number), content, depth + 1, budget)?;
         rest = after;
     }
-    budget.take(rest.len())
+    budget.spend_bytes(rest.len())
 }
 
 /// A raw protobuf field: its number, its content if it is length-delimited, and the bytes after it.
@@ -145,9 +150,9 @@ fn split_first_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Charges the memory of a `.proto` text to `budget`. Each statement and block is charged like one
-/// descriptor field, which gives an upper bound of the memory. The error is a sentence for the
-/// user.
+/// Charges the memory of a `.proto` text to `budget`. Each statement, list item and opening bracket
+/// is charged like one descriptor field, which gives an upper bound of the memory. The error is a
+/// sentence for the user.
 pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
@@ -174,7 +179,7 @@ pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), S
     }
     let bytes = parts.saturating_mul(DescriptorPart::Field.estimated_memory_bytes())
         + text.len().saturating_mul(TEXT_MEMORY_FACTOR);
-    budget.take(bytes).map_err(|error| error.to_string())
+    budget.spend_bytes(bytes).map_err(|error| error.to_string())
 }
 
 /// Returns the bytes after the first occurrence of `end`; empty if `end` does not occur.
@@ -202,7 +207,7 @@ mod tests {
     use prost_types::{DescriptorProto, FileDescriptorProto, SourceCodeInfo};
 
     #[test]
-    fn descriptor_weights_match_their_memory() {
+    fn descriptors_are_charged_their_estimated_memory() {
         let message = |nested: Vec<DescriptorProto>| DescriptorProto { nested_type: nested, ..Default::default() };
         let file = |messages| FileDescriptorProto { message_type: messages, ..Default::default() }.encode_to_vec();
         for (bytes, weight) in [
@@ -212,7 +217,7 @@ mod tests {
         ] {
             let mut budget = Budget::new(weight);
             assert_eq!(charge_descriptor(&bytes, &mut budget).as_deref(), Ok(&*bytes));
-            assert!(budget.take(1).is_err());
+            assert!(budget.spend_bytes(1).is_err());
             assert!(charge_descriptor(&bytes, &mut Budget::new(weight - 1)).is_err());
         }
     }
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn proto_texts_are_weighed_before_compilation() {
+    fn oversized_proto_texts_are_refused() {
         for (text, expect) in [
             ("message A { string a = 1; }".to_owned(), true),
             ("message A {}".repeat(1_000_000), false),
@@ -246,7 +251,12 @@ mod tests {
             ),
             ("\"\\".to_owned(), true),
         ] {
-            assert_eq!(charge_proto_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);
+            assert_eq!(
+                charge_proto_text(&text, &mut Budget::new(SCHEMA_MEMORY_BYTES_MAX)).is_ok(),
+                expect,
+                "{:.30}",
+                text
+            );
         }
     }
 }

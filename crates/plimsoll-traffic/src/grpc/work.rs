@@ -22,7 +22,7 @@ const NAME_COPIES: usize = 2;
 
 /// The remaining budgets for linking a schema's files, and the largest counts and name lengths that
 /// the estimate of the work needs.
-pub(super) struct DescriptorWork {
+pub(super) struct DescriptorLinkBudget {
     work: Budget,
     names: Budget,
     /// The largest number of reserved and extension ranges in one message so far. An extension
@@ -51,18 +51,18 @@ impl NameScope {
     }
 }
 
-impl Default for DescriptorWork {
-    fn default() -> DescriptorWork {
+impl Default for DescriptorLinkBudget {
+    fn default() -> DescriptorLinkBudget {
         let (ranges_max, values_max, name_max, public_imports) = Default::default();
         let (work, names) = (Budget::new(WORK_MAX), Budget::new(NAMES_BYTES_MAX));
-        DescriptorWork { work, names, ranges_max, values_max, name_max, public_imports }
+        DescriptorLinkBudget { work, names, ranges_max, values_max, name_max, public_imports }
     }
 }
 
-impl DescriptorWork {
+impl DescriptorLinkBudget {
     /// Charges the work of linking `files` together to the budgets. An error is a sentence that
     /// begins with the file's name.
-    pub fn take(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
+    pub fn charge_files(&mut self, files: &[FileDescriptorProto]) -> Result<(), String> {
         let by_name: HashMap<&str, &FileDescriptorProto> = files.iter().map(|file| (file.name(), file)).collect();
         for file in files {
             self.public_imports_cost(file, &by_name, 0).map_err(|why| format!("{}: {why}", file.name()))?;
@@ -77,11 +77,11 @@ impl DescriptorWork {
     }
 
     fn charge_work(&mut self, bytes: usize, error: &str) -> Result<(), String> {
-        self.work.take(bytes).map_err(|_| error.to_owned())
+        self.work.spend_bytes(bytes).map_err(|_| error.to_owned())
     }
 
-    fn name(&mut self, scope: NameScope) -> Result<(), String> {
-        self.names.take(scope.bytes * NAME_COPIES).map_err(|_| {
+    fn charge_name(&mut self, scope: NameScope) -> Result<(), String> {
+        self.names.spend_bytes(scope.bytes * NAME_COPIES).map_err(|_| {
             "the full names of the protobuf file (with packages and messages) are too long: shorten the names"
                 .to_owned()
         })
@@ -149,11 +149,12 @@ impl DescriptorWork {
                 "the public imports of the .proto files reach the same files too often: make the file smaller",
             )?;
         }
-        // The library stores a name for each enclosing package, too.
+        // For a package such as `a.b.c`, the library also stores the names of the enclosing
+        // packages `a` and `a.b`.
         let package = file.package();
         let parts = 1 + package.matches('.').count();
         let scope = NameScope { bytes: package.len(), parts };
-        self.name(NameScope { bytes: parts.saturating_mul(package.len()), parts })?;
+        self.charge_name(NameScope { bytes: parts.saturating_mul(package.len()), parts })?;
         self.charge_options(scope, file.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         for message in &file.message_type {
             self.charge_message(message, scope)?;
@@ -166,14 +167,14 @@ impl DescriptorWork {
         }
         for service in &file.service {
             let scope = scope.inner_scope(service.name());
-            self.name(scope)?;
+            self.charge_name(scope)?;
             self.charge_options(
                 scope,
                 service.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()),
             )?;
             for method in &service.method {
                 let scope = scope.inner_scope(method.name());
-                self.name(scope)?;
+                self.charge_name(scope)?;
                 self.charge_type_reference(scope, method.input_type())?;
                 self.charge_type_reference(scope, method.output_type())?;
                 self.charge_options(
@@ -187,7 +188,7 @@ impl DescriptorWork {
 
     fn charge_message(&mut self, message: &DescriptorProto, scope: NameScope) -> Result<(), String> {
         let scope = scope.inner_scope(message.name());
-        self.name(scope)?;
+        self.charge_name(scope)?;
         self.charge_options(scope, message.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         let ranges = message.reserved_range.len() + message.extension_range.len();
         for field in &message.field {
@@ -197,7 +198,7 @@ impl DescriptorWork {
             self.charge_field(extension, scope, self.ranges_max)?;
         }
         for oneof in &message.oneof_decl {
-            self.name(scope.inner_scope(oneof.name()))?;
+            self.charge_name(scope.inner_scope(oneof.name()))?;
         }
         for found in &message.enum_type {
             self.charge_enum(found, scope)?;
@@ -209,7 +210,7 @@ impl DescriptorWork {
         // A range is two numbers of four bytes each.
         const RANGE_BYTES: usize = 8;
         let scope = scope.inner_scope(field.name());
-        self.name(scope)?;
+        self.charge_name(scope)?;
         self.charge_work(
             ranges * RANGE_BYTES,
             "the messages of the protobuf file have too many fields and reserved or extension ranges: make the file \
@@ -227,7 +228,7 @@ impl DescriptorWork {
     }
 
     fn charge_enum(&mut self, found: &EnumDescriptorProto, scope: NameScope) -> Result<(), String> {
-        self.name(scope.inner_scope(found.name()))?;
+        self.charge_name(scope.inner_scope(found.name()))?;
         let (values, ranges) = (found.value.len(), found.reserved_range.len());
         // The library stores enum values sorted by number, so a value out of order moves the values
         // after it.
@@ -241,7 +242,7 @@ impl DescriptorWork {
         // The names of enum values belong to the scope that contains the enum, not to the enum
         // itself.
         for value in &found.value {
-            self.name(scope.inner_scope(value.name()))?;
+            self.charge_name(scope.inner_scope(value.name()))?;
             self.charge_options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
         }
         Ok(())
@@ -252,7 +253,7 @@ impl DescriptorWork {
         if name.is_empty() {
             return Ok(());
         }
-        self.name(NameScope { bytes: self.name_max / NAME_COPIES, parts: 1 })?;
+        self.charge_name(NameScope { bytes: self.name_max / NAME_COPIES, parts: 1 })?;
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
         self.charge_work(
             scopes.saturating_mul(scope.bytes + name.len()),

@@ -9,7 +9,7 @@ mod words;
 use super::nodes::percent_encoded;
 
 pub use error::CurlError;
-pub use words::words;
+pub use words::split_curl_command;
 
 /// The source of one piece of a request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -282,7 +282,7 @@ impl CurlRequest {
                         return Err(CurlError::Unknown(shown));
                     };
                     let after = &word[1 + at + letter.len_utf8()..];
-                    let takes_rest = has_value(long) && !after.is_empty();
+                    let takes_rest = option_takes_value(long) && !after.is_empty();
                     options.push(((*long).to_owned(), shown, takes_rest.then(|| after.to_owned())));
                     if takes_rest {
                         break;
@@ -290,14 +290,14 @@ impl CurlRequest {
                 }
             }
             for (option, shown, joined) in options {
-                let value = match has_value(&option) {
+                let value = match option_takes_value(&option) {
                     true => joined.or_else(|| rest.next()).ok_or_else(|| CurlError::NoValue(shown.clone()))?,
                     false => String::new(),
                 };
                 match option.as_str() {
                     "url" => urls.push(value),
                     "head" => is_head = true,
-                    option => request.take(option, &shown, value, &mut said)?,
+                    option => request.apply_option(option, &shown, value, &mut said)?,
                 }
             }
         }
@@ -321,7 +321,7 @@ impl CurlRequest {
         {
             return Err(CurlError::Glob(sign));
         }
-        request.name_upload();
+        request.append_upload_file_name();
         if !request.keeps_dots {
             request.url = resolve_dot_segments(&request.url);
         }
@@ -334,7 +334,7 @@ impl CurlRequest {
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    fn take(
+    fn apply_option(
         &mut self,
         option: &str,
         shown: &str,
@@ -360,12 +360,12 @@ impl CurlRequest {
             }
             "url-query" => self.query.push(match value.strip_prefix('+') {
                 Some(verbatim) => verbatim.to_owned(),
-                None => match url_encoded(&value) {
+                None => match parse_urlencode_data(&value) {
                     CurlData::Text(text) => text,
                     _ => {
                         return Err(CurlError::Value(
                             shown.to_owned(),
-                            "write the text itself, because plimsoll reads no file for this option",
+                            "write the query text itself, because plimsoll reads no file for --url-query",
                         ));
                     }
                 },
@@ -382,7 +382,7 @@ impl CurlRequest {
             "data" | "data-ascii" => self.data.push(parse_data(value, true)),
             "data-binary" => self.data.push(parse_data(value, false)),
             "data-raw" => self.data.push(CurlData::Text(value)),
-            "data-urlencode" => self.data.push(url_encoded(&value)),
+            "data-urlencode" => self.data.push(parse_urlencode_data(&value)),
             "json" => {
                 self.json = true;
                 self.data.push(parse_data(value, false));
@@ -413,7 +413,7 @@ impl CurlRequest {
                 self.left_out.push(shown.to_owned());
             }
             "max-redirs" => {
-                let wrong = || CurlError::Value(shown.to_owned(), "write a number of redirects");
+                let wrong = || CurlError::Value(shown.to_owned(), "write the largest number of redirects, such as 5");
                 self.follow_max = Some(value.parse().ok().filter(|most| *most >= -1).ok_or_else(wrong)?);
             }
             "cacert" => self.issuers = Some(value),
@@ -469,7 +469,7 @@ impl CurlRequest {
     }
 
     /// Appends the file name to an upload URL that ends in a slash, as curl does.
-    fn name_upload(&mut self) {
+    fn append_upload_file_name(&mut self) {
         if let [CurlData::File { path, .. }] = self.data.as_slice()
             && self.upload
             && self.url.split(['?', '#']).next().unwrap_or_default().ends_with('/')
@@ -519,7 +519,7 @@ fn find_glob_character(url: &str) -> Option<char> {
     in_authority.or_else(|| url[authority_end..].chars().find(|c| ['[', ']', '{', '}'].contains(c)))
 }
 
-fn has_value(option: &str) -> bool {
+fn option_takes_value(option: &str) -> bool {
     const WITH_VALUE: &[&str] = &[
         "url",
         "request",
@@ -568,7 +568,7 @@ fn parse_data(value: String, stripped: bool) -> CurlData {
 
 /// Parses the value of `--data-urlencode`: `content`, `=content`, `name=content`, `@file` or
 /// `name@file`.
-fn url_encoded(value: &str) -> CurlData {
+fn parse_urlencode_data(value: &str) -> CurlData {
     match value.find(['=', '@']) {
         Some(at) if value[at..].starts_with('@') => {
             CurlData::EncodedFile { name: value[..at].to_owned(), path: value[at + 1..].to_owned() }
@@ -611,7 +611,7 @@ fn parse_form_part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<S
         rest = after;
         match key.trim() {
             // A media type may have parameters after `;`.
-            "type" => part.content_type = Some(form_type(&mut rest)),
+            "type" => part.content_type = Some(parse_form_media_type(&mut rest)),
             "filename" => part.file_name = Some(parse_form_value(&mut rest, false)),
             key @ ("encoder" | "headers") => {
                 parse_form_value(&mut rest, false);
@@ -664,7 +664,7 @@ fn parse_form_value(rest: &mut &str, listed: bool) -> String {
 }
 
 /// Parses a media type with its parameters, and advances `rest` to the text after the parameters.
-fn form_type(rest: &mut &str) -> String {
+fn parse_form_media_type(rest: &mut &str) -> String {
     let mut kind = parse_form_value(rest, false);
     while let Some(after) = rest.strip_prefix(';') {
         let key = after.trim_start().split('=').next().unwrap_or_default().trim();
@@ -702,7 +702,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<CurlRequest, CurlError> {
-        CurlRequest::read(&words(line)?)
+        CurlRequest::read(&split_curl_command(line)?)
     }
 
     #[test]
@@ -877,8 +877,8 @@ mod tests {
             ("curl 'http://h/?q={\"s3cret\":1}'", "the URL of the curl command has {"),
             ("curl h; curl i", "a second command follows"),
             ("curl -u \"$USER\" h", "a shell would replace the variable $USER"),
-            ("curl h -L --max-redirs s3cret", "--max-redirs is not supported: write a number of redirects"),
-            ("curl h -L --max-redirs -2", "a number of redirects"),
+            ("curl h -L --max-redirs s3cret", "--max-redirs is not supported: write the largest number of redirects"),
+            ("curl h -L --max-redirs -2", "number of redirects"),
             ("curl 'h", "quotation"),
         ] {
             let error = read(line).expect_err(line).to_string();

@@ -7,7 +7,7 @@
 //! formats of other tools.
 
 use crate::file::TextPlace;
-use plimsoll_model::Arrivals;
+use plimsoll_model::ArrivalSpacing;
 use plimsoll_model::control_characters::is_control_character;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -81,12 +81,12 @@ impl DraftText {
     /// Returns a copy in which `change` escapes the literal text, and the template filter `way`,
     /// such as `url` or `json`, escapes the template values. A template value that has a filter,
     /// or whose output needs no escape, stays as it is.
-    pub fn mapped(&self, change: impl Fn(&str) -> String, way: &str) -> DraftText {
+    pub fn escape_with_filter(&self, change: impl Fn(&str) -> String, way: &str) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
             match piece {
                 DraftPiece::Text(text) => out.push(&change(text)),
-                DraftPiece::Value(value) if value.contains('|') || is_plain(value) => out.push_value(value),
+                DraftPiece::Value(value) if value.contains('|') || needs_no_escape(value) => out.push_value(value),
                 DraftPiece::Value(value) => out.push_value(&format!("{value} | {way}")),
             }
         }
@@ -94,7 +94,7 @@ impl DraftText {
     }
 
     /// Returns a copy whose literal text is changed by `change`. Template values stay unchanged.
-    pub fn mapped_text(&self, change: impl Fn(&str) -> String) -> DraftText {
+    pub fn map_literal_text(&self, change: impl Fn(&str) -> String) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
             match piece {
@@ -151,7 +151,7 @@ impl DraftText {
     }
 
     /// Returns the text without its first `bytes` bytes, which must be literal.
-    pub fn after(&self, bytes: usize) -> DraftText {
+    pub fn without_literal_prefix(&self, bytes: usize) -> DraftText {
         let mut out = DraftText::default();
         for (number, piece) in self.0.iter().enumerate() {
             match piece {
@@ -193,7 +193,7 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Value(_)))
     }
 
-    fn needs_raw(&self) -> bool {
+    fn contains_double_braces(&self) -> bool {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains("{{")))
     }
 
@@ -224,7 +224,7 @@ impl DraftText {
 
 /// Returns whether a template value calls a function whose output needs no escape, such as a
 /// number or letters.
-fn is_plain(value: &str) -> bool {
+fn needs_no_escape(value: &str) -> bool {
     ["int(", "float(", "uuid(", "seq(", "hex(", "text("].iter().any(|function| value.starts_with(function))
 }
 
@@ -245,7 +245,7 @@ pub enum DraftBody {
 pub struct DraftPart {
     pub name: String,
     pub content: DraftPartContent,
-    /// The media type of the part. `None` if the original file states none.
+    /// The media type of the part. `None` if the original file states no media type.
     pub kind: Option<String>,
     /// The file name that the request states for the part. `None` stands for the name of the
     /// uploaded file itself.
@@ -313,7 +313,7 @@ pub struct DraftRequest {
     pub captures: Vec<DraftCapture>,
     pub expect: DraftExpect,
     pub timeout_ms: Option<u64>,
-    /// The largest number of redirects to follow. `None` follows no redirects.
+    /// The largest number of redirects to follow. `None` means that redirects are not followed.
     pub follow: Option<u32>,
     /// Whether the session continues after the request fails.
     pub may_continue: bool,
@@ -411,9 +411,9 @@ pub struct DraftLoad {
     pub users: Option<String>,
     /// The session arrival rate of an open loop, in sessions per second.
     pub rate: Option<String>,
-    /// How the session arrivals of the open loop are spaced. `None` if the original file does not
-    /// say.
-    pub arrivals: Option<Arrivals>,
+    /// The spacing of the session arrivals of the open loop. `None` if the original file states no
+    /// spacing.
+    pub arrivals: Option<ArrivalSpacing>,
     pub sessions: Option<u64>,
     /// The duration of the load. `None` if the stages in `users` or `rate` define the duration.
     pub duration: Option<String>,
@@ -426,7 +426,7 @@ pub struct Draft {
     pub about: Vec<String>,
     pub base: Option<String>,
     pub data: Vec<DraftData>,
-    /// The requests of a mix. Empty if the file has scenarios.
+    /// The requests of a mix (requests drawn at random by weight). Empty if the file has scenarios.
     pub requests: Vec<DraftStep>,
     pub scenarios: Vec<DraftScenario>,
     /// The setup requests, as a flat list without groups.
@@ -480,8 +480,8 @@ impl Draft {
     }
 
     /// Makes the names of requests and scenarios unique, and removes empty scenarios.
-    pub fn settle_names(&mut self) {
-        self.scenarios.retain(|scenario| count(&scenario.steps) > 0);
+    pub fn make_names_unique(&mut self) {
+        self.scenarios.retain(|scenario| count_requests(&scenario.steps) > 0);
         let mut names = DraftNames::default();
         names.normalize_steps(&mut self.requests);
         for once in [&mut self.setup, &mut self.cleanup] {
@@ -496,11 +496,12 @@ impl Draft {
 
     /// Returns the number of requests, including those in steps. Setup and cleanup do not count.
     pub fn total_requests(&self) -> usize {
-        count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
+        count_requests(&self.requests)
+            + self.scenarios.iter().map(|scenario| count_requests(&scenario.steps)).sum::<usize>()
     }
 
     /// Appends the counts of repeated omissions to their notes.
-    pub fn settle_counts(&mut self) {
+    pub fn append_omission_counts(&mut self) {
         for (at, count) in std::mem::take(&mut self.counted).into_values() {
             if count > 1 {
                 _ = write!(self.left_out[at].text, " ({count} times)");
@@ -557,7 +558,7 @@ impl Draft {
             }
         }
         if let Some(arrivals) = arrivals {
-            _ = writeln!(out, "arrivals = {}", toml_text(arrivals.word()));
+            _ = writeln!(out, "arrivals = {}", toml_text(arrivals.name()));
         }
         if let Some(sessions) = sessions {
             _ = writeln!(out, "sessions = {sessions}");
@@ -569,10 +570,10 @@ impl Draft {
 }
 
 /// Returns the number of requests in steps and nested steps.
-fn count(steps: &[DraftStep]) -> usize {
+fn count_requests(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
         DraftAction::Ask(_) => 1,
-        DraftAction::Steps(inner) => count(inner),
+        DraftAction::Steps(inner) => count_requests(inner),
     };
     steps.iter().map(of_one).sum()
 }
@@ -657,13 +658,13 @@ fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
 
 /// The TOML text of one request, under construction. Short tables take one line of the file; long
 /// tables follow below under their own heading.
-struct KeyLines<'a> {
+struct TomlRequestWriter<'a> {
     path: &'a str,
     lines: String,
     below: String,
 }
 
-impl KeyLines<'_> {
+impl TomlRequestWriter<'_> {
     fn write_key_value(&mut self, key: &str, value: &str) {
         _ = writeln!(self.lines, "{key} = {value}");
     }
@@ -694,8 +695,9 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
         std::iter::once(&request.target).chain(of_headers).chain(of_parts).chain(body_text)
     };
     let begins_with_at = body_text.is_some_and(|text| text.beginning().starts_with('@'));
-    let raw = request.may_be_raw() && (begins_with_at || request.expects_braces() || texts().any(DraftText::needs_raw));
-    let mut keys = KeyLines { path, lines: String::new(), below: String::new() };
+    let raw = request.may_be_raw()
+        && (begins_with_at || request.expects_braces() || texts().any(DraftText::contains_double_braces));
+    let mut keys = TomlRequestWriter { path, lines: String::new(), below: String::new() };
     let target = request.target.file_text(raw);
     if METHODS_WITH_KEYS.contains(&request.method.as_str()) {
         keys.write_key_value(&request.method.to_ascii_lowercase(), &toml_text(&target));
@@ -714,7 +716,10 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     match &request.body {
         DraftBody::None => {}
         DraftBody::Text(text) if begins_with_at && !raw => {
-            keys.write_key_value("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).file_text(false))));
+            keys.write_key_value(
+                "body",
+                &toml_text(&format!("{{{{ '@' }}}}{}", text.without_literal_prefix(1).file_text(false))),
+            );
         }
         DraftBody::Text(text) => keys.write_key_value("body", &text_of(text)),
         DraftBody::File(path) => keys.write_key_value("body", &toml_text(&format!("@{path}"))),
@@ -869,15 +874,15 @@ mod tests {
             Err("is not there".into())
         }
 
-        fn rows(&mut self, _: &str) -> Result<String, String> {
+        fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
             Err("is not there".into())
         }
 
-        fn pattern(&mut self, _: &str) -> Result<(), String> {
+        fn check_regex(&mut self, _: &str) -> Result<(), String> {
             Ok(())
         }
 
-        fn variable(&mut self, name: &str) -> Option<String> {
+        fn environment_variable(&mut self, name: &str) -> Option<String> {
             Some(name.to_owned())
         }
     }
@@ -916,7 +921,7 @@ mod tests {
         #[test]
         fn any_draft_text_parses_back(text in "(\\PC|[\\x00-\\x1f\\x7f'\"\\\\]){0,40}") {
             let toml = format!("a = {}\n", toml_text(&text));
-            let tree = crate::file::toml::tree(&toml).expect("TOML");
+            let tree = crate::file::toml::parse_toml_tree(&toml).expect("TOML");
             prop_assert_eq!(tree.open_table("a table").unwrap().get("a").unwrap().text("a").unwrap(), text);
         }
     }

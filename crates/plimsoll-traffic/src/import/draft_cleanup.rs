@@ -7,13 +7,13 @@
 use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
-use super::nodes::{is_valid_origin, is_word, variable_name};
+use super::nodes::{is_http_token, is_valid_origin, variable_name};
 use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureSource, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::pattern_budget::PatternBudget;
-use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
-use plimsoll_model::template::{Template, TemplatePart, Value, is_name};
+use plimsoll_model::session::{LOOP_NESTING_MAX, REPETITIONS_MAX, SCENARIO_OPS_MAX, ThinkTime};
+use plimsoll_model::template::{Template, TemplatePart, TemplateValue, is_name};
 use plimsoll_model::traffic::StatusSet;
 use regex::bytes::RegexBuilder;
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    fn is_sound(&self, pattern: &str) -> bool {
+    fn is_supported(&self, pattern: &str) -> bool {
         if let Some(is_sound) = self.checked.borrow().get(pattern) {
             return *is_sound;
         }
@@ -70,8 +70,8 @@ impl CleanupNotes {
 }
 
 impl Draft {
-    /// Cleans and renders the draft. If the draft has no requests, the result is an error with the
-    /// text `nothing`.
+    /// Cleans and renders the draft. If the draft has no requests, the result is an error whose
+    /// sentence begins with the argument `nothing`.
     pub fn finish(self, nothing: &str) -> Result<ImportResult, TrafficFileError> {
         self.finish_at(nothing, |at| at)
     }
@@ -86,11 +86,11 @@ impl Draft {
     ) -> Result<ImportResult, TrafficFileError> {
         let beginning = TextPlace { line: 1, column: 1 };
         let (unplaced, patterns) = remove_invalid_parts(&mut self);
-        self.settle_counts();
+        self.append_omission_counts();
         self.left_out.sort();
         self.left_out.iter_mut().for_each(|left| left.at = place(left.at));
         drop(self.left_out.splice(..0, unplaced.into_iter().map(|text| ImportOmission { at: beginning, text })));
-        self.settle_names();
+        self.make_names_unique();
         if self.requests.is_empty() && self.scenarios.is_empty() {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
@@ -119,9 +119,9 @@ fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
     let scenarios = draft.scenarios.iter_mut().map(|scenario| &mut scenario.steps);
     let lists = scenarios.chain([&mut draft.requests, &mut draft.setup, &mut draft.cleanup]);
-    lists.for_each(|steps| settle_requests(steps, 0, &mut notes));
+    lists.for_each(|steps| clean_requests(steps, 0, &mut notes));
     for scenario in &mut draft.scenarios {
-        let mut left = ScenarioLimits { ops: OPS_MAX, captured: HashSet::new() };
+        let mut left = ScenarioLimits { ops: SCENARIO_OPS_MAX, captured: HashSet::new() };
         left.remove_beyond_limits(&mut scenario.steps, &mut notes);
     }
     let mut before = HashSet::new();
@@ -130,9 +130,9 @@ fn remove_invalid_parts(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
         // Every step can use every capture of its scenario.
         let mut names = before.clone();
         captured_names(&scenario.steps, &mut names);
-        settle_values(&mut scenario.steps, &data, &names, &mut notes);
+        replace_undefined_values(&mut scenario.steps, &data, &names, &mut notes);
     }
-    settle_values(&mut draft.requests, &data, &before, &mut notes);
+    replace_undefined_values(&mut draft.requests, &data, &before, &mut notes);
     let mut names = before;
     clean_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
     for (at, text) in notes.placed {
@@ -147,23 +147,23 @@ fn printable_excerpt(text: &str) -> String {
 
 /// Removes invalid parts from steps, and removes steps that remain invalid. `depth` is the number
 /// of enclosing repetitions.
-fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
+fn clean_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
     steps.retain_mut(|step| {
         let (at, step_name) = (step.at, step.name.as_deref().map(printable_excerpt).unwrap_or_default());
         if let Some(times) = step.times.as_mut() {
-            *times = (*times).clamp(1, TIMES_MAX);
+            *times = (*times).clamp(1, REPETITIONS_MAX);
         }
-        if step.times.is_some_and(|times| times > 1) && depth >= LOOPS_MAX {
+        if step.times.is_some_and(|times| times > 1) && depth >= LOOP_NESTING_MAX {
             step.times = None;
             notes.add_note(
                 at,
                 format!(
-                    "'{step_name}': this loop runs only once, because loops can be nested at most {LOOPS_MAX} levels \
+                    "'{step_name}': this loop runs only once, because loops can be nested at most {LOOP_NESTING_MAX} levels \
                      deep"
                 ),
             );
         }
-        if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
+        if let Some(think) = step.think.take_if(|think| ThinkTime::parse(think).is_err()) {
             let pause = printable_excerpt(&think);
             notes.add_note(
                 at,
@@ -173,27 +173,27 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut Cleanup
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
             DraftAction::Steps(inner) => {
-                settle_requests(inner, inner_depth, notes);
+                clean_requests(inner, inner_depth, notes);
                 true
             }
             DraftAction::Ask(request)
-                if !is_word(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
+                if !is_http_token(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
             {
                 let method = printable_excerpt(&request.method);
                 notes.add_note(at, format!("'{step_name}' is not imported: its method '{method}' is not valid"));
                 false
             }
             DraftAction::Ask(request) => {
-                settle_request(request, at, &step_name, notes);
+                clean_request(request, at, &step_name, notes);
                 true
             }
         }
     });
 }
 
-fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: &str, notes: &mut CleanupNotes) {
+fn clean_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: &str, notes: &mut CleanupNotes) {
     let CleanupNotes { patterns, placed, unplaced } = notes;
-    let is_pattern = |pattern: &str| patterns.is_sound(pattern);
+    let is_pattern = |pattern: &str| patterns.is_supported(pattern);
     let mut say = |text: String| {
         let text = format!("'{step_name}': {text}");
         match at {
@@ -222,7 +222,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: 
             say(format!("the header {name} is not imported: plimsoll sets this header from the body"));
             return false;
         }
-        let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
+        let is_sendable = is_http_token(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
         if !is_sendable {
             let name = printable_excerpt(name);
             say(format!(
@@ -298,7 +298,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: 
         say("the expected statuses are not valid, so the status of the response is not checked".to_owned());
     }
     expect.headers.retain(|(name, text)| {
-        let is_kept = is_word(name) && fits(text);
+        let is_kept = is_http_token(name) && fits(text);
         if !is_kept {
             let header = printable_excerpt(name);
             say(format!("the expected text of the header '{header}' is not supported, and is not checked"));
@@ -348,7 +348,7 @@ impl ScenarioLimits {
                 + usize::from(step.times.is_some_and(|times| times > 1));
             if self.ops <= around {
                 let text = format!(
-                    "steps beyond the first {OPS_MAX} of a scenario are not imported (conditions and pauses count, too)"
+                    "steps beyond the first {SCENARIO_OPS_MAX} of a scenario are not imported (conditions and pauses count, too)"
                 );
                 notes.add_note(step.at, text);
                 return false;
@@ -398,18 +398,23 @@ fn clean_in_order(
     notes: &mut CleanupNotes,
 ) {
     for step in steps {
-        settle_values(std::slice::from_mut(step), data, names, notes);
+        replace_undefined_values(std::slice::from_mut(step), data, names, notes);
         captured_names(std::slice::from_ref(step), names);
     }
 }
 
 /// Replaces each undefined template value by an environment variable.
-fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut CleanupNotes) {
+fn replace_undefined_values(
+    steps: &mut [DraftStep],
+    data: &HashSet<String>,
+    names: &HashSet<String>,
+    notes: &mut CleanupNotes,
+) {
     let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
         Err(_) => false,
         Ok(template) => template.values().all(|value| match value {
-            Value::Captured(name) => names.contains(name),
-            Value::Column { data: name, .. } => data.contains(name),
+            TemplateValue::Captured(name) => names.contains(name),
+            TemplateValue::Column { data: name, .. } => data.contains(name),
             _ => true,
         }),
     };
@@ -443,7 +448,7 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
             });
         };
         match &mut step.what {
-            DraftAction::Steps(inner) => settle_values(inner, data, names, notes),
+            DraftAction::Steps(inner) => replace_undefined_values(inner, data, names, notes),
             DraftAction::Ask(request) => {
                 settle(&mut request.target);
                 request.headers.iter_mut().for_each(|(_, text)| settle(text));
@@ -473,7 +478,7 @@ impl FileContext for PermissiveFileContext {
         Ok(Vec::new())
     }
 
-    fn rows(&mut self, path: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String> {
         let columns = self.columns.get(path).into_iter().flatten();
         let cells: Vec<String> = columns.map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
         match path.ends_with(".jsonl") || path.ends_with(".ndjson") {
@@ -486,11 +491,11 @@ impl FileContext for PermissiveFileContext {
         }
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), String> {
-        if self.patterns.is_sound(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
+    fn check_regex(&mut self, text: &str) -> Result<(), String> {
+        if self.patterns.is_supported(text) { Ok(()) } else { Err("is no pattern".to_owned()) }
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
 }
@@ -514,8 +519,8 @@ fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), Tra
         let end = value[3..].find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).map_or(0, |end| end + 3);
         let Some(file) = files.get(&value[3.min(end)..end]).filter(|_| value[end..].starts_with('.')) else { continue };
         let Some(length) = Template::value_length(value) else { continue };
-        let parts = Template::parts_of(&value[..length]).ok().and_then(|parts| parts.into_iter().next());
-        if let Some((TemplatePart::Value(Value::Column { column, .. }, _), _)) = parts {
+        let parts = Template::split_into_parts(&value[..length]).ok().and_then(|parts| parts.into_iter().next());
+        if let Some((TemplatePart::Value(TemplateValue::Column { column, .. }, _), _)) = parts {
             columns.entry((*file).to_owned()).or_default().insert(column);
         }
     }

@@ -7,12 +7,14 @@
 
 mod recorded_secrets;
 
-use self::recorded_secrets::CorrelationTrace;
+use self::recorded_secrets::RecordedSecretFinder;
 use super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
     ImportResult,
 };
-use super::nodes::{encoded, entries, field, is_word, items, number, text, url};
+use super::nodes::{
+    entries, field, field_number, is_http_token, items, percent_encode_text, scalar_field_text, split_http_url,
+};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
 use crate::logs::unix_time_ns;
@@ -31,7 +33,7 @@ const HEADERS_MAX: usize = 1_000;
 
 /// Header fields that are not imported, because the HTTP client or the session's cookies set these
 /// fields.
-const OWN_FIELDS: [&str; 13] = [
+const CLIENT_SET_HEADERS: [&str; 13] = [
     "host",
     "connection",
     "content-length",
@@ -53,15 +55,15 @@ const CONDITIONAL_FIELDS: [&str; 5] =
 
 /// Imports the recorded requests to `host`. Without `host`, the first host of the recording is
 /// used.
-pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
-    let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
+pub fn import_har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
+    let tree = json::parse_json_tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     let Some(log) = field(&tree, "log") else {
         return tree.error("this is not a HAR recording: it has no 'log'");
     };
     let Some(list) = field(log, "entries") else {
         return log.error("this is not a HAR recording: its 'log' has no 'entries'");
     };
-    let (list, is_sorted) = in_order(list.list("'entries'")?);
+    let (list, is_sorted) = sort_by_start_time(list.list("'entries'")?);
     let list = list.as_slice();
     let Some(origin) = most_frequent_origin(list, host) else {
         return match host {
@@ -73,7 +75,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
         draft: Draft { base: Some(origin.clone()), ..Draft::default() },
         origin,
         set_cookies: HashSet::new(),
-        as_recorded: CorrelationTrace::default(),
+        as_recorded: RecordedSecretFinder::default(),
         ended_ns: None,
         steps: Vec::new(),
     };
@@ -93,7 +95,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
         }
         reader.import_entry(node);
     }
-    let title = items(log, "pages").first().and_then(|page| text(page, "title"));
+    let title = items(log, "pages").first().and_then(|page| scalar_field_text(page, "title"));
     let HarReader { mut draft, origin, steps, .. } = reader;
     draft.about.push(format!("A recording of {origin}."));
     let name = title.filter(|title| !title.trim().is_empty()).unwrap_or("recording").to_owned();
@@ -103,10 +105,12 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
 
 /// Sorts entries by start time, because the HAR specification allows any order. Returns whether the
 /// entries were sorted already. An entry without a time follows its predecessor.
-fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
+fn sort_by_start_time(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
-        last_ns = text(node, "startedDateTime").and_then(|text| unix_time_ns(text.as_bytes())).unwrap_or(last_ns);
+        last_ns = scalar_field_text(node, "startedDateTime")
+            .and_then(|text| unix_time_ns(text.as_bytes()))
+            .unwrap_or(last_ns);
         (last_ns, node)
     });
     let mut stamped: Vec<(u64, &TreeNode)> = stamped.collect();
@@ -118,7 +122,8 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
 /// Returns the most frequent origin of the wanted host. Without a wanted host, the first host
 /// counts, because a recording begins with the request for its page.
 fn most_frequent_origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
-    let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
+    let urls: Vec<_> =
+        list.iter().filter_map(|node| split_http_url(scalar_field_text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host.to_owned(),
         _ => authority.to_owned(),
@@ -138,7 +143,7 @@ struct HarReader<'a> {
     origin: String,
     /// The names of cookies that recorded responses set.
     set_cookies: HashSet<String>,
-    as_recorded: CorrelationTrace<'a>,
+    as_recorded: RecordedSecretFinder<'a>,
     /// The latest end of a response so far, ns since the Unix epoch.
     ended_ns: Option<u64>,
     steps: Vec<DraftStep>,
@@ -149,9 +154,9 @@ impl<'a> HarReader<'a> {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
             return self.draft.note_omission(node.at, "a HAR entry without a request is not imported");
         };
-        let method = text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
-        let whole = text(request, "url").unwrap_or_default();
-        let Some(parts) = url(whole) else {
+        let method = scalar_field_text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
+        let whole = scalar_field_text(request, "url").unwrap_or_default();
+        let Some(parts) = split_http_url(whole) else {
             let scheme = whole.split(':').next().unwrap_or_default();
             let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
             let text =
@@ -165,19 +170,19 @@ impl<'a> HarReader<'a> {
         }
         let path = parts.target.split('?').next().unwrap_or("/");
         let request_name = draft::short_name(&format!("{method} {path}"));
-        let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
-        if let Some(cache) = text(node, "_fromCache") {
+        let status = response.and_then(|response| field_number(response, "status")).unwrap_or(0.0) as u16;
+        if let Some(cache) = scalar_field_text(node, "_fromCache") {
             let text = format!("{request_name} is not imported: its response came from the browser's cache ({cache})");
             return self.draft.note_omission(node.at, text);
         }
-        if status == 101 || text(node, "_resourceType") == Some("websocket") {
+        if status == 101 || scalar_field_text(node, "_resourceType") == Some("websocket") {
             return self.draft.note_omission(node.at, format!("{request_name} is not imported: it opens a WebSocket"));
         }
-        if text(node, "_resourceType") == Some("eventsource") || is_event_stream(response) {
+        if scalar_field_text(node, "_resourceType") == Some("eventsource") || is_event_stream(response) {
             let text = format!("{request_name} is not imported: its response is a stream of events without an end");
             return self.draft.note_omission(node.at, text);
         }
-        if !is_word(&method) || method == "CONNECT" {
+        if !is_http_token(&method) || method == "CONNECT" {
             return self.draft.note_omission(node.at, "a request with an invalid method is not imported");
         }
         // A hand-written file may have requests without responses, and these requests are imported.
@@ -199,16 +204,16 @@ impl<'a> HarReader<'a> {
             request_made.headers.push(("authorization".to_owned(), DraftText::literal(&authorization)));
         }
         self.import_body(request, &mut request_made, &request_name);
-        let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
-        for (at, text) in self.as_recorded.find_correlations(request, &request_name, is_sent) {
+        let is_sent = |name: &str| !CLIENT_SET_HEADERS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
+        for (at, text) in self.as_recorded.find_secret_notes(request, &request_name, is_sent) {
             self.draft.note_repeated_omission(at, text);
         }
         if let Some(response) = response {
             self.as_recorded.add_answer(&request_name, response);
-            let cookies = items(response, "cookies").iter().filter_map(|cookie| text(cookie, "name"));
+            let cookies = items(response, "cookies").iter().filter_map(|cookie| scalar_field_text(cookie, "name"));
             let fields = items(response, "headers").iter().filter_map(|header| {
-                let is_it = text(header, "name")?.eq_ignore_ascii_case("set-cookie");
-                text(header, "value").filter(|_| is_it)?.split('=').next()
+                let is_it = scalar_field_text(header, "name")?.eq_ignore_ascii_case("set-cookie");
+                scalar_field_text(header, "value").filter(|_| is_it)?.split('=').next()
             });
             self.set_cookies.extend(cookies.chain(fields).map(|name| name.trim().to_owned()));
         }
@@ -223,8 +228,8 @@ impl<'a> HarReader<'a> {
 
     /// Returns the pause between the last response and this request, in the syntax of a think time.
     fn pause_before_request(&mut self, node: &TreeNode, request_name: &str) -> Option<String> {
-        let start_ns = unix_time_ns(text(node, "startedDateTime")?.as_bytes())?;
-        let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
+        let start_ns = unix_time_ns(scalar_field_text(node, "startedDateTime")?.as_bytes())?;
+        let length_ns = (field_number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
         let ended_ns = self.ended_ns;
         self.ended_ns = Some(ended_ns.unwrap_or(0).max(start_ns.saturating_add(length_ns)));
         let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
@@ -252,7 +257,9 @@ impl<'a> HarReader<'a> {
                 let text = format!("header fields beyond the first {HEADERS_MAX} of a request are not imported");
                 return self.draft.note_omission(header.at, text);
             }
-            let (Some(name), value) = (text(header, "name"), text(header, "value").unwrap_or_default()) else {
+            let (Some(name), value) =
+                (scalar_field_text(header, "name"), scalar_field_text(header, "value").unwrap_or_default())
+            else {
                 continue;
             };
             let lower = name.trim().to_ascii_lowercase();
@@ -272,8 +279,8 @@ impl<'a> HarReader<'a> {
                         self.draft.note_repeated_omission(header.at, text);
                     }
                 }
-            } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
-                if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
+            } else if !lower.starts_with(':') && !lower.is_empty() && !CLIENT_SET_HEADERS.contains(&lower.as_str()) {
+                if !is_http_token(&lower) || value.contains(['\r', '\n', '\0']) {
                     self.draft
                         .note_repeated_omission(header.at, "a header with an invalid name or value is not imported");
                     continue;
@@ -296,11 +303,11 @@ impl<'a> HarReader<'a> {
             // In a recording, browsers omit the content of uploaded files, and some tools omit all
             // request bodies.
             let length = items(request, "headers").iter().find_map(|header| {
-                let is_it = text(header, "name")?.eq_ignore_ascii_case("content-length");
-                text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
+                let is_it = scalar_field_text(header, "name")?.eq_ignore_ascii_case("content-length");
+                scalar_field_text(header, "value").filter(|_| is_it)?.trim().parse::<u64>().ok()
             });
             if length.is_some_and(|length| length > 0)
-                || number(request, "bodySize").unwrap_or(0.0) > 0.0
+                || field_number(request, "bodySize").unwrap_or(0.0) > 0.0
                 || (length.is_none()
                     && matches!(out.method.as_str(), "POST" | "PUT" | "PATCH")
                     && out.has_header("content-type"))
@@ -309,12 +316,12 @@ impl<'a> HarReader<'a> {
             }
             return;
         };
-        let kind = text(data, "mimeType").unwrap_or_default();
-        let content = text(data, "text").filter(|content| !content.is_empty());
+        let kind = scalar_field_text(data, "mimeType").unwrap_or_default();
+        let content = scalar_field_text(data, "text").filter(|content| !content.is_empty());
         let parameters = items(data, "params");
         // Some tools record every body that may be binary in base64, but the decoded body may still
         // be text.
-        let decoded = match (text(data, "encoding"), content) {
+        let decoded = match (scalar_field_text(data, "encoding"), content) {
             (Some("base64"), Some(content)) => base64_text(content),
             _ => None,
         };
@@ -330,9 +337,10 @@ impl<'a> HarReader<'a> {
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
             let mut parts = Vec::new();
             for parameter in parameters {
-                let name = text(parameter, "name").unwrap_or_default();
-                let value = text(parameter, "value").unwrap_or_default();
-                let file = text(parameter, "fileName").map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
+                let name = scalar_field_text(parameter, "name").unwrap_or_default();
+                let value = scalar_field_text(parameter, "value").unwrap_or_default();
+                let file = scalar_field_text(parameter, "fileName")
+                    .map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
                 let mut part = match file {
                     None => DraftPart::text(name, DraftText::literal(value)),
                     // The recording contains the content of the uploaded file (HAR 1.2, `params`).
@@ -348,7 +356,8 @@ impl<'a> HarReader<'a> {
                         DraftPart::file(name, file)
                     }
                 };
-                part.kind = text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
+                part.kind =
+                    scalar_field_text(parameter, "contentType").filter(|kind| !kind.is_empty()).map(str::to_owned);
                 parts.push(part);
             }
             // The imported multipart body gets a new boundary and a new content type, so the
@@ -357,7 +366,7 @@ impl<'a> HarReader<'a> {
             out.body = DraftBody::Parts(parts);
         } else if !parameters.is_empty() {
             let pair = |parameter: &TreeNode| {
-                let part = |key: &str| encode_if_needed(text(parameter, key).unwrap_or_default());
+                let part = |key: &str| encode_if_needed(scalar_field_text(parameter, key).unwrap_or_default());
                 format!("{}={}", part("name"), part("value"))
             };
             let pairs: Vec<String> = parameters.iter().map(pair).collect();
@@ -370,7 +379,7 @@ impl<'a> HarReader<'a> {
             out.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
         }
         if matches!(out.body, DraftBody::None)
-            && number(request, "bodySize").unwrap_or(0.0) > 0.0
+            && field_number(request, "bodySize").unwrap_or(0.0) > 0.0
             && entries(data).is_empty()
         {
             self.draft.note_omission(data.at, format!("{request_name}: its body was not recorded"));
@@ -393,14 +402,16 @@ fn base64_text(content: &str) -> Option<String> {
 /// Returns whether a response is a stream of events (`EventSource`), which has no end.
 fn is_event_stream(response: Option<&TreeNode>) -> bool {
     let content = response.and_then(|response| field(response, "content"));
-    content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
+    content
+        .and_then(|content| scalar_field_text(content, "mimeType"))
+        .is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// Percent-encodes a text that is not encoded yet. Some browsers record form fields
 /// percent-encoded, and some record them as plain texts.
 fn encode_if_needed(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
-    if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
+    if text.chars().all(is_plain) { text.to_owned() } else { percent_encode_text(text) }
 }
 
 /// Expects the recorded status of the response. If the recorded status is 304 (not modified),

@@ -16,7 +16,7 @@ mod xml;
 
 use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResult};
 use super::nodes::plain_name;
-use crate::file::tree::{Lines, TextPlace, TrafficFileError};
+use crate::file::tree::{LinePositions, TextPlace, TrafficFileError};
 use level::TestLevel;
 use plimsoll_model::{Budget, library_panic};
 use reader::{DEPTH_MAX, JmxReader};
@@ -29,7 +29,7 @@ use xml::{Element, elements, property, short_text};
 const NODES_MAX: u32 = 2_000_000;
 
 /// Imports the text of a test plan.
-pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
+pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let beginning = TextPlace { line: 1, column: 1 };
@@ -40,7 +40,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         );
         return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
     }
-    let parsed = library_panic::catch("XML", || Document::parse_with_options(source, options));
+    let parsed = library_panic::catch_library_panic("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
     let document = parsed.map_err(|error| {
         // If the file is truncated, the only reliable error is the early end of the file, so the
@@ -80,10 +80,10 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     reader.import_plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
         let (at, reason) = reader.values.beyond.get().unwrap_or((xml::place(root), "this JMeter plan is too large"));
-        let text = format!("{reason}, at the latest at this position: {error}");
-        return Err(TrafficFileError::new(xml::line_and_column(at, &Lines::new(source)), text));
+        let text = format!("{reason}, at this position or before: {error}");
+        return Err(TrafficFileError::new(xml::line_and_column(at, &LinePositions::new(source)), text));
     }
-    reader.finish_import(&Lines::new(source))
+    reader.finish_import(&LinePositions::new(source))
 }
 
 impl JmxReader {
@@ -92,7 +92,7 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "TestPlan" | "Arguments" => {
-                    for argument in element.collection("Arguments.arguments") {
+                    for argument in element.collection_items("Arguments.arguments") {
                         let part = |name: &str| property(argument, name).unwrap_or_default();
                         let name = part("Argument.name").trim().to_owned();
                         self.values.variables.insert(name, part("Argument.value").to_owned());
@@ -134,10 +134,10 @@ impl JmxReader {
                         self.values.variables.entry(each.to_owned()).or_insert_with(|| format!("${{{input}}}"));
                     }
                 }
-                _ => self.values.captured.extend(checks::names(element)),
+                _ => self.values.captured.extend(checks::extractor_names(element)),
             }
             if depth < DEPTH_MAX {
-                self.collect_names(&element.below(), depth + 1);
+                self.collect_names(&element.child_elements(), depth + 1);
             }
         }
     }
@@ -168,7 +168,7 @@ impl JmxReader {
             self.values.headed.get_or_insert(name.clone());
         } else {
             let heading = columns.join(",");
-            let text = match element.flag("ignoreFirstLine") {
+            let text = match element.is_property_true("ignoreFirstLine") {
                 true => format!("the first line of the data file {file} must be the heading {heading}"),
                 false => format!("the data file {file} needs a heading as its first line: {heading}"),
             };
@@ -199,11 +199,11 @@ impl JmxReader {
 
     /// Imports the thread groups, and the elements of the plan above them.
     fn import_plan<'a, 'i>(&mut self, elements: &[Element<'a, 'i>], levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
-        let level = self.level(elements);
+        let level = self.collect_level(elements);
         levels.push(level);
         for element in elements {
             match element.kind() {
-                "TestPlan" if depth < DEPTH_MAX => self.import_plan(&element.below(), levels, depth + 1),
+                "TestPlan" if depth < DEPTH_MAX => self.import_plan(&element.child_elements(), levels, depth + 1),
                 "SetupThreadGroup" => self.setup_or_teardown(element, levels, depth, "setup"),
                 "PostThreadGroup" => self.setup_or_teardown(element, levels, depth, "cleanup"),
                 kind if kind.ends_with("ThreadGroup") => self.import_thread_group(element, levels, depth),
@@ -213,11 +213,12 @@ impl JmxReader {
         levels.pop();
     }
 
-    /// Enters a thread group: its extractors' names and the global names become visible.
+    /// Starts a thread group. Requests of the group may use names that extractors of the group set,
+    /// and names that are visible in all thread groups.
     fn enter_group(&mut self, group: &Element) {
         let mut names = HashSet::new();
         captured_below(group, 0, &mut names);
-        self.values.seen.enter(names, &self.values.captured);
+        self.values.seen.enter_thread_group(names, &self.values.captured);
     }
 
     fn import_thread_group<'a, 'i>(
@@ -244,9 +245,9 @@ impl JmxReader {
                 "in plimsoll, unlike in this JMeter plan, a user keeps its cookies for the next session",
             );
         }
-        let steps = self.steps(&element.below(), levels, depth + 1);
+        let steps = self.steps(&element.child_elements(), levels, depth + 1);
         self.pause_ms = 0.0;
-        let requests = requests_of(&steps);
+        let requests = count_with_repetitions(&steps);
         // Without an HTTP Cookie Manager, JMeter ignores the cookies that responses set.
         let cookies = levels.iter().any(|level| level.keeps_cookies) || has_cookie_manager(element, 0);
         self.load.end(requests);
@@ -267,9 +268,9 @@ impl JmxReader {
         self.values.around = Some(phase);
         self.enter_group(element);
         self.may_continue = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
-        let steps = self.steps(&element.below(), levels, depth + 1);
+        let steps = self.steps(&element.child_elements(), levels, depth + 1);
         (self.values.around, self.pause_ms) = (None, 0.0);
-        let number = |property: Option<&str>| property.and_then(|text| self.values.number(text));
+        let number = |property: Option<&str>| property.and_then(|text| self.values.literal_number(text));
         let threads = number(element.property("ThreadGroup.num_threads")).unwrap_or(1.0);
         let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
         let loops = number(loops).unwrap_or(1.0);
@@ -297,7 +298,7 @@ impl JmxReader {
         }
     }
 
-    fn finish_import(mut self, lines: &Lines) -> Result<ImportResult, TrafficFileError> {
+    fn finish_import(mut self, lines: &LinePositions) -> Result<ImportResult, TrafficFileError> {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
         self.draft
@@ -347,7 +348,7 @@ impl FlatSteps {
 /// Returns whether a cookie manager is anywhere below an element.
 fn has_cookie_manager(element: &Element, depth: usize) -> bool {
     element
-        .below()
+        .child_elements()
         .iter()
         .any(|element| element.kind() == "CookieManager" || depth < DEPTH_MAX && has_cookie_manager(element, depth + 1))
 }
@@ -356,9 +357,9 @@ fn has_cookie_manager(element: &Element, depth: usize) -> bool {
 fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<String>) {
     for element in elements.iter().filter(|element| !["SetupThreadGroup", "PostThreadGroup"].contains(&element.kind()))
     {
-        names.extend(checks::names(element).iter().map(|name| plain_name(name)));
+        names.extend(checks::extractor_names(element).iter().map(|name| plain_name(name)));
         if depth < DEPTH_MAX {
-            captured_in_load(&element.below(), depth + 1, names);
+            captured_in_load(&element.child_elements(), depth + 1, names);
         }
     }
 }
@@ -370,18 +371,18 @@ fn names_for_all_thread_groups(elements: &[Element], depth: usize, is_seen: bool
         let is_group = element.kind().ends_with("ThreadGroup");
         let is_seen = if is_group { element.kind() == "SetupThreadGroup" } else { is_seen };
         if is_seen {
-            names.extend(checks::names(element));
+            names.extend(checks::extractor_names(element));
         }
         if depth < DEPTH_MAX {
-            names_for_all_thread_groups(&element.below(), depth + 1, is_seen, names);
+            names_for_all_thread_groups(&element.child_elements(), depth + 1, is_seen, names);
         }
     }
 }
 
 /// Collects the names that extractors below an element set.
 fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) {
-    for element in &element.below() {
-        names.extend(checks::names(element));
+    for element in &element.child_elements() {
+        names.extend(checks::extractor_names(element));
         if depth < DEPTH_MAX {
             captured_below(element, depth + 1, names);
         }
@@ -389,11 +390,11 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
 }
 
 /// Returns the number of requests in steps, including repetitions.
-fn requests_of(steps: &[DraftStep]) -> usize {
+fn count_with_repetitions(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {
             DraftAction::Ask(_) => 1,
-            DraftAction::Steps(inner) => requests_of(inner),
+            DraftAction::Steps(inner) => count_with_repetitions(inner),
         };
         once.saturating_mul(step.times.unwrap_or(1) as usize)
     };

@@ -15,8 +15,8 @@ mod openapi;
 mod postman;
 
 pub use draft::{ImportOmission, ImportResult};
-pub use har::har;
+pub use har::import_har;
 pub use host::host_to_ascii;
-pub use jmx::jmx;
+pub use jmx::import_jmx;
 pub use openapi::openapi;
 pub use postman::postman;

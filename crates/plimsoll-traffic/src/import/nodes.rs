@@ -3,7 +3,7 @@
 
 use super::host::host_to_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
-use plimsoll_model::redact::percent_decoded;
+use plimsoll_model::redact::percent_decode;
 use std::fmt::Write;
 
 /// Returns the value of a key; null counts as absent.
@@ -19,7 +19,7 @@ pub fn node_at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
 }
 
 /// Returns the value of a key as text, if it is a text, number or boolean.
-pub fn text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
+pub fn scalar_field_text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
     field(node, key).and_then(scalar_text)
 }
 
@@ -28,12 +28,12 @@ pub fn scalar_text(node: &TreeNode) -> Option<&str> {
     node.text("").ok()
 }
 
-pub fn flag(node: &TreeNode, key: &str) -> bool {
+pub fn is_field_true(node: &TreeNode, key: &str) -> bool {
     field(node, key).is_some_and(|node| node.value == TreeValue::Flag(true))
 }
 
-pub fn number(node: &TreeNode, key: &str) -> Option<f64> {
-    text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
+pub fn field_number(node: &TreeNode, key: &str) -> Option<f64> {
+    scalar_field_text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// Returns the items of the list at a key; empty if there is no list.
@@ -73,7 +73,7 @@ impl UrlParts<'_> {
     /// Returns the `Authorization` value for the user info in the URL. A missing password becomes
     /// empty, because RFC 7617 requires the colon.
     pub fn authorization(&self) -> Option<String> {
-        let mut pair = percent_decoded(self.user.filter(|user| !user.is_empty())?);
+        let mut pair = percent_decode(self.user.filter(|user| !user.is_empty())?);
         if !pair.contains(&b':') {
             pair.push(b':');
         }
@@ -89,7 +89,7 @@ pub fn is_valid_origin(url: &str) -> bool {
         && url::Url::parse(url)
             .is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host() && url.port() != Some(0))
         // The function `url`, which later splits targets, must accept the URL too.
-        && self::url(url).is_some_and(|parts| {
+        && self::split_http_url(url).is_some_and(|parts| {
             let host = match parts.authority.rfind(']') {
                 Some(end) => &parts.authority[..=end],
                 None => parts.authority.split(':').next().unwrap_or_default(),
@@ -99,7 +99,7 @@ pub fn is_valid_origin(url: &str) -> bool {
 }
 
 /// Splits an absolute HTTP URL into its parts; `None` for any other text.
-pub fn url(text: &str) -> Option<UrlParts<'_>> {
+pub fn split_http_url(text: &str) -> Option<UrlParts<'_>> {
     let (scheme, rest) = text.trim().split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     if !["http", "https"].contains(&scheme.as_str()) {
@@ -125,12 +125,12 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
 
 /// Returns whether a text is a valid token, as methods and names of header fields must be (RFC
 /// 9110, section 5.6.2).
-pub fn is_word(text: &str) -> bool {
+pub fn is_http_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// Percent-encodes a text for a query.
-pub fn encoded(text: &str) -> String {
+pub fn percent_encode_text(text: &str) -> String {
     percent_encoded(text.as_bytes())
 }
 
@@ -191,7 +191,7 @@ mod tests {
             ("http://[::1]:8080?a", "http://[::1]:8080", "/?a"),
             ("http://h:80/", "http://h", "/"),
         ] {
-            let parts = url(text).expect(text);
+            let parts = split_http_url(text).expect(text);
             assert_eq!(
                 (format!("{}://{}", parts.scheme, parts.authority), &*parts.target),
                 (origin.to_owned(), target),
@@ -199,7 +199,7 @@ mod tests {
             );
         }
         for text in ["", "/a", "ws://h/", "data:text/plain,a", "http://", "http:///a", "http://a b/"] {
-            assert_eq!(url(text), None, "{text}");
+            assert_eq!(split_http_url(text), None, "{text}");
         }
     }
 
@@ -211,7 +211,7 @@ mod tests {
             ("http://key7@h/", Some("Basic a2V5Nzo=")),
             ("http://u:p%40@h/", Some("Basic dTpwQA==")),
         ] {
-            assert_eq!(url(text).expect(text).authorization().as_deref(), expect, "{text}");
+            assert_eq!(split_http_url(text).expect(text).authorization().as_deref(), expect, "{text}");
         }
         for (text, expect) in [
             ("http://h", true),

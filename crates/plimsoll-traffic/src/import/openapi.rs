@@ -10,10 +10,10 @@ mod sample;
 mod style;
 
 use super::draft::{Draft, ImportResult};
-use super::nodes::{entries, field, text};
+use super::nodes::{entries, field, scalar_field_text};
 use crate::file::tree::TrafficFileError;
 use crate::file::{json, yaml};
-use api::Api;
+use api::ApiDescription;
 use operation::Operation;
 
 /// The HTTP methods of operations, in the spelling of API descriptions.
@@ -25,12 +25,12 @@ const OPERATIONS_MAX: usize = 10_000;
 pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let tree = match source.trim_start().starts_with('{') {
-        true => json::tree(source),
-        false => yaml::tree(source),
+        true => json::parse_json_tree(source),
+        false => yaml::parse_yaml_tree(source),
     }?;
-    let api = Api::new(&tree, source.len())?;
+    let api = ApiDescription::new(&tree, source.len())?;
     let mut draft = Draft { base: api.base.clone(), ..Draft::default() };
-    let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
+    let title = field(&tree, "info").and_then(|info| scalar_field_text(info, "title")).unwrap_or("an API");
     draft.about.push(format!("The operations of {title}: 'weight' sets how often each operation is sent."));
     if let Some(why) = &api.no_base {
         draft.note_omission(api.base_at, why.clone());
@@ -42,7 +42,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
         if !path.name.starts_with('/') {
             continue;
         }
-        let Some(item) = api.resolved(node) else {
+        let Some(item) = api.resolve_reference(node) else {
             draft.note_omission(
                 node.at,
                 format!("{path} is not imported: its reference leads to another document", path = path.name),
@@ -57,13 +57,13 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
                 continue;
             }
             let operation = Operation { api: &api, path: &path.name, method, item, node };
-            if let Some(step) = operation.step(&mut draft) {
+            if let Some(step) = operation.to_draft_step(&mut draft) {
                 draft.requests.push(step);
             }
             if let Err(error) = api.budget.get().check() {
                 return node.error(format!(
-                    "{error}. At the latest at this position, references repeat too often, a reference repeats itself, \
-                     or the smallest lists and texts are too long"
+                    "{error}. At this position or before, references repeat too often, a reference repeats itself, or \
+                     the smallest lists and texts are too long"
                 ));
             }
         }

@@ -13,10 +13,11 @@ use super::draft::{
     ImportResult,
 };
 use super::nodes::{
-    self, base64, encoded, entries, field, flag, items, node_at, number, plain_name, scalar_text, text, variable_name,
+    self, base64, entries, field, field_number, is_field_true, items, node_at, percent_encode_text, plain_name,
+    scalar_field_text, scalar_text, variable_name,
 };
 use crate::file::json;
-use crate::file::quoted;
+use crate::file::push_json_string;
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::Budget;
 use script::PostmanScript;
@@ -45,7 +46,7 @@ const IGNORED_PROTOCOL_OPTIONS: [(&str, &str); 6] = [
 
 /// Imports the text of a collection.
 pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
-    let tree = json::tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
+    let tree = json::parse_json_tree(source.strip_prefix('\u{feff}').unwrap_or(source))?;
     // Some exports wrap the collection in another object.
     let collection = field(&tree, "collection").filter(|inner| field(inner, "item").is_some()).unwrap_or(&tree);
     if field(collection, "item").is_none() {
@@ -73,7 +74,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let PostmanReader { mut draft, origin, budget, beyond, .. } = reader;
     if let Err(error) = budget.check() {
         let text = format!(
-            "this Postman collection repeats variables and authorizations too often, at the latest at this position: \
+            "this Postman collection repeats variables and authorizations too often, at this position or before: \
              {error}"
         );
         return Err(TrafficFileError::new(beyond.unwrap_or(tree.at), text));
@@ -87,7 +88,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
 }
 
 /// Returns the largest number of redirects to follow: Postman's default, or the number in the
-/// collection. `None` follows no redirects.
+/// collection. `None` means that no redirects are followed.
 fn redirects_max(scope: &Scope) -> Option<u32> {
     /// The largest number of redirects that Postman follows by default.
     const DEFAULT_REDIRECTS_MAX: u32 = 10;
@@ -136,9 +137,9 @@ struct Scope<'a> {
 impl<'a> Scope<'a> {
     fn new(parent: Option<&'a Scope<'a>>, node: &'a TreeNode) -> Scope<'a> {
         let mut variables = HashMap::new();
-        for variable in items(node, "variable").iter().filter(|variable| !flag(variable, "disabled")) {
-            for name in [text(variable, "key"), text(variable, "id")].into_iter().flatten() {
-                variables.insert(name, text(variable, "value").unwrap_or_default());
+        for variable in items(node, "variable").iter().filter(|variable| !is_field_true(variable, "disabled")) {
+            for name in [scalar_field_text(variable, "key"), scalar_field_text(variable, "id")].into_iter().flatten() {
+                variables.insert(name, scalar_field_text(variable, "value").unwrap_or_default());
             }
         }
         Scope { parent, node, variables }
@@ -189,7 +190,7 @@ impl PostmanReader {
     fn read_steps(&mut self, scope: &Scope) -> Vec<DraftStep> {
         let mut steps = Vec::new();
         for node in items(scope.node, "item") {
-            let name = draft::short_name(text(node, "name").unwrap_or_default());
+            let name = draft::short_name(scalar_field_text(node, "name").unwrap_or_default());
             let inner = Scope::new(Some(scope), node);
             if field(node, "item").is_some() {
                 self.import_scripts(node, &name, None);
@@ -227,19 +228,21 @@ impl PostmanReader {
                 return None;
             }
         };
-        let whole = with_path_variables(&whole, url);
+        let whole = replace_path_variables(&whole, url);
         let whole = self.convert_to_template(&whole, scope, node.at);
         self.url_user = None;
         let target = self.read_request_target(&whole, name, node.at)?;
         let mut request = DraftRequest {
-            method: text(node, "method").unwrap_or("GET").trim().to_ascii_uppercase(),
+            method: scalar_field_text(node, "method").unwrap_or("GET").trim().to_ascii_uppercase(),
             target,
             ..DraftRequest::default()
         };
         match field(node, "header").map(|header| &header.value) {
             Some(TreeValue::List(headers)) => {
-                for header in headers.iter().filter(|header| !flag(header, "disabled")) {
-                    let (Some(key), value) = (text(header, "key"), text(header, "value").unwrap_or_default()) else {
+                for header in headers.iter().filter(|header| !is_field_true(header, "disabled")) {
+                    let (Some(key), value) =
+                        (scalar_field_text(header, "key"), scalar_field_text(header, "value").unwrap_or_default())
+                    else {
                         continue;
                     };
                     self.import_header(&mut request, key, value, scope, header.at);
@@ -257,7 +260,7 @@ impl PostmanReader {
         let keeps_body = scope
             .find(|node| node_at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
             .is_some_and(|node| node.value == TreeValue::Flag(true));
-        if let Some(body) = field(node, "body").filter(|body| !flag(body, "disabled")) {
+        if let Some(body) = field(node, "body").filter(|body| !is_field_true(body, "disabled")) {
             match BODILESS_METHODS.contains(&request.method.as_str()) && !keeps_body {
                 false => self.import_body(&mut request, body, scope, name),
                 true if has_content(body) => {
@@ -320,8 +323,8 @@ impl PostmanReader {
                 false => format!("http://{beginning}"),
             };
             let authority = with_scheme.split_once("://").map_or("", |(_, rest)| rest);
-            let parts =
-                nodes::url(&with_scheme).filter(|_| whole.as_literal().is_some() || authority.contains(['/', '?']));
+            let parts = nodes::split_http_url(&with_scheme)
+                .filter(|_| whole.as_literal().is_some() || authority.contains(['/', '?']));
             let Some(parts) = parts else {
                 self.draft.note_omission(
                     at,
@@ -333,7 +336,7 @@ impl PostmanReader {
                 return None;
             };
             let mut rest = DraftText::literal(&parts.target);
-            rest.append(&whole.after(beginning.len()));
+            rest.append(&whole.without_literal_prefix(beginning.len()));
             if let Some(user) = parts.authorization() {
                 self.url_user = Some(user);
             }
@@ -368,12 +371,12 @@ impl PostmanReader {
         // minimum, very many empty pieces of text would never exhaust the memory budget.
         const PIECE_BYTES: usize = 64;
         let mut rest = source;
-        if self.budget.take(source.len() + PIECE_BYTES).is_err() {
+        if self.budget.spend_bytes(source.len() + PIECE_BYTES).is_err() {
             return;
         }
         while let Some((before, after)) = rest.split_once("{{") {
             let Some((name, after)) = after.split_once("}}") else { break };
-            if self.budget.take(PIECE_BYTES).is_err() {
+            if self.budget.spend_bytes(PIECE_BYTES).is_err() {
                 return;
             }
             out.push(before);
@@ -428,12 +431,12 @@ impl PostmanReader {
     fn add_authorization(&mut self, request: &mut DraftRequest, scope: &Scope, name: &str) {
         let of_request = field(scope.node, "request").and_then(|request| field(request, "auth"));
         let Some(auth) = of_request.or_else(|| scope.find(|node| field(node, "auth"))) else { return };
-        let kind = text(auth, "type").unwrap_or("noauth");
+        let kind = scalar_field_text(auth, "type").unwrap_or("noauth");
         // Every request below a folder may inherit the folder's authorization, so each use is
         // charged to the memory budget.
         if self
             .budget
-            .take(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
+            .spend_bytes(field(auth, kind).map_or(0, |parts| items(auth, kind).len() + entries(parts).len()))
             .is_err()
         {
             return;
@@ -441,8 +444,10 @@ impl PostmanReader {
         let mut part = |key: &str| -> Option<DraftText> {
             let list = field(auth, kind)?;
             let value = match &list.value {
-                TreeValue::List(parts) => text(parts.iter().find(|part| text(part, "key") == Some(key))?, "value")?,
-                _ => text(list, key)?,
+                TreeValue::List(parts) => {
+                    scalar_field_text(parts.iter().find(|part| scalar_field_text(part, "key") == Some(key))?, "value")?
+                }
+                _ => scalar_field_text(list, key)?,
             };
             let value = value.to_owned();
             Some(self.convert_to_template(&value, scope, auth.at))
@@ -454,7 +459,7 @@ impl PostmanReader {
                 Some(token) if part("addTokenTo").is_some_and(|to| to.as_literal() == Some("queryParams")) => {
                     let mark = if request.target.contains('?') { "&" } else { "?" };
                     request.target.push(&format!("{mark}access_token="));
-                    request.target.append(&token.mapped(encoded, "url"));
+                    request.target.append(&token.escape_with_filter(percent_encode_text, "url"));
                 }
                 Some(token) => {
                     let prefix = part("headerPrefix").filter(|_| kind == "oauth2");
@@ -489,8 +494,12 @@ impl PostmanReader {
                 let value = part("value").unwrap_or_default();
                 if part("in").is_some_and(|place| place.as_literal() == Some("query")) {
                     let has_query = request.target.contains('?');
-                    request.target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(&key)));
-                    request.target.append(&value.mapped(encoded, "url"));
+                    request.target.push(&format!(
+                        "{}{}=",
+                        if has_query { "&" } else { "?" },
+                        percent_encode_text(&key)
+                    ));
+                    request.target.append(&value.escape_with_filter(percent_encode_text, "url"));
                 } else {
                     replace_header(request, &key, value);
                 }
@@ -515,10 +524,10 @@ impl PostmanReader {
     }
 
     fn import_body(&mut self, request: &mut DraftRequest, body: &TreeNode, scope: &Scope, name: &str) {
-        let enabled = |key: &str| items(body, key).iter().filter(|part| !flag(part, "disabled"));
-        let kind = match text(body, "mode") {
+        let enabled = |key: &str| items(body, key).iter().filter(|part| !is_field_true(part, "disabled"));
+        let kind = match scalar_field_text(body, "mode") {
             Some("raw") => {
-                let content = text(body, "raw").unwrap_or_default();
+                let content = scalar_field_text(body, "raw").unwrap_or_default();
                 if content.is_empty() {
                     return;
                 }
@@ -540,8 +549,9 @@ impl PostmanReader {
                     content.push(if content.is_empty() { "" } else { "&" });
                     for (key, before) in [("key", ""), ("value", "=")] {
                         content.push(before);
-                        let part = self.convert_to_template(text(pair, key).unwrap_or_default(), scope, pair.at);
-                        content.append(&part.mapped(encoded, "url"));
+                        let part =
+                            self.convert_to_template(scalar_field_text(pair, key).unwrap_or_default(), scope, pair.at);
+                        content.append(&part.escape_with_filter(percent_encode_text, "url"));
                     }
                 }
                 request.body = DraftBody::Text(content);
@@ -550,7 +560,8 @@ impl PostmanReader {
             Some("formdata") => {
                 let mut parts = Vec::new();
                 for node in enabled("formdata") {
-                    let key = self.convert_to_template(text(node, "key").unwrap_or_default(), scope, node.at);
+                    let key =
+                        self.convert_to_template(scalar_field_text(node, "key").unwrap_or_default(), scope, node.at);
                     let Some(key) = key.as_literal() else {
                         self.draft.note_omission(
                             node.at,
@@ -558,11 +569,16 @@ impl PostmanReader {
                         );
                         continue;
                     };
-                    let own = |key: &str| text(node, key).filter(|text| !text.is_empty()).map(str::to_owned);
+                    let own =
+                        |key: &str| scalar_field_text(node, key).filter(|text| !text.is_empty()).map(str::to_owned);
                     let (kind, file_name) = (own("contentType"), own("fileName"));
                     let part = |part: DraftPart| DraftPart { kind: kind.clone(), file_name: file_name.clone(), ..part };
-                    if text(node, "type") != Some("file") {
-                        let value = self.convert_to_template(text(node, "value").unwrap_or_default(), scope, node.at);
+                    if scalar_field_text(node, "type") != Some("file") {
+                        let value = self.convert_to_template(
+                            scalar_field_text(node, "value").unwrap_or_default(),
+                            scope,
+                            node.at,
+                        );
                         parts.push(part(DraftPart::text(key, value)));
                         continue;
                     }
@@ -607,7 +623,7 @@ impl PostmanReader {
             Some("graphql") => {
                 let part = |key: &str| node_at(body, &["graphql", key]).and_then(scalar_text).unwrap_or_default();
                 let mut query = String::new();
-                quoted(part("query"), &mut query);
+                push_json_string(part("query"), &mut query);
                 let variables = if part("variables").trim().is_empty() { "{}" } else { part("variables") };
                 let content = format!("{{\"query\":{query},\"variables\":{variables}}}");
                 request.body = DraftBody::Text(self.convert_to_template(&content, scope, body.at));
@@ -625,13 +641,13 @@ impl PostmanReader {
     /// Imports captures and expected statuses from the test scripts of a request. For each script
     /// of any other kind, a note tells the user that the script is not imported.
     fn import_scripts(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
-        for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
+        for event in items(node, "event").iter().filter(|event| !is_field_true(event, "disabled")) {
             let source = script_source(event);
             let script = PostmanScript::read(&source);
             if script.is_empty {
                 continue;
             }
-            let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
+            let (Some(request), Some("test")) = (request.as_mut(), scalar_field_text(event, "listen")) else {
                 let text = format!(
                     "'{name}': this Postman script is not imported: only the test scripts of requests are imported"
                 );
@@ -655,9 +671,11 @@ impl PostmanReader {
 
 /// Returns whether a body has any content.
 fn has_content(body: &TreeNode) -> bool {
-    match text(body, "mode") {
-        Some("raw") => !text(body, "raw").unwrap_or_default().is_empty(),
-        Some(mode @ ("urlencoded" | "formdata")) => items(body, mode).iter().any(|part| !flag(part, "disabled")),
+    match scalar_field_text(body, "mode") {
+        Some("raw") => !scalar_field_text(body, "raw").unwrap_or_default().is_empty(),
+        Some(mode @ ("urlencoded" | "formdata")) => {
+            items(body, mode).iter().any(|part| !is_field_true(part, "disabled"))
+        }
         Some("graphql") => {
             node_at(body, &["graphql", "query"]).and_then(scalar_text).is_some_and(|text| !text.is_empty())
         }
@@ -668,7 +686,7 @@ fn has_content(body: &TreeNode) -> bool {
 
 /// Returns the URL of a request, joined from its parts.
 fn joined_url(url: &TreeNode) -> String {
-    if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
+    if let Some(raw) = scalar_field_text(url, "raw").filter(|raw| !raw.is_empty()) {
         if items(url, "query").is_empty() {
             return raw.to_owned();
         }
@@ -679,15 +697,16 @@ fn joined_url(url: &TreeNode) -> String {
     }
     let part = |key: &str, between: &str| match field(url, key).map(|node| &node.value) {
         Some(TreeValue::List(parts)) => {
-            let of_one =
-                |part: &TreeNode| scalar_text(part).or_else(|| text(part, "value")).unwrap_or_default().to_owned();
+            let of_one = |part: &TreeNode| {
+                scalar_text(part).or_else(|| scalar_field_text(part, "value")).unwrap_or_default().to_owned()
+            };
             parts.iter().map(of_one).collect::<Vec<_>>().join(between)
         }
-        _ => text(url, key).unwrap_or_default().to_owned(),
+        _ => scalar_field_text(url, key).unwrap_or_default().to_owned(),
     };
-    let mut whole = text(url, "protocol").map_or(String::new(), |protocol| format!("{protocol}://"));
+    let mut whole = scalar_field_text(url, "protocol").map_or(String::new(), |protocol| format!("{protocol}://"));
     whole.push_str(&part("host", "."));
-    if let Some(port) = number(url, "port") {
+    if let Some(port) = field_number(url, "port") {
         whole.push_str(&format!(":{port}"));
     }
     whole.push('/');
@@ -700,11 +719,11 @@ fn joined_url(url: &TreeNode) -> String {
 /// is enabled.
 fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
-    for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {
+    for (number, pair) in items(url, "query").iter().filter(|pair| !is_field_true(pair, "disabled")).enumerate() {
         query.push_str(if number == 0 { "?" } else { "&" });
-        query.push_str(text(pair, "key").unwrap_or_default());
+        query.push_str(scalar_field_text(pair, "key").unwrap_or_default());
         // A parameter without a value has no equals sign.
-        if let Some(value) = text(pair, "value") {
+        if let Some(value) = scalar_field_text(pair, "value") {
             query.push('=');
             query.push_str(value);
         }
@@ -721,15 +740,17 @@ fn replace_header(request: &mut DraftRequest, name: &str, value: DraftText) {
 
 /// Replaces each variable in the path, such as `:id`, by the value that the URL defines for the
 /// variable.
-fn with_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
+fn replace_path_variables(whole: &str, url: Option<&TreeNode>) -> String {
     let variables = url.map_or(&[][..], |url| items(url, "variable"));
     if variables.is_empty() {
         return whole.to_owned();
     }
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
     // If several path variables have the same name, the value of the last variable is used.
-    let variables: HashMap<&str, &str> =
-        variables.iter().filter_map(|variable| Some((text(variable, "key")?, text(variable, "value")?))).collect();
+    let variables: HashMap<&str, &str> = variables
+        .iter()
+        .filter_map(|variable| Some((scalar_field_text(variable, "key")?, scalar_field_text(variable, "value")?)))
+        .collect();
     // The name of a variable ends at the end of the path segment or at the first dot, as in
     // `:id.json`.
     let segment = |segment: &str| {

@@ -2,9 +2,9 @@
 //! (`%x`), and Envoy's format strings (`%NAME%`). Each parser returns the fields and fixed texts
 //! from which a [`super::pattern::Pattern`] is built.
 
-use super::entry::{FieldMeaning, Stamp};
+use super::entry::{FieldMeaning, TimestampMeaning};
 use super::pattern::FormatPiece;
-use super::stamp::{StampFormat, Token, tokens};
+use super::stamp::{StampFormat, TimestampToken, parse_strftime_tokens};
 use plimsoll_model::units::{MS, SECOND};
 
 /// A parsed log format: its fields and fixed texts.
@@ -12,7 +12,7 @@ use plimsoll_model::units::{MS, SECOND};
 pub(super) struct ParsedFormat {
     pub pieces: Vec<FormatPiece>,
     /// Whether the timestamp is the start or the end of a request.
-    pub stamp: Stamp,
+    pub stamp: TimestampMeaning,
     /// The name of the program whose format language is used: nginx, Apache or Envoy.
     pub language: &'static str,
 }
@@ -26,11 +26,19 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
         word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
     });
     let said = if is_envoy {
-        ParsedFormat { pieces: parse_envoy_format(&format, session)?, stamp: Stamp::Start, language: "Envoy" }
+        ParsedFormat {
+            pieces: parse_envoy_format(&format, session)?,
+            stamp: TimestampMeaning::Start,
+            language: "Envoy",
+        }
     } else if format.contains('$') {
-        ParsedFormat { pieces: parse_nginx_format(&format, session)?, stamp: Stamp::End, language: "nginx" }
+        ParsedFormat { pieces: parse_nginx_format(&format, session)?, stamp: TimestampMeaning::End, language: "nginx" }
     } else if format.contains('%') {
-        ParsedFormat { pieces: parse_apache_format(&format, session)?, stamp: Stamp::Start, language: "Apache" }
+        ParsedFormat {
+            pieces: parse_apache_format(&format, session)?,
+            stamp: TimestampMeaning::Start,
+            language: "Apache",
+        }
     } else {
         return Err(format!(
             "{log_format} has no fields; write nginx's log_format ($...), Apache's LogFormat (%...) or Envoy's \
@@ -152,7 +160,7 @@ fn parse_nginx_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
                 push_field(&mut pieces, FieldMeaning::Session);
             }
             "time_local" if !ends_with_bracket(&pieces) => {
-                let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
+                let writing = parse_strftime_tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
                 push_field(&mut pieces, FieldMeaning::End(writing));
             }
             "time_local" | "time_iso8601" | "msec" => push_field(&mut pieces, FieldMeaning::End(auto())),
@@ -189,12 +197,12 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
     let mut pieces = Vec::new();
     let mut rest = format;
     // A timestamp may consist of several directives, which are joined into one field.
-    let mut stamp: Option<(Vec<Token>, Stamp)> = None;
+    let mut stamp: Option<(Vec<TimestampToken>, TimestampMeaning)> = None;
     loop {
         let at = rest.find('%').unwrap_or(rest.len());
         let (before, after) = rest.split_at(at);
         let Some(after) = after.strip_prefix('%') else {
-            close(&mut pieces, &mut stamp);
+            push_pending_timestamp(&mut pieces, &mut stamp);
             push_text(&mut pieces, before);
             return Ok(pieces);
         };
@@ -214,9 +222,9 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             && let Some(argument) = argument
         {
             let (meaning, argument) = match argument.split_once(':') {
-                Some(("begin", format)) => (Stamp::Start, format),
-                Some(("end", format)) => (Stamp::End, format),
-                _ => (Stamp::Start, argument),
+                Some(("begin", format)) => (TimestampMeaning::Start, format),
+                Some(("end", format)) => (TimestampMeaning::End, format),
+                _ => (TimestampMeaning::Start, argument),
             };
             let parts = stamp_tokens(argument).ok_or_else(|| {
                 format!(
@@ -227,7 +235,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             match &mut stamp {
                 Some((tokens, _)) => {
                     if !before.is_empty() {
-                        tokens.push(Token::Text(before.as_bytes().to_vec()));
+                        tokens.push(TimestampToken::Text(before.as_bytes().to_vec()));
                     }
                     tokens.extend(parts);
                 }
@@ -238,7 +246,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             }
             continue;
         }
-        close(&mut pieces, &mut stamp);
+        push_pending_timestamp(&mut pieces, &mut stamp);
         push_text(&mut pieces, before);
         let header = argument.map(str::to_ascii_lowercase);
         if session.is_some_and(|session| session.trim_start_matches('%') == written) {
@@ -279,27 +287,27 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
 }
 
 /// Appends the field of a timestamp that consists of one or several directives.
-fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
+fn push_pending_timestamp(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<TimestampToken>, TimestampMeaning)>) {
     if let Some((tokens, meaning)) = stamp.take() {
         let writing = StampFormat::Pattern(tokens);
         push_field(
             pieces,
-            if meaning == Stamp::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) },
+            if meaning == TimestampMeaning::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) },
         );
     }
 }
 
 /// Returns the tokens of an Apache time format. The format is one of Apache's own words, such as
 /// `msec`, or a `strftime` format.
-fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
+fn stamp_tokens(format: &str) -> Option<Vec<TimestampToken>> {
     Some(match format {
-        "" => tokens("[%d/%b/%Y:%T %z]")?,
-        "sec" => vec![Token::Epoch(SECOND)],
-        "msec" => vec![Token::Epoch(MS)],
-        "usec" => vec![Token::Epoch(1_000)],
-        "msec_frac" => vec![Token::Fraction(3)],
-        "usec_frac" => vec![Token::Fraction(6)],
-        format => tokens(format)?,
+        "" => parse_strftime_tokens("[%d/%b/%Y:%T %z]")?,
+        "sec" => vec![TimestampToken::Epoch(SECOND)],
+        "msec" => vec![TimestampToken::Epoch(MS)],
+        "usec" => vec![TimestampToken::Epoch(1_000)],
+        "msec_frac" => vec![TimestampToken::Fraction(3)],
+        "usec_frac" => vec![TimestampToken::Fraction(6)],
+        format => parse_strftime_tokens(format)?,
     })
 }
 
@@ -352,7 +360,7 @@ fn parse_envoy_format(format: &str, session: Option<&str>) -> Result<Vec<FormatP
                 };
                 push_field(
                     &mut pieces,
-                    FieldMeaning::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)),
+                    FieldMeaning::Start(StampFormat::Pattern(parse_strftime_tokens(argument).ok_or_else(cannot)?)),
                 );
             }
             ("REQ", _) if argument.eq_ignore_ascii_case(":method") => push_field(&mut pieces, FieldMeaning::Method),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// Whether the timestamp of a log line is the start or the end of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stamp {
+pub enum TimestampMeaning {
     /// The timestamp is the arrival of the request.
     Start,
     /// The timestamp is the end of the response, when the server wrote the line.
@@ -107,14 +107,14 @@ pub(super) enum FieldMeaning {
 
 impl FieldMeaning {
     /// Returns whether the field is a timestamp of any kind.
-    pub fn is_moment(&self) -> bool {
+    pub fn is_timestamp(&self) -> bool {
         matches!(self, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_))
     }
 }
 
 /// The parsed fields of a log line by meaning, from which an [`Entry`] is built.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Raw<'a> {
+pub(super) struct ParsedLogFields<'a> {
     pub stamp: Option<u64>,
     pub start: Option<u64>,
     pub end: Option<u64>,
@@ -129,11 +129,11 @@ pub(super) struct Raw<'a> {
     pub session: &'a [u8],
 }
 
-impl<'a> Raw<'a> {
+impl<'a> ParsedLogFields<'a> {
     /// Parses and stores the text of a field. `None` means that the text does not fit the field, so
     /// the line has another format. A dash means that the value is missing.
     #[inline]
-    pub fn put(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
+    pub fn parse_field(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
         let text = match place {
             FieldMeaning::Other | FieldMeaning::List | FieldMeaning::Word => text,
@@ -150,7 +150,7 @@ impl<'a> Raw<'a> {
             FieldMeaning::Start(writing) if !missing => self.start = Some(writing.read(text)?),
             FieldMeaning::End(writing) if !missing => self.end = Some(writing.read(text)?),
             FieldMeaning::Request => self.request = Some(text),
-            FieldMeaning::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
+            FieldMeaning::Verb => self.method = Some(text).filter(|text| is_uppercase_method(text))?,
             FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,
             // Servers log a missing client as a dash, never as an empty text.
             FieldMeaning::Address | FieldMeaning::AddressPort if text.is_empty() => return None,
@@ -163,8 +163,6 @@ impl<'a> Raw<'a> {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
                 }
             }
-            // Each proxy appends an address to the list of clients; the first address is the client
-            // itself.
             FieldMeaning::Address => {
                 // The port is removed, because otherwise each connection would count as a separate
                 // client.
@@ -180,6 +178,8 @@ impl<'a> Raw<'a> {
             // Status -1 means that there was no response.
             FieldMeaning::Status if text == b"-1" => {}
             FieldMeaning::Status => self.status = Some(parse_status(text)?),
+            // Each proxy appends an address to the list of clients; the first address is the client
+            // itself.
             FieldMeaning::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
             FieldMeaning::ClientPort => self.client = without_port(text),
             FieldMeaning::UserAgent => self.user_agent = text,
@@ -192,7 +192,7 @@ impl<'a> Raw<'a> {
     /// Builds the entry from the parsed fields. Returns `None` if the timestamp or the request is
     /// missing. `meaning` states whether the timestamp is the start or the end of the request.
     #[inline]
-    pub fn entry(self, meaning: Stamp) -> Option<Entry<'a>> {
+    pub fn into_entry(self, meaning: TimestampMeaning) -> Option<Entry<'a>> {
         let (mut method, mut target) = (self.method, self.target);
         if target.is_empty()
             && let Some(line) = self.request
@@ -203,8 +203,8 @@ impl<'a> Raw<'a> {
         }
         let target = without_origin(target);
         let (start, end) = match meaning {
-            Stamp::Start => (self.start.or(self.stamp), self.end),
-            Stamp::End => (self.start, self.end.or(self.stamp)),
+            TimestampMeaning::Start => (self.start.or(self.stamp), self.end),
+            TimestampMeaning::End => (self.start, self.end.or(self.stamp)),
         };
         let duration_ns = self.duration_ns.or_else(|| end?.checked_sub(start?));
         let (stamp_ns, start_ns) = match (start, end) {
@@ -228,7 +228,7 @@ impl<'a> Raw<'a> {
 }
 
 /// Returns whether a word is a method: 3 to 20 capital letters.
-fn is_verb(word: &[u8]) -> bool {
+fn is_uppercase_method(word: &[u8]) -> bool {
     (3..=20).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase)
 }
 
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn request_lines() {
+    fn request_lines_are_split() {
         let text = |line: &str| {
             let (method, target) = request_line(line.as_bytes())?;
             Some((String::from_utf8_lossy(method).into_owned(), String::from_utf8_lossy(target).into_owned()))

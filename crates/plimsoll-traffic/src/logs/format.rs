@@ -3,11 +3,11 @@
 //! file.
 
 use super::directives;
-use super::entry::{Entry, FieldMeaning, Raw, Stamp};
-use super::json::{self, FieldsError, PathMeaning, PathNode};
+use super::entry::{Entry, FieldMeaning, ParsedLogFields, TimestampMeaning};
+use super::json::{self, FieldMappingError, PathMeaning, PathNode};
 use super::known::{
-    ENDS_IN_SECONDS, FIELD_NAMES_BY_MEANING, JSON_FORMATS, KNOWN_TEXT_FORMATS, KnownPairs, LOGFMT_FORMATS, RAILS_BEGIN,
-    RAILS_FORMAT_NAME, SHORT_NAMES,
+    FIELD_NAMES_BY_MEANING, FORMATS_ENDING_IN_SECONDS, JSON_FORMATS, KNOWN_TEXT_FORMATS, KnownPairFormat,
+    LOGFMT_FORMATS, RAILS_BEGIN, RAILS_FORMAT_NAME, SHORT_NAMES,
 };
 use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
@@ -38,8 +38,8 @@ pub struct LineBuffers {
 #[derive(Debug, Clone)]
 pub struct Format {
     name: String,
-    stamp: Stamp,
-    lines: LogLines,
+    stamp: TimestampMeaning,
+    lines: LogLineParser,
     /// Whether a session is identified by the client address alone.
     by_client: bool,
     /// Prefixes that are removed from each line, outermost first.
@@ -50,7 +50,7 @@ pub struct Format {
 }
 
 #[derive(Debug, Clone)]
-enum LogLines {
+enum LogLineParser {
     Text(Pattern),
     Pairs(PairNotation, PathNode),
     W3c(W3cFields),
@@ -64,7 +64,7 @@ enum PairNotation {
 }
 
 impl PairNotation {
-    fn read<'a>(self, root: &PathNode, line: &'a [u8], texts: &'a mut Vec<u8>) -> Option<Raw<'a>> {
+    fn read<'a>(self, root: &PathNode, line: &'a [u8], texts: &'a mut Vec<u8>) -> Option<ParsedLogFields<'a>> {
         match self {
             PairNotation::Json => json::read(root, line, texts),
             PairNotation::Logfmt => logfmt::read(root, line),
@@ -97,13 +97,13 @@ pub enum FormatError {
     /// An invalid mapping of JSON fields; the text is the end of a message that begins with
     /// "--field".
     #[error(transparent)]
-    Fields(#[from] FieldsError),
+    Fields(#[from] FieldMappingError),
     /// The lines match no known format.
     #[error("has no known format ({KNOWN_FORMATS})")]
     Unknown,
     /// The lines contain requests but no times.
     #[error(
-        "is an access log without times. Configure the server to log times (uvicorn: %(asctime)s, morgan: combined), \
+        "the access log has no times. Configure the server to log times (uvicorn: %(asctime)s, morgan: combined), \
          or read the log of its container, which has times (docker logs -t)"
     )]
     NoTimes,
@@ -118,11 +118,11 @@ pub enum FormatError {
 const PARSED_LINES_DIVISOR: usize = 5;
 
 impl Format {
-    fn new(name: String, stamp: Stamp, lines: LogLines) -> Format {
+    fn new(name: String, stamp: TimestampMeaning, lines: LogLineParser) -> Format {
         let has_time = match &lines {
-            LogLines::Text(pattern) => pattern.has_time(),
-            LogLines::Pairs(_, root) => root.has_time(),
-            LogLines::W3c(_) => true,
+            LogLineParser::Text(pattern) => pattern.has_time(),
+            LogLineParser::Pairs(_, root) => root.has_time(),
+            LogLineParser::W3c(_) => true,
         };
         Format { name, stamp, lines, by_client: false, prefixes: Vec::new(), has_time }
     }
@@ -134,7 +134,7 @@ impl Format {
             format.set_session_field(session)?;
             return Ok(format);
         }
-        let (session, by_client) = by_client(session);
+        let (session, by_client) = split_session_choice(session);
         let said = directives::read(text, session).map_err(FormatError::Said)?;
         let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
             FormatError::Said(format!(
@@ -143,15 +143,15 @@ impl Format {
             ))
         })?;
         let name = format!("{}'s, as given", said.language);
-        Ok(Format { by_client, ..Format::new(name, said.stamp, LogLines::Text(pattern)) })
+        Ok(Format { by_client, ..Format::new(name, said.stamp, LogLineParser::Text(pattern)) })
     }
 
     /// Creates a format of JSON lines from a mapping of fields, such as `path=.url,time=.ts`.
-    pub fn fields(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
-        let (session, by_client) = by_client(session);
+    pub fn from_json_mapping(mapping: &str, session: Option<&str>) -> Result<Format, FormatError> {
+        let (session, by_client) = split_session_choice(session);
         let (wanted, stamp) = json::parse_mapping(mapping, session)?;
-        let lines = LogLines::Pairs(PairNotation::Json, PathNode::new(&wanted));
-        Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
+        let lines = LogLineParser::Pairs(PairNotation::Json, PathNode::new(&wanted));
+        Ok(Format { by_client, ..Format::new("JSON lines with the fields of --field".into(), stamp, lines) })
     }
 
     /// Returns the name of the format, for messages.
@@ -160,7 +160,7 @@ impl Format {
     }
 
     /// Returns whether the timestamp is the start or the end of a request.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> TimestampMeaning {
         self.stamp
     }
 
@@ -197,15 +197,15 @@ impl Format {
         unix_time_ns: Option<u64>,
     ) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
-            LogLines::Text(pattern) if self.has_time => pattern.read(line)?,
-            LogLines::Text(pattern) => pattern.read(line.trim_ascii_start())?,
-            LogLines::Pairs(notation, root) => notation.read(root, line, texts)?,
-            LogLines::W3c(fields) => fields.parse(line, texts)?,
+            LogLineParser::Text(pattern) if self.has_time => pattern.read(line)?,
+            LogLineParser::Text(pattern) => pattern.read(line.trim_ascii_start())?,
+            LogLineParser::Pairs(notation, root) => notation.read(root, line, texts)?,
+            LogLineParser::W3c(fields) => fields.parse(line, texts)?,
         };
         if !self.has_time {
             raw.stamp = unix_time_ns;
         }
-        let mut entry = raw.entry(self.stamp)?;
+        let mut entry = raw.into_entry(self.stamp)?;
         if self.by_client {
             entry.session = entry.client;
         }
@@ -214,11 +214,11 @@ impl Format {
 
     /// Returns whether a line describes no new request, because the line is a W3C directive or a
     /// further line of a Rails request. A W3C directive changes the fields of later lines.
-    pub fn takes_directive(&mut self, line: &[u8]) -> bool {
+    pub fn consume_non_request_line(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
         }
-        let LogLines::W3c(fields) = &mut self.lines else { return false };
+        let LogLineParser::W3c(fields) = &mut self.lines else { return false };
         if w3c::is_directive(line)
             && let Some(others) = W3cFields::read(line)
         {
@@ -252,27 +252,27 @@ impl Format {
     }
 
     fn is_rails(&self) -> bool {
-        self.name.starts_with(RAILS_FORMAT_NAME) && matches!(self.lines, LogLines::Text(_))
+        self.name.starts_with(RAILS_FORMAT_NAME) && matches!(self.lines, LogLineParser::Text(_))
     }
 
-    fn from_known_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
+    fn from_known_text((name, stamp, places, open_end): (&str, TimestampMeaning, &str, bool)) -> Format {
         let pattern =
             Pattern::new(parse_format_pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
-        Format::new(name.to_owned(), stamp, LogLines::Text(pattern))
+        Format::new(name.to_owned(), stamp, LogLineParser::Text(pattern))
     }
 
-    fn from_pairs(notation: PairNotation, name: &str, stamp: Stamp, wanted: &[PathMeaning]) -> Format {
-        Format::new(name.to_owned(), stamp, LogLines::Pairs(notation, PathNode::new(wanted)))
+    fn from_pairs(notation: PairNotation, name: &str, stamp: TimestampMeaning, wanted: &[PathMeaning]) -> Format {
+        Format::new(name.to_owned(), stamp, LogLineParser::Pairs(notation, PathNode::new(wanted)))
     }
 
     /// Sets the session field to a JSON path. The word `client` means the client address, which
     /// every format has.
     fn set_session_field(&mut self, field: Option<&str>) -> Result<(), FormatError> {
-        let (field, by_client) = by_client(field);
+        let (field, by_client) = split_session_choice(field);
         self.by_client = by_client;
         let Some(field) = field else { return Ok(()) };
         match (&mut self.lines, json::split_json_path(field)) {
-            (LogLines::Pairs(_, root), Some(keys)) => {
+            (LogLineParser::Pairs(_, root), Some(keys)) => {
                 root.set_meaning(&keys, FieldMeaning::Session);
                 Ok(())
             }
@@ -283,7 +283,7 @@ impl Format {
 
 /// Splits the user's choice of a session identifier into two results: a field of the log, and
 /// whether the client address (`client`) identifies sessions.
-fn by_client(session: Option<&str>) -> (Option<&str>, bool) {
+fn split_session_choice(session: Option<&str>) -> (Option<&str>, bool) {
     (session.filter(|field| *field != "client"), session == Some("client"))
 }
 
@@ -348,7 +348,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| strip_colours(line)).collect();
     loop {
         let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
-        if let Some(mut format) = find_without_prefixes(&bare, has_moment) {
+        if let Some(mut format) = find_format_of_bare_lines(&bare, has_moment) {
             format.name.push_str(&describe_prefixes(&prefixes));
             format.prefixes = prefixes;
             format.set_session_field(session)?;
@@ -362,7 +362,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
             }
             None => {
                 let timeless = bare.iter().filter(|line| is_request_without_time(line)).count();
-                let is_timeless = timeless * 2 > bare.len() || find_without_prefixes(&bare, true).is_some();
+                let is_timeless = timeless * 2 > bare.len() || find_format_of_bare_lines(&bare, true).is_some();
                 return Err(if is_timeless { FormatError::NoTimes } else { FormatError::Unknown });
             }
         }
@@ -402,21 +402,21 @@ fn is_request_without_time(line: &[u8]) -> bool {
 
 /// Detects the format of lines whose prefixes were removed. `has_moment` states whether one of the
 /// removed prefixes has a timestamp.
-fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
+fn find_format_of_bare_lines(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = KNOWN_TEXT_FORMATS.into_iter().map(Format::from_known_text).collect();
-    for (name, digits) in ENDS_IN_SECONDS {
+    for (name, digits) in FORMATS_ENDING_IN_SECONDS {
         if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
             candidates.retain(|format| format.name != name);
         }
     }
     let named = lines.iter().find_map(|line| W3cFields::read(line));
     if let Some(fields) = &named {
-        let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C, as its #Fields say" };
-        candidates.push(Format::new(name.to_owned(), Stamp::End, LogLines::W3c(fields.clone())));
+        let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C with the fields of its #Fields line" };
+        candidates.push(Format::new(name.to_owned(), TimestampMeaning::End, LogLineParser::W3c(fields.clone())));
     }
     let known = JSON_FORMATS.into_iter().map(|known| (PairNotation::Json, known));
     for (notation, known) in known.chain(LOGFMT_FORMATS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
-        let KnownPairs { name, stamp, marker_paths: telling, paths } = known;
+        let KnownPairFormat { name, stamp, marker_paths: telling, paths } = known;
         let keys: Vec<PathMeaning> = parse_json_paths(paths);
         let tells = |line: &&[u8]| {
             telling.iter().all(|path| {
@@ -428,12 +428,12 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
             candidates.push(Format::from_pairs(notation, name, stamp, &keys));
             // If the lines have no timestamps, a prefix may have the timestamp. So a variant of the
             // format without timestamps is also a candidate.
-            let timeless: Vec<PathMeaning> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
+            let timeless: Vec<PathMeaning> = keys.into_iter().filter(|(_, place)| !place.is_timestamp()).collect();
             candidates.push(Format::from_pairs(notation, name, stamp, &timeless));
         }
     }
-    candidates.extend(guess_pairs(PairNotation::Json, lines));
-    candidates.extend(guess_pairs(PairNotation::Logfmt, lines));
+    candidates.extend(guess_pair_format(PairNotation::Json, lines));
+    candidates.extend(guess_pair_format(PairNotation::Logfmt, lines));
     let unix_time_ns = has_moment.then_some(SECOND);
     let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
@@ -459,7 +459,7 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
 
 /// Builds a format of names and values for an unknown program, from the usual names of fields
 /// ([`FIELD_NAMES_BY_MEANING`]).
-fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
+fn guess_pair_format(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.can_match_line(line)) {
         return None;
     }
@@ -486,7 +486,7 @@ fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
         }
     }
     let name = format!("{} ({})", notation.name(), said.join(", "));
-    (!found.is_empty()).then(|| Format::from_pairs(notation, &name, Stamp::End, &found))
+    (!found.is_empty()).then(|| Format::from_pairs(notation, &name, TimestampMeaning::End, &found))
 }
 
 /// Returns whether a line has a value at the path `keys` that fits the field.
@@ -494,7 +494,8 @@ fn has_field_value(notation: PairNotation, keys: &[String], place: &FieldMeaning
     if !notation.can_match_line(line) {
         return false;
     }
-    // An unused field may have any value, so the value is read as a text.
+    // The parser does not store ignored fields (`Other`). To see whether an ignored field has a
+    // value, the code below reads the field as a session field, which accepts any text.
     let any = *place == FieldMeaning::Other;
     let node = PathNode::new(&[(keys.to_vec(), if any { FieldMeaning::Session } else { place.clone() })]);
     let mut buffer = Vec::new();

@@ -2,7 +2,7 @@
 //! The results are slices of the line, or of the caller's buffer if a text has escapes. Not here:
 //! the paths of each log format ([`super::format`]).
 
-use super::entry::{FieldMeaning, Raw, Stamp};
+use super::entry::{FieldMeaning, ParsedLogFields, TimestampMeaning};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
@@ -10,7 +10,7 @@ use plimsoll_model::units::{MS, SECOND};
 /// with "--field".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct FieldsError(String);
+pub struct FieldMappingError(String);
 
 /// A path of names in a JSON line, and the meaning of the value at the path.
 pub(super) type PathMeaning = (Vec<String>, FieldMeaning);
@@ -48,11 +48,11 @@ impl PathNode {
 
     /// Returns whether one of the wanted values is a timestamp.
     pub fn has_time(&self) -> bool {
-        self.place.as_ref().is_some_and(FieldMeaning::is_moment) || self.under.iter().any(PathNode::has_time)
+        self.place.as_ref().is_some_and(FieldMeaning::is_timestamp) || self.under.iter().any(PathNode::has_time)
     }
 
     /// Returns the meaning of the value with this top-level name.
-    pub fn place(&self, name: &[u8]) -> Option<&FieldMeaning> {
+    pub fn meaning_of_name(&self, name: &[u8]) -> Option<&FieldMeaning> {
         self.under.iter().find(|node| node.name == name)?.place.as_ref()
     }
 
@@ -75,8 +75,11 @@ impl PathNode {
 
 /// Parses a mapping such as `path=.url,client=.ip`. `session` is the path of the value that
 /// identifies sessions.
-pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMeaning>, Stamp), FieldsError> {
-    let error = |text: String| Err(FieldsError(text));
+pub(super) fn parse_mapping(
+    text: &str,
+    session: Option<&str>,
+) -> Result<(Vec<PathMeaning>, TimestampMeaning), FieldMappingError> {
+    let error = |text: String| Err(FieldMappingError(text));
     let mut wanted = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let Some((name, path)) = pair.split_once('=') else {
@@ -104,7 +107,7 @@ pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<Pa
         };
         wanted.push((
             split_json_path(path.trim()).ok_or_else(|| {
-                FieldsError(format!("'{path}' is not the path of a JSON value, such as .request.uri"))
+                FieldMappingError(format!("'{path}' is not the path of a JSON value, such as .request.uri"))
             })?,
             place,
         ));
@@ -120,10 +123,10 @@ pub(super) fn parse_mapping(text: &str, session: Option<&str>) -> Result<(Vec<Pa
     }
     if let Some(path) = session {
         let keys = split_json_path(path)
-            .ok_or_else(|| FieldsError(format!("'{path}' is not the path of a JSON value, such as .user")))?;
+            .ok_or_else(|| FieldMappingError(format!("'{path}' is not the path of a JSON value, such as .user")))?;
         wanted.push((keys, FieldMeaning::Session));
     }
-    Ok((wanted, Stamp::End))
+    Ok((wanted, TimestampMeaning::End))
 }
 
 /// Splits a path such as `.a.b`, `a.b` or `."a.b".c` into its names.
@@ -157,19 +160,19 @@ struct FieldSpan<'n> {
 }
 
 /// The largest number of values that are extracted from one line; further values are ignored.
-const FOUND_MAX: usize = 24;
+const EXTRACTED_VALUES_MAX: usize = 24;
 
 /// Extracts the wanted values of a line. `None` if the line is not a complete JSON object. `buffer`
 /// is a buffer for unescaped texts.
-pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<Raw<'a>> {
-    let mut found: [Option<FieldSpan>; FOUND_MAX] = [None; FOUND_MAX];
-    let mut scan = Scan { line, at: 0, found: &mut found, count: 0 };
+pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<ParsedLogFields<'a>> {
+    let mut found: [Option<FieldSpan>; EXTRACTED_VALUES_MAX] = [None; EXTRACTED_VALUES_MAX];
+    let mut scan = JsonLineScanner { line, at: 0, found: &mut found, count: 0 };
     scan.parse_object(root)?;
     scan.skip_blanks();
     (scan.at == line.len()).then_some(())?;
     let escaped = found.iter().flatten().filter(|found| found.escaped);
     buffer.clear();
-    let mut places = [(0, 0); FOUND_MAX];
+    let mut places = [(0, 0); EXTRACTED_VALUES_MAX];
     for (place, found) in places.iter_mut().zip(escaped) {
         let from = buffer.len();
         unescape_json(&line[found.from..found.to], buffer)?;
@@ -177,7 +180,7 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>)
     }
     let buffer: &'a [u8] = buffer;
     let mut places = places.into_iter();
-    let mut raw = Raw::default();
+    let mut raw = ParsedLogFields::default();
     for found in found.iter().flatten() {
         let text = if found.escaped {
             let (from, to) = places.next()?;
@@ -185,19 +188,19 @@ pub(super) fn read<'a>(root: &PathNode, line: &'a [u8], buffer: &'a mut Vec<u8>)
         } else {
             &line[found.from..found.to]
         };
-        raw.put(found.place, text)?;
+        raw.parse_field(found.place, text)?;
     }
     Some(raw)
 }
 
-struct Scan<'a, 'n, 'f> {
+struct JsonLineScanner<'a, 'n, 'f> {
     line: &'a [u8],
     at: usize,
-    found: &'f mut [Option<FieldSpan<'n>>; FOUND_MAX],
+    found: &'f mut [Option<FieldSpan<'n>>; EXTRACTED_VALUES_MAX],
     count: usize,
 }
 
-impl<'n> Scan<'_, 'n, '_> {
+impl<'n> JsonLineScanner<'_, 'n, '_> {
     fn peek_byte(&self) -> Option<u8> {
         self.line.get(self.at).copied()
     }
@@ -209,7 +212,7 @@ impl<'n> Scan<'_, 'n, '_> {
         }
     }
 
-    fn take(&mut self, byte: u8) -> Option<()> {
+    fn expect_byte(&mut self, byte: u8) -> Option<()> {
         self.skip_blanks();
         (self.peek_byte()? == byte).then(|| self.at += 1)
     }
@@ -217,7 +220,7 @@ impl<'n> Scan<'_, 'n, '_> {
     /// Parses a string. Returns the range without the quotes, and whether the string has escapes.
     #[inline]
     fn parse_string(&mut self) -> Option<(usize, usize, bool)> {
-        self.take(b'"')?;
+        self.expect_byte(b'"')?;
         let from = self.at;
         let mut escaped = false;
         loop {
@@ -232,7 +235,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 
     fn parse_object(&mut self, node: &'n PathNode) -> Option<()> {
-        self.take(b'{')?;
+        self.expect_byte(b'{')?;
         self.skip_blanks();
         if self.peek_byte()? == b'}' {
             self.at += 1;
@@ -242,11 +245,11 @@ impl<'n> Scan<'_, 'n, '_> {
             let (from, to, _) = self.parse_string()?;
             let name = &self.line[from..to];
             let wanted = node.under.iter().find(|node| node.name == name);
-            self.take(b':')?;
+            self.expect_byte(b':')?;
             self.skip_blanks();
             match wanted {
                 Some(node) => self.parse_value(node)?,
-                None => self.skip()?,
+                None => self.skip_value()?,
             }
             self.skip_blanks();
             match self.peek_byte()? {
@@ -274,10 +277,10 @@ impl<'n> Scan<'_, 'n, '_> {
                     self.store_scalar(node)?;
                 }
                 self.at = before;
-                self.skip()
+                self.skip_value()
             }
             b'"' | b'-' | b'0'..=b'9' if node.place.is_some() => self.store_scalar(node),
-            _ => self.skip(),
+            _ => self.skip_value(),
         }
     }
 
@@ -286,7 +289,7 @@ impl<'n> Scan<'_, 'n, '_> {
             self.parse_string()?
         } else {
             let from = self.at;
-            self.skip()?;
+            self.skip_value()?;
             (from, self.at, false)
         };
         if let (Some(place), Some(slot)) = (&node.place, self.found.get_mut(self.count)) {
@@ -297,7 +300,7 @@ impl<'n> Scan<'_, 'n, '_> {
     }
 
     /// Skips a value of any kind.
-    fn skip(&mut self) -> Option<()> {
+    fn skip_value(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
             match self.peek_byte()? {

@@ -1,13 +1,13 @@
 //! Tables of known log formats and field names. This file contains data only.
 
-use super::entry::{FieldMeaning, Stamp};
+use super::entry::{FieldMeaning, TimestampMeaning};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The formats whose lines end in a duration in seconds, each with its number of decimals. In other
 /// formats, a duration at the end of the line is a whole number in another unit.
-pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
-    [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
+pub(super) const FORMATS_ENDING_IN_SECONDS: [(&str, usize); 2] =
+    [("combined log format and $request_time", 3), ("common log format with the duration in seconds (Puma, Rack)", 4)];
 
 /// The name of the Rails format. Rails logs a request in several lines; the first line has method,
 /// path, client and time.
@@ -22,13 +22,13 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
     ("apache", "combined log format"),
     ("gunicorn", "combined log format"),
     ("common", "common log format"),
-    ("ingress-nginx", "nginx, as Kubernetes' ingress sets it"),
+    ("ingress-nginx", "nginx with the log format of the Kubernetes ingress"),
     ("vhost_combined", "combined log format with the virtual host"),
     ("traefik-common", "Traefik's common log format"),
     ("alb", "AWS application load balancer"),
     ("elb", "AWS classic load balancer"),
     ("envoy", "Envoy"),
-    ("istio", "Envoy, as Istio sets it"),
+    ("istio", "Envoy with the log format of Istio"),
     ("haproxy", "HAProxy"),
     ("s3", "AWS S3"),
     ("nginx-proxy-manager", "Nginx Proxy Manager"),
@@ -47,139 +47,149 @@ pub(super) const SHORT_NAMES: [(&str, &str); 25] = [
 /// The known text formats, more specific formats first. Each entry has a name, the meaning of the
 /// timestamp, the fields (`<...>`) with fixed texts, and whether more text may follow the last
 /// field. A format without a timestamp matches only lines that have a prefix with a timestamp.
-pub(super) const KNOWN_TEXT_FORMATS: [(&str, Stamp, &str, bool); 38] = [
+pub(super) const KNOWN_TEXT_FORMATS: [(&str, TimestampMeaning, &str, bool); 38] = [
     (
         "Traefik's common log format",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> \"<>\" \"<>\" <ms>",
         false,
     ),
     (
         "AWS application load balancer",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<> <end> <> <client:port> <> <s> <s> <s> <status> <> <> <bytes> \"<request>\" \"<agent>\" <> <> <> \"<>\" \"<>\" \
          \"<>\" <> <start> ",
         true,
     ),
     (
         "AWS classic load balancer",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<time> <> <client:port> <> <s> <s> <s> <status> <> <> <bytes> \"<request>\" \"<agent>\" ",
         true,
     ),
     (
         "Envoy",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "[<time>] \"<request>\" <status> <> <> <bytes> <ms> <> \"<client>\" \"<agent>\" \"<>\" \"<>\" \"<>\"",
         true,
     ),
     (
-        "Envoy, as Istio sets it",
-        Stamp::Start,
+        "Envoy with the log format of Istio",
+        TimestampMeaning::Start,
         "[<time>] \"<request>\" <status> <> <> <> \"<>\" <> <bytes> <ms> <> \"<client>\" \"<agent>\" ",
         true,
     ),
     (
         "combined log format with the virtual host",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<word>:<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
     ),
     (
         "combined log format and $request_time",
-        Stamp::End,
+        TimestampMeaning::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>",
         false,
     ),
     (
-        "nginx, as Kubernetes' ingress sets it",
-        Stamp::End,
+        "nginx with the log format of the Kubernetes ingress",
+        TimestampMeaning::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <> <s> [<>] [<>] ",
         true,
     ),
     (
         "combined log format",
-        Stamp::End,
+        TimestampMeaning::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
     ),
     (
-        "common log format and seconds, as Puma and Rack set it",
-        Stamp::End,
+        "common log format with the duration in seconds (Puma, Rack)",
+        TimestampMeaning::End,
         "<client> <word> <> [<time>] \"<request>\" <status> <bytes> <s>",
         false,
     ),
-    ("common log format", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes>", false),
-    ("common log format and more", Stamp::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes> ", true),
+    ("common log format", TimestampMeaning::End, "<client> <word> <> [<time>] \"<request>\" <status> <bytes>", false),
+    (
+        "common log format with further fields",
+        TimestampMeaning::End,
+        "<client> <word> <> [<time>] \"<request>\" <status> <bytes> ",
+        true,
+    ),
     (
         "combined log format with the virtual host before it",
-        Stamp::End,
+        TimestampMeaning::End,
         "<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"",
         true,
     ),
     (
         "common log format with the virtual host before it",
-        Stamp::End,
+        TimestampMeaning::End,
         "<word> <client> <word> <> [<time>] \"<request>\" <status> <bytes>",
         true,
     ),
     (
         "HAProxy",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<client:port> [<time>] <> <> <proxy> <status> <bytes> <> <> <> <> <>\"<request>\"",
         true,
     ),
     (
         "AWS S3",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "<> <> [<time>] <client> <> <> <> <> \"<request>\" <status> <> <bytes> <> <ms> <> \"<>\" \"<agent>\"",
         true,
     ),
     (
         "Nginx Proxy Manager",
-        Stamp::End,
+        TimestampMeaning::End,
         "[<time>] <> <list> <status> - <method> <> <> \"<target>\" [Client <client>] [Length <bytes>] [Gzip <>] [Sent-to <>] \
          \"<agent>\" \"<>\"",
         true,
     ),
     (
         "Nginx Proxy Manager, its own host",
-        Stamp::End,
+        TimestampMeaning::End,
         "[<time>] <status> - <method> <> <> \"<target>\" [Client <client>] [Length <bytes>] [Gzip <>] \"<agent>\" \"<>\"",
         true,
     ),
-    ("Gin", Stamp::End, "[GIN] <time> |<status>|<s>|<client>|<verb>\"<path>\"", true),
-    ("chi", Stamp::End, "<time> \"<request>\" from <client:port> - <status> <>B in <s>", false),
-    ("chi", Stamp::End, "<time> [<>] \"<request>\" from <client:port> - <status> <>B in <s>", false),
+    ("Gin", TimestampMeaning::End, "[GIN] <time> |<status>|<s>|<client>|<verb>\"<path>\"", true),
+    ("chi", TimestampMeaning::End, "<time> \"<request>\" from <client:port> - <status> <>B in <s>", false),
+    ("chi", TimestampMeaning::End, "<time> [<>] \"<request>\" from <client:port> - <status> <>B in <s>", false),
     (
         "uWSGI",
-        Stamp::Start,
+        TimestampMeaning::Start,
         "[pid: <>] <client> (<>) {<>} [<time>] <verb> <path> => generated <bytes> bytes in <ms> msecs (<> <status>)",
         true,
     ),
-    ("Django's own server", Stamp::End, "[<time>] \"<request>\" <status> <bytes>", false),
-    ("aiohttp", Stamp::Start, "<client> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"", true),
-    ("PHP-FPM", Stamp::Start, "<client> - <> <time> \"<request>\" <status>", true),
-    ("PHP's own server", Stamp::End, "[<time>] <client:port> [<status>]: <verb> <path>", false),
-    ("Squid", Stamp::End, "<time> <ms> <client> <>/<status> <bytes> <verb> <target> <> <> <>", false),
-    ("Sanic", Stamp::End, "<time> - (sanic.access)[<>][<client:port>]: <verb> <path> <> <status> <bytes>", true),
-    (RAILS_FORMAT_NAME, Stamp::Start, "Started <verb> \"<path>\" for <client> at <time>", false),
-    ("Actix", Stamp::End, "<client> \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>", false),
-    ("Granian", Stamp::End, "<client> - \"<request>\" <status> <ms>", false),
-    ("uvicorn", Stamp::End, "<client:port> - \"<request>\" <status> <>", false),
-    ("uvicorn", Stamp::End, "<client:port> - \"<request>\" <status>", false),
-    ("morgan, dev", Stamp::End, "<verb> <path> <status> <ms> ms - <bytes>", false),
-    ("morgan, tiny", Stamp::End, "<verb> <path> <status> <bytes> - <ms> ms", false),
-    ("morgan, short", Stamp::End, "<client> <> <verb> <path> HTTP/<> <status> <bytes> - <ms> ms", false),
-    ("Fiber", Stamp::End, "<> |<status>|<s>|<client>|<verb>|<path>|<>", false),
-    ("Next.js", Stamp::End, "<verb> <path> <status> in <s>", false),
+    ("Django's own server", TimestampMeaning::End, "[<time>] \"<request>\" <status> <bytes>", false),
+    ("aiohttp", TimestampMeaning::Start, "<client> [<time>] \"<request>\" <status> <bytes> \"<>\" \"<agent>\"", true),
+    ("PHP-FPM", TimestampMeaning::Start, "<client> - <> <time> \"<request>\" <status>", true),
+    ("PHP's own server", TimestampMeaning::End, "[<time>] <client:port> [<status>]: <verb> <path>", false),
+    ("Squid", TimestampMeaning::End, "<time> <ms> <client> <>/<status> <bytes> <verb> <target> <> <> <>", false),
+    (
+        "Sanic",
+        TimestampMeaning::End,
+        "<time> - (sanic.access)[<>][<client:port>]: <verb> <path> <> <status> <bytes>",
+        true,
+    ),
+    (RAILS_FORMAT_NAME, TimestampMeaning::Start, "Started <verb> \"<path>\" for <client> at <time>", false),
+    ("Actix", TimestampMeaning::End, "<client> \"<request>\" <status> <bytes> \"<>\" \"<agent>\" <s>", false),
+    ("Granian", TimestampMeaning::End, "<client> - \"<request>\" <status> <ms>", false),
+    ("uvicorn", TimestampMeaning::End, "<client:port> - \"<request>\" <status> <>", false),
+    ("uvicorn", TimestampMeaning::End, "<client:port> - \"<request>\" <status>", false),
+    ("morgan, dev", TimestampMeaning::End, "<verb> <path> <status> <ms> ms - <bytes>", false),
+    ("morgan, tiny", TimestampMeaning::End, "<verb> <path> <status> <bytes> - <ms> ms", false),
+    ("morgan, short", TimestampMeaning::End, "<client> <> <verb> <path> HTTP/<> <status> <bytes> - <ms> ms", false),
+    ("Fiber", TimestampMeaning::End, "<> |<status>|<s>|<client>|<verb>|<path>|<>", false),
+    ("Next.js", TimestampMeaning::End, "<verb> <path> <status> in <s>", false),
 ];
 
 /// A known format of names and values: JSON or logfmt.
-pub(super) struct KnownPairs {
+pub(super) struct KnownPairFormat {
     pub name: &'static str,
     /// Whether the timestamp is the start or the end of a request.
-    pub stamp: Stamp,
+    pub stamp: TimestampMeaning,
     /// The paths of names by which detection recognises the format: at least one line must have a
     /// value at every path.
     pub marker_paths: &'static [&'static str],
@@ -188,10 +198,10 @@ pub(super) struct KnownPairs {
 }
 
 /// The known JSON formats with fixed field names.
-pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
-    KnownPairs {
+pub(super) const JSON_FORMATS: [KnownPairFormat; 4] = [
+    KnownPairFormat {
         name: "Caddy",
-        stamp: Stamp::End,
+        stamp: TimestampMeaning::End,
         marker_paths: &["request.uri", "request.proto"],
         paths: &[
             ("ts", FieldMeaning::Time(StampFormat::Auto)),
@@ -206,9 +216,9 @@ pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
             ("status", FieldMeaning::Status),
         ],
     },
-    KnownPairs {
+    KnownPairFormat {
         name: "Traefik",
-        stamp: Stamp::End,
+        stamp: TimestampMeaning::End,
         marker_paths: &["RequestPath", "DownstreamStatus"],
         paths: &[
             ("StartUTC", FieldMeaning::Start(StampFormat::Auto)),
@@ -222,9 +232,9 @@ pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
             ("DownstreamStatus", FieldMeaning::Status),
         ],
     },
-    KnownPairs {
+    KnownPairFormat {
         name: "Envoy, JSON",
-        stamp: Stamp::Start,
+        stamp: TimestampMeaning::Start,
         marker_paths: &["start_time", "response_code"],
         paths: &[
             ("start_time", FieldMeaning::Time(StampFormat::Auto)),
@@ -240,9 +250,9 @@ pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
             ("response_code", FieldMeaning::Status),
         ],
     },
-    KnownPairs {
+    KnownPairFormat {
         name: "Google Cloud load balancer",
-        stamp: Stamp::Start,
+        stamp: TimestampMeaning::Start,
         marker_paths: &["httpRequest.requestUrl"],
         paths: &[
             ("timestamp", FieldMeaning::Time(StampFormat::Auto)),
@@ -258,10 +268,10 @@ pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
 ];
 
 /// The known logfmt formats with fixed field names.
-pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
-    KnownPairs {
+pub(super) const LOGFMT_FORMATS: [KnownPairFormat; 2] = [
+    KnownPairFormat {
         name: "Heroku's router",
-        stamp: Stamp::End,
+        stamp: TimestampMeaning::End,
         marker_paths: &["dyno", "service"],
         paths: &[
             ("method", FieldMeaning::Verb),
@@ -272,9 +282,9 @@ pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
             ("status", FieldMeaning::Status),
         ],
     },
-    KnownPairs {
+    KnownPairFormat {
         name: "Rails (lograge)",
-        stamp: Stamp::End,
+        stamp: TimestampMeaning::End,
         marker_paths: &["controller", "action"],
         paths: &[
             ("time", FieldMeaning::Time(StampFormat::Auto)),

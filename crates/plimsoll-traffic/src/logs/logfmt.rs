@@ -1,7 +1,7 @@
 //! Parses logfmt lines, `name=value name="a value"`, as slog, logrus, lograge and Heroku's router
 //! write them. Not here: the meaning of names ([`super::known`]).
 
-use super::entry::Raw;
+use super::entry::ParsedLogFields;
 use super::json::PathNode;
 
 /// The fewest pairs of name and value in a line of logfmt. Lines with fewer pairs are of another
@@ -10,15 +10,15 @@ const PAIRS_MIN: usize = 3;
 
 /// Extracts the wanted values of a line. `None` if the line has words other than pairs, or too few
 /// pairs.
-pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<Raw<'a>> {
-    let mut raw = Raw::default();
+pub(super) fn read<'a>(root: &PathNode, line: &'a [u8]) -> Option<ParsedLogFields<'a>> {
+    let mut raw = ParsedLogFields::default();
     let (mut rest, mut pairs) = (line.trim_ascii(), 0);
     while !rest.is_empty() {
         let equals = memchr::memchr2(b'=', b' ', rest).filter(|at| *at > 0 && rest[*at] == b'=')?;
         let name = &rest[..equals];
         let (value, after) = split_value(&rest[equals + 1..])?;
-        if let Some(place) = root.place(name) {
-            raw.put(place, value)?;
+        if let Some(place) = root.meaning_of_name(name) {
+            raw.parse_field(place, value)?;
         }
         pairs += 1;
         rest = after.trim_ascii_start();

@@ -17,9 +17,9 @@ mod prefix;
 mod stamp;
 mod w3c;
 
-pub use entry::{Entry, Stamp};
+pub use entry::{Entry, TimestampMeaning};
 pub use format::{Format, FormatError, KNOWN_FORMATS, LineBuffers, find_format};
-pub use json::FieldsError;
+pub use json::FieldMappingError;
 pub(crate) use stamp::read as unix_time_ns;
 
 /// The longest line that is parsed, bytes. Longer lines are skipped.

@@ -2,8 +2,8 @@
 //! format is compiled to steps. Each step has a field and the rule that finds the end of the field.
 //! Not here: the format languages ([`super::directives`]).
 
-use super::entry::{FieldMeaning, Raw};
-use super::stamp::{StampFormat, Token};
+use super::entry::{FieldMeaning, ParsedLogFields};
+use super::stamp::{StampFormat, TimestampToken};
 use memchr::memmem::Finder;
 
 /// One field of a log line, with the rule that finds the end of the field.
@@ -85,13 +85,13 @@ impl Pattern {
 
     /// Returns whether the format has a timestamp.
     pub fn has_time(&self) -> bool {
-        self.steps.iter().any(|step| step.place.is_moment())
+        self.steps.iter().any(|step| step.place.is_timestamp())
     }
 
     /// Splits a line into its fields. `None` if the line does not match the format.
     #[inline]
-    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Raw<'a>> {
-        let mut raw = Raw::default();
+    pub fn read<'a>(&self, line: &'a [u8]) -> Option<ParsedLogFields<'a>> {
+        let mut raw = ParsedLogFields::default();
         let mut rest = line.strip_prefix(self.begin.as_slice())?;
         for step in &self.steps {
             let (text, after) = match &step.end {
@@ -123,7 +123,7 @@ impl Pattern {
                 FieldEnd::Before(byte) => rest.split_at(memchr::memchr(*byte, rest)?),
                 FieldEnd::Line => (rest, &rest[rest.len()..]),
             };
-            raw.put(&step.place, text)?;
+            raw.parse_field(&step.place, text)?;
             rest = after;
         }
         (rest.is_empty() || self.open_end).then_some(raw)
@@ -170,7 +170,7 @@ fn has_blank(place: &FieldMeaning) -> bool {
         FieldMeaning::Time(StampFormat::Pattern(tokens))
         | FieldMeaning::Start(StampFormat::Pattern(tokens))
         | FieldMeaning::End(StampFormat::Pattern(tokens)) => {
-            tokens.iter().any(|token| matches!(token, Token::Text(text) if text.contains(&b' ')))
+            tokens.iter().any(|token| matches!(token, TimestampToken::Text(text) if text.contains(&b' ')))
         }
         _ => false,
     }

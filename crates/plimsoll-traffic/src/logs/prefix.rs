@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
 /// Detection accepts a prefix if at most 1/`WITHOUT_ONE_IN` of the lines lack the prefix.
-const WITHOUT_ONE_IN: usize = 5;
+const UNPREFIXED_LINES_DIVISOR: usize = 5;
 
 /// A kind of prefix that log transports and loggers add to each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl LogPrefix {
         let stands = |prefix: &LogPrefix| {
             let mut room = Vec::new();
             let without = lines.iter().filter(|line| prefix.strip(line, &mut room).is_none()).count();
-            without * WITHOUT_ONE_IN <= lines.len() && without < lines.len()
+            without * UNPREFIXED_LINES_DIVISOR <= lines.len() && without < lines.len()
         };
         LOG_PREFIXES.into_iter().find(|prefix| stands(prefix))
     }
@@ -74,7 +74,7 @@ impl LogPrefix {
     /// for unescaped text.
     pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
-            LogPrefix::DockerJson => docker_line(line, room),
+            LogPrefix::DockerJson => docker_json_log_text(line, room),
             _ => self.line_without_prefix(line),
         }
     }
@@ -355,7 +355,7 @@ fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
 
 /// Unescapes the log text of a line of Docker's `json-file`; `None` if the line is not of this
 /// format.
-fn docker_line<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+fn docker_json_log_text<'a>(line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     // Some log shippers add blanks between the JSON tokens.
     let mut rest = line.trim_ascii();
     for sign in [&b"{"[..], b"\"log\"", b":", b"\""] {

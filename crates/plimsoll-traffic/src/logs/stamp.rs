@@ -10,14 +10,14 @@ pub enum StampFormat {
     /// The format of each timestamp is detected from its text.
     Auto,
     /// A `strftime` format, as a list of its parts.
-    Pattern(Vec<Token>),
+    Pattern(Vec<TimestampToken>),
 }
 
 /// One part of a `strftime` format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Token {
+pub enum TimestampToken {
     /// The digits of year, month, day, hour, minute or second.
-    Number(Part),
+    Number(DateTimePart),
     /// A year of two digits, from 2000 on.
     ShortYear,
     /// The name of a month, such as `Oct` or `October`.
@@ -37,7 +37,7 @@ pub enum Token {
 
 /// A numeric part of a date and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum DateTimePart {
     /// The year, 1970 or later.
     Year,
     /// The month, 1 to 12.
@@ -63,15 +63,15 @@ impl StampFormat {
 }
 
 /// Parses a `strftime` format into tokens; `None` if the format has an unsupported directive.
-pub fn tokens(format: &str) -> Option<Vec<Token>> {
-    let mut out: Vec<Token> = Vec::new();
+pub fn parse_strftime_tokens(format: &str) -> Option<Vec<TimestampToken>> {
+    let mut out: Vec<TimestampToken> = Vec::new();
     let mut chars = format.chars();
-    let text = |out: &mut Vec<Token>, c: char| {
+    let text = |out: &mut Vec<TimestampToken>, c: char| {
         let mut buffer = [0; 4];
         let bytes = c.encode_utf8(&mut buffer).as_bytes();
         match out.last_mut() {
-            Some(Token::Text(text)) => text.extend_from_slice(bytes),
-            _ => out.push(Token::Text(bytes.to_vec())),
+            Some(TimestampToken::Text(text)) => text.extend_from_slice(bytes),
+            _ => out.push(TimestampToken::Text(bytes.to_vec())),
         }
     };
     while let Some(c) = chars.next() {
@@ -86,23 +86,23 @@ pub fn tokens(format: &str) -> Option<Vec<Token>> {
             directive = chars.next()?;
         }
         match directive {
-            'Y' => out.push(Token::Number(Part::Year)),
-            'y' => out.push(Token::ShortYear),
-            'm' => out.push(Token::Number(Part::Month)),
-            'd' | 'e' => out.push(Token::Number(Part::Day)),
-            'H' | 'k' => out.push(Token::Number(Part::Hour)),
-            'M' => out.push(Token::Number(Part::Minute)),
-            'S' => out.push(Token::Number(Part::Second)),
-            'b' | 'B' | 'h' => out.push(Token::MonthName),
-            'z' => out.push(Token::Zone),
-            'f' => out.push(Token::Fraction(digits)),
-            's' => out.push(Token::Epoch(SECOND)),
-            'a' | 'A' | 'Z' => out.push(Token::Word),
-            'F' => out.extend(tokens("%Y-%m-%d")?),
-            'D' => out.extend(tokens("%m/%d/%y")?),
-            'T' => out.extend(tokens("%H:%M:%S")?),
-            'R' => out.extend(tokens("%H:%M")?),
-            'c' => out.extend(tokens("%a %b %e %H:%M:%S %Y")?),
+            'Y' => out.push(TimestampToken::Number(DateTimePart::Year)),
+            'y' => out.push(TimestampToken::ShortYear),
+            'm' => out.push(TimestampToken::Number(DateTimePart::Month)),
+            'd' | 'e' => out.push(TimestampToken::Number(DateTimePart::Day)),
+            'H' | 'k' => out.push(TimestampToken::Number(DateTimePart::Hour)),
+            'M' => out.push(TimestampToken::Number(DateTimePart::Minute)),
+            'S' => out.push(TimestampToken::Number(DateTimePart::Second)),
+            'b' | 'B' | 'h' => out.push(TimestampToken::MonthName),
+            'z' => out.push(TimestampToken::Zone),
+            'f' => out.push(TimestampToken::Fraction(digits)),
+            's' => out.push(TimestampToken::Epoch(SECOND)),
+            'a' | 'A' | 'Z' => out.push(TimestampToken::Word),
+            'F' => out.extend(parse_strftime_tokens("%Y-%m-%d")?),
+            'D' => out.extend(parse_strftime_tokens("%m/%d/%y")?),
+            'T' => out.extend(parse_strftime_tokens("%H:%M:%S")?),
+            'R' => out.extend(parse_strftime_tokens("%H:%M")?),
+            'c' => out.extend(parse_strftime_tokens("%a %b %e %H:%M:%S %Y")?),
             '%' => text(&mut out, '%'),
             't' => text(&mut out, '\t'),
             'n' => text(&mut out, '\n'),
@@ -114,7 +114,7 @@ pub fn tokens(format: &str) -> Option<Vec<Token>> {
 
 /// A calendar date and time of day, without a time zone.
 #[derive(Debug, Clone, Copy)]
-struct Civil {
+struct CalendarTime {
     year: u64,
     month: u64,
     day: u64,
@@ -123,8 +123,8 @@ struct Civil {
     second: u64,
 }
 
-impl Civil {
-    const UNIX_EPOCH: Civil = Civil { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
+impl CalendarTime {
+    const UNIX_EPOCH: CalendarTime = CalendarTime { year: 1970, month: 1, day: 1, hour: 0, minute: 0, second: 0 };
 
     /// Returns the seconds since the Unix epoch of a date and time in UTC; `None` if a part is out
     /// of range.
@@ -141,8 +141,8 @@ impl Civil {
         // The algorithm counts years from March, so that the leap day is the last day of a year.
         let (year, month) = if self.month > 2 { (self.year, self.month - 3) } else { (self.year - 1, self.month + 9) };
         let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + self.day - 1;
-        const TO_1970: u64 = 719_468;
-        Some(((days - TO_1970) * 86_400 + self.hour * 3600 + self.minute * 60 + self.second) as i64)
+        const DAYS_BEFORE_1970: u64 = 719_468;
+        Some(((days - DAYS_BEFORE_1970) * 86_400 + self.hour * 3600 + self.minute * 60 + self.second) as i64)
     }
 }
 
@@ -157,7 +157,7 @@ impl<'a> Cursor<'a> {
         Some(*first)
     }
 
-    fn take(&mut self, text: &[u8]) -> Option<()> {
+    fn expect_text(&mut self, text: &[u8]) -> Option<()> {
         self.0 = self.0.strip_prefix(text)?;
         Some(())
     }
@@ -183,9 +183,9 @@ impl<'a> Cursor<'a> {
     /// Parses hour, minute and second, such as `13:55:36`.
     fn time_of_day(&mut self) -> Option<(u64, u64, u64)> {
         let hour = self.parse_exact_digits(2)?;
-        self.take(b":")?;
+        self.expect_text(b":")?;
         let minute = self.parse_exact_digits(2)?;
-        self.take(b":")?;
+        self.expect_text(b":")?;
         Some((hour, minute, self.parse_exact_digits(2)?))
     }
 
@@ -220,7 +220,8 @@ impl<'a> Cursor<'a> {
         if self.0.first() == Some(&b' ') {
             self.take_byte();
         }
-        if self.take(b"Z").is_some() || self.take(b"UTC").is_some() || self.take(b"GMT").is_some() {
+        if self.expect_text(b"Z").is_some() || self.expect_text(b"UTC").is_some() || self.expect_text(b"GMT").is_some()
+        {
             return Some(0);
         }
         let sign = match self.take_byte()? {
@@ -229,13 +230,13 @@ impl<'a> Cursor<'a> {
             _ => return None,
         };
         let hours = self.parse_exact_digits(2)?;
-        let _ = self.take(b":");
+        let _ = self.expect_text(b":");
         let minutes = if self.0.first().is_some_and(u8::is_ascii_digit) { self.parse_exact_digits(2)? } else { 0 };
         (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60) as i64)
     }
 }
 
-fn unix_ns(civil: Civil, fraction_ns: u64, east_s: i64) -> Option<u64> {
+fn unix_ns(civil: CalendarTime, fraction_ns: u64, east_s: i64) -> Option<u64> {
     let seconds = u64::try_from(civil.unix_seconds()?.checked_sub(east_s)?).ok()?;
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
@@ -256,15 +257,15 @@ pub fn read(text: &[u8]) -> Option<u64> {
 /// Parses a time as C's `ctime` writes it, such as `Tue Oct 10 13:55:36 2000`.
 fn parse_ctime(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::UNIX_EPOCH;
+    let mut civil = CalendarTime::UNIX_EPOCH;
     text[..3].iter().all(u8::is_ascii_alphabetic).then_some(())?;
     cursor.0 = &text[4..];
     civil.month = cursor.month_name()?;
-    while cursor.take(b" ").is_some() {}
+    while cursor.expect_text(b" ").is_some() {}
     civil.day = cursor.parse_number(2)?;
-    cursor.take(b" ")?;
+    cursor.expect_text(b" ")?;
     (civil.hour, civil.minute, civil.second) = cursor.time_of_day()?;
-    cursor.take(b" ")?;
+    cursor.expect_text(b" ")?;
     civil.year = cursor.parse_exact_digits(4)?;
     cursor.0.is_empty().then_some(())?;
     unix_ns(civil, 0, 0)
@@ -274,21 +275,21 @@ fn parse_ctime(text: &[u8]) -> Option<u64> {
 /// fraction; also `2000/10/10 - 13:55:36`, as Go programs write it.
 fn parse_calendar_time(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::UNIX_EPOCH;
+    let mut civil = CalendarTime::UNIX_EPOCH;
     if let Some(between @ (b'-' | b'/')) = text.get(4).copied() {
         civil.year = cursor.parse_exact_digits(4)?;
-        cursor.take(&[between])?;
+        cursor.expect_text(&[between])?;
         civil.month = cursor.parse_exact_digits(2)?;
-        cursor.take(&[between])?;
+        cursor.expect_text(&[between])?;
         civil.day = cursor.parse_exact_digits(2)?;
-        if cursor.take(b" - ").is_none() {
+        if cursor.expect_text(b" - ").is_none() {
             matches!(cursor.take_byte()?, b'T' | b't' | b' ' | b'_').then_some(())?;
         }
     } else {
         civil.day = cursor.parse_number(2)?;
-        cursor.take(b"/")?;
+        cursor.expect_text(b"/")?;
         civil.month = cursor.month_name()?;
-        cursor.take(b"/")?;
+        cursor.expect_text(b"/")?;
         civil.year = cursor.parse_exact_digits(4)?;
         matches!(cursor.take_byte()?, b':' | b' ').then_some(())?;
     }
@@ -301,7 +302,7 @@ fn parse_calendar_time(text: &[u8]) -> Option<u64> {
         _ => 0,
     };
     // A timestamp without a zone is read as UTC. A wrong time zone is harmless, because only
-    // differences between timestamps matter.
+    // differences between timestamps of one log matter.
     let east_s = if cursor.0.is_empty() { 0 } else { cursor.parse_time_zone()? };
     cursor.0.is_empty().then_some(())?;
     unix_ns(civil, fraction_ns, east_s)
@@ -319,7 +320,7 @@ fn parse_epoch_time(text: &[u8]) -> Option<u64> {
     let whole = cursor.parse_number(19)?;
     let unit = epoch_unit_ns(whole);
     let mut fraction = 0;
-    if cursor.take(b".").is_some() && !cursor.0.is_empty() {
+    if cursor.expect_text(b".").is_some() && !cursor.0.is_empty() {
         fraction = cursor.fraction_ns(usize::MAX)? / (SECOND / unit);
     }
     cursor.0.is_empty().then_some(())?;
@@ -337,39 +338,39 @@ fn epoch_unit_ns(whole: u64) -> u64 {
     }
 }
 
-fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
+fn parse_tokens(tokens: &[TimestampToken], text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
-    let mut civil = Civil::UNIX_EPOCH;
+    let mut civil = CalendarTime::UNIX_EPOCH;
     let (mut fraction_ns, mut east_s, mut epoch_ns) = (0, 0, None);
     for token in tokens {
         match token {
-            Token::Number(part) => {
+            TimestampToken::Number(part) => {
                 // `%e` and `%k` are padded with a blank.
                 while cursor.0.first() == Some(&b' ') {
                     cursor.take_byte();
                 }
-                let value = cursor.parse_number(if *part == Part::Year { 4 } else { 2 })?;
+                let value = cursor.parse_number(if *part == DateTimePart::Year { 4 } else { 2 })?;
                 match part {
-                    Part::Year => civil.year = value,
-                    Part::Month => civil.month = value,
-                    Part::Day => civil.day = value,
-                    Part::Hour => civil.hour = value,
-                    Part::Minute => civil.minute = value,
-                    Part::Second => civil.second = value,
+                    DateTimePart::Year => civil.year = value,
+                    DateTimePart::Month => civil.month = value,
+                    DateTimePart::Day => civil.day = value,
+                    DateTimePart::Hour => civil.hour = value,
+                    DateTimePart::Minute => civil.minute = value,
+                    DateTimePart::Second => civil.second = value,
                 }
             }
-            Token::ShortYear => civil.year = 2000 + cursor.parse_exact_digits(2)?,
-            Token::MonthName => civil.month = cursor.month_name()?,
-            Token::Zone => east_s = cursor.parse_time_zone()?,
-            Token::Fraction(digits) => {
+            TimestampToken::ShortYear => civil.year = 2000 + cursor.parse_exact_digits(2)?,
+            TimestampToken::MonthName => civil.month = cursor.month_name()?,
+            TimestampToken::Zone => east_s = cursor.parse_time_zone()?,
+            TimestampToken::Fraction(digits) => {
                 fraction_ns = cursor.fraction_ns(if *digits == 0 { usize::MAX } else { usize::from(*digits) })?;
             }
-            Token::Epoch(unit) => epoch_ns = Some(cursor.parse_number(19)?.checked_mul(*unit)?),
-            Token::Word => {
+            TimestampToken::Epoch(unit) => epoch_ns = Some(cursor.parse_number(19)?.checked_mul(*unit)?),
+            TimestampToken::Word => {
                 let length = cursor.0.iter().take_while(|b| b.is_ascii_alphabetic()).count();
                 cursor.0 = &cursor.0[length..];
             }
-            Token::Text(text) => cursor.take(text)?,
+            TimestampToken::Text(text) => cursor.expect_text(text)?,
         }
     }
     match epoch_ns {
@@ -433,18 +434,18 @@ mod tests {
             ("%D %R", "10/10/00 20:55", Some(971_211_300_000_000_000)),
             ("%F", "later", None),
         ] {
-            let writing = StampFormat::Pattern(tokens(format).expect(format));
+            let writing = StampFormat::Pattern(parse_strftime_tokens(format).expect(format));
             assert_eq!(writing.read(text.as_bytes()), expect, "{format} {text}");
         }
-        assert_eq!(tokens("%Q"), None);
-        assert_eq!(tokens("100%"), None);
+        assert_eq!(parse_strftime_tokens("%Q"), None);
+        assert_eq!(parse_strftime_tokens("100%"), None);
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_parses_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
             let _ = read(&text);
-            if let Some(tokens) = tokens(&String::from_utf8_lossy(&text)) {
+            if let Some(tokens) = parse_strftime_tokens(&String::from_utf8_lossy(&text)) {
                 let _ = StampFormat::Pattern(tokens).read(&text);
             }
         }

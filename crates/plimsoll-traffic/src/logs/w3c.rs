@@ -1,7 +1,7 @@
 //! Parses logs that declare their fields in a directive, such as `#Fields: date time c-ip ...` (W3C
 //! extended format, as IIS and CloudFront write it).
 
-use super::entry::{FieldMeaning, Raw};
+use super::entry::{FieldMeaning, ParsedLogFields};
 use super::stamp::{self, StampFormat};
 use plimsoll_model::units::{MS, SECOND};
 
@@ -65,8 +65,8 @@ impl W3cFields {
     }
 
     /// Splits a line into its fields. `room` is a buffer for the joined path and query.
-    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<Raw<'a>> {
-        let mut raw = Raw::default();
+    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<ParsedLogFields<'a>> {
+        let mut raw = ParsedLogFields::default();
         let between = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
         let mut texts = line.split(|b| *b == between);
         let (mut date, mut time, mut path, mut query): (&[u8], &[u8], &[u8], &[u8]) = (b"", b"", b"", b"");
@@ -79,9 +79,9 @@ impl W3cFields {
                 W3cFieldMeaning::Query => query = text,
                 W3cFieldMeaning::Taken(unit_ns) => {
                     let unit_ns = if text.contains(&b'.') { SECOND } else { *unit_ns };
-                    raw.put(&FieldMeaning::Duration(unit_ns), text)?;
+                    raw.parse_field(&FieldMeaning::Duration(unit_ns), text)?;
                 }
-                W3cFieldMeaning::Is(place) => raw.put(place, text)?,
+                W3cFieldMeaning::Is(place) => raw.parse_field(place, text)?,
             }
         }
         // A line with more texts than declared fields has another format.

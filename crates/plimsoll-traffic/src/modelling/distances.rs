@@ -18,24 +18,24 @@ const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 const COMPARED_QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The largest accepted total variation distance between the endpoint shares of log and model.
-pub const MIX_TV_MAX: f64 = 0.02;
+pub const MIX_DISTANCE_MAX: f64 = 0.02;
 /// The largest accepted relative difference between the indices of dispersion of log and model.
-pub const DISPERSION_OFF_MAX: f64 = 0.2;
+pub const DISPERSION_DIFFERENCE_MAX: f64 = 0.2;
 /// The number of standard deviations by which an index of dispersion may differ by chance. Short
 /// logs have few windows, so their dispersion varies more.
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
-pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
+pub const HIT_RATIO_DIFFERENCE_MAX: f64 = 0.02;
 /// The largest difference between log and model that counts as chance, in standard deviations of a
 /// figure over random draws of the model. A difference that chance explains is not an error of the
 /// model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// The factor of the expected chance distance between endpoint shares in the accepted distance. The
-/// product is added to `MIX_TV_MAX`.
-const CHANCE_TV: f64 = 1.5;
+/// The accepted distance between endpoint shares is `MIX_TV_MAX` plus `CHANCE_TV` times the
+/// distance that is expected by chance.
+const CHANCE_DISTANCE_FACTOR: f64 = 1.5;
 /// The largest accepted relative difference between log and model in a quantile of the requests in
 /// a visit. A difference of one request is always accepted.
-pub const QUANTILE_OFF_MAX: f64 = 0.2;
+pub const QUANTILE_DIFFERENCE_MAX: f64 = 0.2;
 
 /// One request, either of a log or drawn from its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub struct ModelDistances {
 pub struct DivergentFigure {
     /// The name of the figure.
     pub name: String,
-    /// The difference and its bound, as the end of a message that begins with "its NAME".
+    /// The difference and its bound, as a sentence.
     pub said: String,
 }
 
@@ -114,7 +114,7 @@ fn percent_text(share: f64) -> String {
 }
 
 /// Returns the number of distinct paths in a stream.
-pub fn paths(requests: &[StreamRequest]) -> usize {
+pub fn count_distinct_paths(requests: &[StreamRequest]) -> usize {
     let mut paths: Vec<u64> = requests.iter().map(|request| request.path).collect();
     paths.sort_unstable();
     paths.dedup();
@@ -175,7 +175,7 @@ impl StreamFigures {
         }
     }
 
-    /// Returns the mean of each figure over several draws.
+    /// Returns the mean of each figure over several random draws of requests from the model.
     pub fn mean(draws: &[StreamFigures]) -> StreamFigures {
         let count = draws.len().max(1) as f64;
         let over = |figure: &dyn Fn(&StreamFigures) -> f64| draws.iter().map(figure).sum::<f64>() / count;
@@ -227,9 +227,9 @@ fn dispersion_index(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> 
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
         // A log with too few windows gets no index of dispersion, so the bound is not used.
-        return DISPERSION_OFF_MAX;
+        return DISPERSION_DIFFERENCE_MAX;
     }
-    DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
+    DISPERSION_DIFFERENCE_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
 }
 
 /// Returns the hit ratio of an LRU cache that holds `size` paths.
@@ -271,7 +271,7 @@ fn total_variation(one: &[f64], other: &[f64]) -> f64 {
 impl ModelDistances {
     /// Compares a log with random draws of requests from its model. `caches` are the sizes of the
     /// simulated caches, in paths.
-    pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
+    pub fn compare_log_with_draws(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
         let mix_tv = total_variation(&log.routes, &model.routes);
         // The mean endpoint shares of several random draws differ by chance from the model's true
@@ -281,10 +281,10 @@ impl ModelDistances {
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
         let visit_off_max = (0..3).map(|at| {
-            let bound = (QUANTILE_OFF_MAX * log.visit_requests[at]).max(1.0);
+            let bound = (QUANTILE_DIFFERENCE_MAX * log.visit_requests[at]).max(1.0);
             bound + chance_difference(draws, |draw| draw.visit_requests[at])
         });
-        let hit_off_max = (0..3).map(|at| HIT_RATIO_OFF_MAX + chance_difference(draws, |draw| draw.hits[at]));
+        let hit_off_max = (0..3).map(|at| HIT_RATIO_DIFFERENCE_MAX + chance_difference(draws, |draw| draw.hits[at]));
         let dispersion_off = |at: usize| {
             let bound = dispersion_off_max(log.span_ns / WINDOWS_NS[at]);
             let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
@@ -298,7 +298,7 @@ impl ModelDistances {
         let follows: f64 = pairs.iter().map(|pair| (of(log, pair) - of(model, pair)).abs()).sum();
         ModelDistances {
             mix_tv,
-            mix_tv_max: MIX_TV_MAX + CHANCE_TV * off_mean,
+            mix_tv_max: MIX_DISTANCE_MAX + CHANCE_DISTANCE_FACTOR * off_mean,
             visit_off_max,
             hit_off_max,
             dispersion: (0..4).map(|at| (WINDOWS_NS[at], log.dispersion[at].zip(model.dispersion[at]))).collect(),
@@ -316,7 +316,8 @@ impl ModelDistances {
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
             let said = format!(
-                "differs by {mix_difference} in total between model and log, and the bound is {bound}",
+                "the mix of endpoints differs by {mix_difference} in total between model and log, and the bound is \
+                 {bound}",
                 mix_difference = percent_text(self.mix_tv),
                 bound = percent_text(self.mix_tv_max)
             );
@@ -324,33 +325,35 @@ impl ModelDistances {
         }
         for ((width_ns, both), off_max) in self.dispersion.iter().zip(&self.dispersion_off_max) {
             if let Some((log, model)) = both.filter(|(log, model)| (model - log).abs() > off_max * log) {
+                let window_s = *width_ns as f64 / 1e9;
                 let said = format!(
-                    "is {model_dispersion:.2} in the model and {log_dispersion:.2} in the log, and the bound of the \
-                     difference is {bound}",
+                    "the dispersion in windows of {window_s} s is {model_dispersion:.2} in the model and \
+                     {log_dispersion:.2} in the log, and the bound of the difference is {bound}",
                     model_dispersion = model,
                     log_dispersion = log,
                     bound = percent_text(*off_max)
                 );
-                say(format!("dispersion at {} s", *width_ns as f64 / 1e9), said);
+                say(format!("dispersion at {window_s} s"), said);
             }
         }
         for ((quantile, log, model), off_max) in self.visit_requests.iter().zip(&self.visit_off_max) {
             if (model - log).abs() > *off_max {
+                let percentile = quantile * 100.0;
                 let said = format!(
-                    "is {model_requests:.1} in the model and {log_requests:.1} in the log, and the bound of the \
-                     difference is {off_max:.1}",
+                    "the p{percentile} of the requests in a visit is {model_requests:.1} in the model and \
+                     {log_requests:.1} in the log (bound of the difference: {off_max:.1})",
                     model_requests = model,
                     log_requests = log
                 );
-                say(format!("p{percentile} of a visit's requests", percentile = quantile * 100.0), said);
+                say(format!("p{percentile} of a visit's requests"), said);
             }
         }
         for ((size, log, model), off_max) in self.hit_ratio.iter().zip(&self.hit_off_max) {
             if (model - log).abs() > *off_max {
                 let (log_hits, model_hits, points) = (percent_text(*log), percent_text(*model), 100.0 * off_max);
                 let said = format!(
-                    "are {model_hits} in the model and {log_hits} in the log, and the bound of the difference is \
-                     {points:.1} percentage points"
+                    "the hit rate of a cache of {size} paths is {model_hits} in the model and {log_hits} in the log \
+                     (bound: {points:.1} percentage points)"
                 );
                 say(format!("hits of a cache of {size}"), said);
             }
@@ -368,11 +371,11 @@ mod tests {
 
     fn random_stream(seed: u64, other: u16) -> Vec<StreamRequest> {
         let mut rng = Rng::new(seed);
-        let mut starts: Vec<u64> = (0..20_000).map(|_| rng.below(100 * SECOND)).collect();
+        let mut starts: Vec<u64> = (0..20_000).map(|_| rng.uniform_below(100 * SECOND)).collect();
         starts.sort_unstable();
         let request = |(number, start_ns): (usize, u64)| {
-            let most = 1 + rng.below(500);
-            let path = rng.below(most);
+            let most = 1 + rng.uniform_below(500);
+            let path = rng.uniform_below(most);
             let route = if path.is_multiple_of(5) { other } else { 0 };
             let wait_ns = (number % 2 == 1).then_some(SECOND);
             StreamRequest { start_ns, visit: number as u64 / 2, route, path, wait_ns }
@@ -382,11 +385,11 @@ mod tests {
 
     #[test]
     fn samples_of_one_distribution_match_and_others_differ() {
-        let caches = cache_sizes(paths(&random_stream(1, 1)));
+        let caches = cache_sizes(count_distinct_paths(&random_stream(1, 1)));
         let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * SECOND, 1, caches);
         let log = figures(&random_stream(1, 1));
         let alike = [figures(&random_stream(2, 1)), figures(&random_stream(3, 1))];
-        let distances = ModelDistances::between(&log, &alike, caches);
+        let distances = ModelDistances::compare_log_with_draws(&log, &alike, caches);
         assert_eq!(distances.figures_over_bounds(), Vec::new(), "{distances:?}");
         // Random arrivals have an index of dispersion of 1. The stream of requests is too short for
         // an index of dispersion over windows of 100 s.
@@ -398,7 +401,7 @@ mod tests {
             request.start_ns = request.start_ns / SECOND * SECOND;
             request.path = number as u64;
         }
-        let apart = ModelDistances::between(&log, &[figures(&other)], caches).figures_over_bounds();
+        let apart = ModelDistances::compare_log_with_draws(&log, &[figures(&other)], caches).figures_over_bounds();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
         assert!(apart[0].said.contains("and the bound is 2.0 %"), "{apart:?}");
@@ -411,7 +414,7 @@ mod tests {
         let drawn = |seed: u64, skewed: bool| {
             let mut rng = Rng::new(seed);
             let request = |number: u64| {
-                let route = rng.below(if skewed && number.is_multiple_of(10) { 50 } else { 500 }) as u16;
+                let route = rng.uniform_below(if skewed && number.is_multiple_of(10) { 50 } else { 500 }) as u16;
                 StreamRequest {
                     start_ns: number * SECOND / 5,
                     visit: number,
@@ -425,14 +428,14 @@ mod tests {
         };
         for log in 1..10 {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
-            let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
+            let distances = ModelDistances::compare_log_with_draws(&drawn(log, false), &draws, [5, 25, 100]);
             // The endpoint shares of the log are set to the exact probabilities of the traffic
             // file, 0.002 for each endpoint.
             let distances = ModelDistances {
                 mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances
             };
-            assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);
+            assert!(distances.mix_tv > MIX_DISTANCE_MAX, "{}", distances.mix_tv);
             assert_eq!(distances.figures_over_bounds(), Vec::new(), "{log}: {distances:?}");
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, true)).collect();
             let distances = ModelDistances {

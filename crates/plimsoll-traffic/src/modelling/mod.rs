@@ -4,10 +4,10 @@
 //! The model reproduces the mix of endpoints, the sequence of a visitor's requests and the waits
 //! between requests. The model also reproduces the frequency of each path and the rate of visits
 //! over time. [`ModelDistances`] measures how well the model reproduces the log. Paths are drawn
-//! independently by frequency, or once for each visit. As a consequence, no path depends on earlier
+//! independently by frequency, or once for each visit. In the model, no path depends on earlier
 //! paths: a simulated visitor who views an item does not buy the same item.
 //!
-//! Not here: reading logs, writing files, and the draws of a load (the engine).
+//! Not here: reading logs, writing files, and random draws during a load (the engine).
 
 mod distances;
 mod pace;
@@ -25,14 +25,14 @@ use crate::survey::PathReplacement;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
 use plimsoll_model::{RouteNumber, redact};
-use sequences::{SEQUENCES_MAX, Sequence, sequences};
+use sequences::{SEQUENCES_MAX, Sequence, select_sequences};
 use std::collections::BTreeMap;
 use think_times::ThinkTimes;
 use visitor_paths::EndpointRequests;
 use visits::Visits;
-use withheld::{WITHHELD_KEY_PREFIX, WithheldRoutes, WrittenTargets};
+use withheld::{RedactedTargets, WITHHELD_KEY_PREFIX, WithheldRoutes};
 
-pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, paths};
+pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, count_distinct_paths};
 pub use pace::ModelPace;
 pub use visits::VISIT_REQUESTS_MAX;
 
@@ -42,8 +42,8 @@ const ROWS_MAX: usize = 50_000;
 /// The largest number of path templates that are distinguished while drawn requests are mapped to
 /// the log's endpoints.
 const TEMPLATES_MAX: usize = 1 << 20;
-/// The smallest share of requests in visits with several requests at which the model gets
-/// scenarios. If visits with several requests have a smaller share, the model is a mix of single
+/// The model gets scenarios if at least this share of the log's requests is in visits with several
+/// requests. If visits with several requests have a smaller share, the model is a mix of single
 /// requests.
 const MULTI_REQUEST_VISITS_SHARE_MIN: f64 = 0.05;
 /// The largest weight of a request or scenario in the traffic file. Weights that are not whole
@@ -129,8 +129,8 @@ impl TrafficModel {
         let left_out = gathered.left_out().clone();
         let routes: Vec<(String, String)> =
             gathered.methods_and_templates().map(|(m, t)| (m.to_owned(), t.to_owned())).collect();
-        let (targets, requests, first_ns, span_ns) = gathered.in_time(seed)?;
-        let targets = WrittenTargets::new(targets, names.keep_keys);
+        let (targets, requests, first_ns, span_ns) = gathered.into_time_order(seed)?;
+        let targets = RedactedTargets::new(targets, names.keep_keys);
         let mut withheld = WithheldRoutes::new();
         let visits = Visits::from_requests(requests);
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
@@ -140,7 +140,7 @@ impl TrafficModel {
         let mut stream = Vec::with_capacity(visits.requests.len());
         for (number, visit) in visits.visits.iter().enumerate() {
             let mut before: Option<LoggedRequest> = None;
-            for request in visits.of_visit(visit) {
+            for request in visits.requests_of_visit(visit) {
                 let route = usize::from(request.route);
                 targets.note_route(request.target, &routes[route].0, request.route, &mut withheld);
                 by_route[route].push(request.target);
@@ -159,8 +159,8 @@ impl TrafficModel {
             }
         }
         stream.sort_by_key(|request| request.start_ns);
-        let pace = ModelPace::from_starts(&visits.starts(), first_ns, span_ns);
-        let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.load());
+        let pace = ModelPace::from_starts(&visits.weighted_visit_starts(), first_ns, span_ns);
+        let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.draft_load_table());
         if targets.keys > 0 {
             about.push(format!(
                 "Parts of paths that look like secret keys are withheld: {WITHHELD_KEY_PREFIX}1 and so on stand for \
@@ -177,17 +177,17 @@ impl TrafficModel {
             .zip(&by_route)
             .zip(&own_paths)
             .map(|(((method, template), asked), own)| {
-                let name = format!("{method} {}", redact::path(template));
+                let name = format!("{method} {}", redact::redact_path(template));
                 let target = match asked.iter().all(|target| *target == asked[0]) {
                     true => DraftText::literal(asked.first().map_or("/", |target| targets.get(*target))),
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // Paths that identify one visitor are used in the order of the log. Such a
-                        // path stays the same throughout a visit, so each visit uses one row of
-                        // paths. Paths that hardly ever repeat are also used in the order of the
-                        // log, because random draws would repeat paths.
-                        let in_order = own.are_in_order(asked, is_mix);
+                        // Paths that identify one visitor are used in the order of the log. A path
+                        // of one visitor stays the same throughout a visit, so each visit uses one
+                        // row of paths. Paths that hardly ever repeat are also used in the order of
+                        // the log, because random draws would repeat paths.
+                        let in_order = own.should_use_log_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
                         let rows = rows.iter().step_by(step).map(|target| csv_row(targets.get(*target)));
@@ -203,7 +203,7 @@ impl TrafficModel {
             })
             .collect();
         let of_visit = |visit: &std::ops::Range<usize>| -> Vec<RouteNumber> {
-            visits.of_visit(visit).iter().map(|request| request.route).collect()
+            visits.requests_of_visit(visit).iter().map(|request| request.route).collect()
         };
         let distinct =
             visits.visits.iter().map(of_visit).collect::<std::collections::HashSet<Vec<RouteNumber>>>().len();
@@ -214,7 +214,7 @@ impl TrafficModel {
                 draft.requests.push(DraftStep { weight: Some(weight), ..step });
             }
         } else {
-            let kept = sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
+            let kept = select_sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
             let weights: Vec<f64> = kept.iter().map(|sequence| sequence.weight).collect();
             for (sequence, weight) in kept.iter().zip(integer_weights(&weights)) {
                 draft.scenarios.push(draft_scenario(sequence, weight, &models, &mut thoughts));
@@ -237,10 +237,10 @@ impl TrafficModel {
     }
 
     /// Returns a mapping of requests drawn from the model to the endpoints and paths of the log.
-    pub fn folder<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
-        // Only the path templates that appear first in the log get separate routes. Requests drawn
-        // from the model are mapped by template, because their order differs from the order of the
-        // log.
+    pub fn route_mapper<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
+        // The first path templates of a log get separate routes, and later templates share the
+        // route `(other paths)`. Requests drawn from the model are in another order than the log,
+        // so the mapper finds each request's route by the text of the template.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
@@ -297,9 +297,9 @@ fn draft_scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoug
     for alike in sequence.routes.chunk_by(|a, b| a == b) {
         let route = alike[0];
         let model = &models[usize::from(route)];
-        steps.push(model.draft_step(before.and_then(|before| thoughts.between(before, route)), 1));
+        steps.push(model.draft_step(before.and_then(|before| thoughts.think_time_between(before, route)), 1));
         if alike.len() > 1 {
-            steps.push(model.draft_step(thoughts.between(route, route), alike.len() as u32 - 1));
+            steps.push(model.draft_step(thoughts.think_time_between(route, route), alike.len() as u32 - 1));
         }
         before = Some(route);
     }

@@ -7,8 +7,8 @@
 //! the numbers of visits in the log.
 
 use crate::import::draft::DraftLoad;
-use plimsoll_model::units::exact_duration;
-use plimsoll_model::{Arrivals, Curve, Stage};
+use plimsoll_model::units::format_exact_duration;
+use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadStage};
 
 /// The candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
@@ -17,7 +17,7 @@ const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600,
 const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
 /// The smallest accepted mean number of visits in an interval, if the fitted rate changes over
 /// time.
-const VISITS_MIN: f64 = 20.0;
+const VISITS_PER_INTERVAL_MIN: f64 = 20.0;
 /// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
 /// Random arrivals have an index of dispersion of 1.
 const EVEN_DISPERSION_MAX: f64 = 0.5;
@@ -27,9 +27,9 @@ const EVEN_DISPERSION_MAX: f64 = 0.5;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
     /// The rate of visits over the length of the log, 1/s.
-    pub rate: Curve,
+    pub rate: LoadCurve,
     /// The spacing of the starts of visits: constant or Poisson.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalSpacing,
 }
 
 impl ModelPace {
@@ -49,43 +49,45 @@ impl ModelPace {
         let mean = starts.len() as f64 * 1e9 / span_ns as f64;
         let widths = WIDTHS_S.iter().map(|s| s * 1_000_000_000);
         let width_ns = widths.into_iter().find(|width_ns| {
-            INTERVAL_COUNTS.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN
+            INTERVAL_COUNTS.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_PER_INTERVAL_MIN
         });
         // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
-        let constant =
-            |arrivals| ModelPace { rate: Curve::constant_for_duration(round_rate(mean), whole_ms(span_ns)), arrivals };
+        let constant = |arrivals| ModelPace {
+            rate: LoadCurve::constant_for_duration(round_rate(mean), whole_ms(span_ns)),
+            arrivals,
+        };
         let Some(width_ns) = width_ns else {
-            return constant(Arrivals::Poisson);
+            return constant(ArrivalSpacing::Poisson);
         };
         let counts = counts(width_ns);
         let (index, each) = dispersion_and_mean(&counts);
         if index < EVEN_DISPERSION_MAX {
-            return constant(Arrivals::Constant);
+            return constant(ArrivalSpacing::Constant);
         }
         // Chance alone explains an index of dispersion of up to 3 standard errors above 1, so the
         // fitted rate is constant.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
-            return constant(Arrivals::Poisson);
+            return constant(ArrivalSpacing::Poisson);
         }
         let kept = (1.0 - 1.0 / index).sqrt();
         let last_ns = whole_ms(span_ns - width_ns * (counts.len() as u64 - 1));
         let stage = |(at, count): (usize, &f64)| {
             let rate = round_rate((each + kept * (count - each)).max(0.0) * 1e9 / width_ns as f64);
             let length_ns = if at + 1 == counts.len() { last_ns } else { width_ns };
-            Stage { from: rate, to: rate, duration_ns: Some(length_ns) }
+            LoadStage { from: rate, to: rate, duration_ns: Some(length_ns) }
         };
         let stages = counts.iter().enumerate().map(stage).collect();
-        ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
+        ModelPace { rate: LoadCurve { stages }, arrivals: ArrivalSpacing::Poisson }
     }
 
     /// Returns the `load` table of the traffic file with this rate.
-    pub(super) fn load(&self) -> DraftLoad {
+    pub(super) fn draft_load_table(&self) -> DraftLoad {
         let (rate, duration_ns) = match self.rate.stages.as_slice() {
             [only] if only.from == only.to => (only.from.to_string(), only.duration_ns),
             _ => (self.rate.to_string(), None),
         };
-        let duration = duration_ns.map(exact_duration);
+        let duration = duration_ns.map(format_exact_duration);
         DraftLoad { rate: Some(rate), arrivals: Some(self.arrivals), duration, ..DraftLoad::default() }
     }
 }
@@ -115,12 +117,12 @@ mod tests {
         ModelPace::from_starts(&starts, 0, span_ns)
     }
 
-    fn by_chance(rates: &[f64]) -> Vec<u64> {
+    fn random_visit_starts(rates: &[f64]) -> Vec<u64> {
         let mut rng = Rng::new(3);
         let mut starts = Vec::new();
         for (second, rate) in rates.iter().enumerate() {
             let mut in_second: Vec<u64> =
-                (0..rng.poisson(*rate)).map(|_| second as u64 * SECOND + rng.below(SECOND)).collect();
+                (0..rng.poisson(*rate)).map(|_| second as u64 * SECOND + rng.uniform_below(SECOND)).collect();
             in_second.sort_unstable();
             starts.extend(in_second);
         }
@@ -131,11 +133,11 @@ mod tests {
     fn random_arrivals_are_one_rate_and_real_changes_are_kept() {
         let even: Vec<u64> = (0..3000).map(|n| n * SECOND / 50).collect();
         let pace = pace_of_starts(&even, 60 * SECOND);
-        assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
-        let pace = pace_of_starts(&by_chance(&[50.0; 60]), 60 * SECOND);
-        assert_eq!((pace.arrivals, pace.rate.stages.len()), (Arrivals::Poisson, 1));
+        assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (ArrivalSpacing::Constant, "50@60s"));
+        let pace = pace_of_starts(&random_visit_starts(&[50.0; 60]), 60 * SECOND);
+        assert_eq!((pace.arrivals, pace.rate.stages.len()), (ArrivalSpacing::Poisson, 1));
         let rates: Vec<f64> = (0..60).map(|second| if second % 20 < 10 { 20.0 } else { 80.0 }).collect();
-        let pace = pace_of_starts(&by_chance(&rates), 60 * SECOND);
+        let pace = pace_of_starts(&random_visit_starts(&rates), 60 * SECOND);
         assert_eq!(pace.rate.stages.len(), 60);
         let mean = pace.rate.stages.iter().map(|stage| stage.from).sum::<f64>() / 60.0;
         assert!((46.0..54.0).contains(&mean), "{mean}");
@@ -146,8 +148,8 @@ mod tests {
     fn few_visits_give_one_rate() {
         let pace = pace_of_starts(&[0, 5 * SECOND], 10 * SECOND);
         assert_eq!(pace.rate.to_string(), "0.2@10s");
-        let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));
+        let (rate, arrivals) = (Some("0.2".to_owned()), Some(ArrivalSpacing::Poisson));
         let duration = Some("10s".to_owned());
-        assert_eq!(pace.load(), DraftLoad { rate, arrivals, duration, ..DraftLoad::default() });
+        assert_eq!(pace.draft_load_table(), DraftLoad { rate, arrivals, duration, ..DraftLoad::default() });
     }
 }

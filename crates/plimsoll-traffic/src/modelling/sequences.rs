@@ -12,7 +12,7 @@ pub const SEQUENCES_MAX: usize = 200;
 const ADJUSTMENT_ROUNDS: usize = 2000;
 /// The number of final iterations of the weight adjustment that ignore the lengths of visits. The
 /// final iterations ensure that every endpoint has its share of requests.
-const ROUNDS_OF_ENDPOINTS: usize = 50;
+const ENDPOINT_ONLY_ROUNDS: usize = 50;
 
 /// A sequence of endpoints, with the number of visits that it represents.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Sequence {
 /// Returns at most `max` endpoint sequences of visits, and a sequence of one request for each
 /// endpoint that the `max` sequences lack. If the visits have more than `max` sequences, some rarer
 /// sequences represent similar sequences.
-pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
+pub fn select_sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
     let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
     visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
     let mut all: Vec<(Vec<RouteNumber>, u64)> = counts.into_iter().collect();
@@ -85,7 +85,7 @@ fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, 
             routes.iter().for_each(|route| *asked.entry(*route).or_default() += weight);
             *visits.entry(length_class(routes)).or_default() += weight;
         }
-        let with_lengths = round < ADJUSTMENT_ROUNDS - ROUNDS_OF_ENDPOINTS;
+        let with_lengths = round < ADJUSTMENT_ROUNDS - ENDPOINT_ONLY_ROUNDS;
         for Sequence { routes, weight } in sequences.iter_mut() {
             let lacks = |wanted: f64, is: f64| (wanted / is.max(1e-9)).ln();
             let of_routes: f64 = routes.iter().map(|route| lacks(wanted[route], asked[route])).sum();
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn few_sequences_are_unchanged() {
         let visits = [vec![0, 1], vec![2], vec![0, 1]];
-        let got = sequences(visits.into_iter(), 10);
+        let got = select_sequences(visits.into_iter(), 10);
         assert_eq!(got[0], Sequence { routes: vec![0, 1], weight: 2.0 });
         assert_eq!(got[1], Sequence { routes: vec![2], weight: 1.0 });
     }
@@ -114,13 +114,15 @@ mod tests {
     fn kept_sequences_preserve_the_endpoint_mix() {
         let mut rng = Rng::new(5);
         let visit = |rng: &mut Rng| -> Vec<RouteNumber> {
-            (0..1 + rng.below(12)).map(|_| (rng.below(30) * rng.below(30) / 30) as u16).collect()
+            (0..1 + rng.uniform_below(12))
+                .map(|_| (rng.uniform_below(30) * rng.uniform_below(30) / 30) as u16)
+                .collect()
         };
         let visits: Vec<Vec<RouteNumber>> = (0..5000).map(|_| visit(&mut rng)).collect();
         let mut share = vec![0.0; 30];
         let requests: usize = visits.iter().map(Vec::len).sum();
         visits.iter().flatten().for_each(|route| share[usize::from(*route)] += 1.0 / requests as f64);
-        let kept = sequences(visits.iter().cloned(), 100);
+        let kept = select_sequences(visits.iter().cloned(), 100);
         assert!(kept.len() <= 130, "{}", kept.len());
         let total: f64 = kept.iter().map(|sequence| sequence.weight * sequence.routes.len() as f64).sum();
         let mut own = vec![0.0; 30];

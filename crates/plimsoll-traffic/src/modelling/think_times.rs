@@ -28,7 +28,7 @@ const EMPIRICAL_TIMES_COUNT: usize = 20;
 const EMPIRICAL_WAITS_MIN: usize = 5 * EMPIRICAL_TIMES_COUNT;
 /// The largest accepted factor between the mean of the fitted distribution and the mean of the
 /// waits.
-const MEAN_OFF_MAX: f64 = 1.1;
+const MEAN_FACTOR_MAX: f64 = 1.1;
 
 /// The observed waits in s, by pair of endpoints and by the second endpoint alone.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ impl ThinkTimes {
 
     /// Returns the think time between two endpoints in the syntax of a traffic file. `None` means
     /// that there is no think time.
-    pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
+    pub fn think_time_between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
         let pair = self.by_request_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
             Some(waits) => fit_think_time(waits),
@@ -77,7 +77,7 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
-    let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
+    let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_FACTOR_MAX * mean.max(median))).min(SIGMA_MAX);
     // Each pair has a probability, and the quantile of the standard normal distribution for the
     // probability.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
@@ -113,7 +113,7 @@ fn random_choice(waits: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::session::Think;
+    use plimsoll_model::session::ThinkTime;
 
     #[test]
     fn bimodal_think_times_are_drawn_from_observed_ones() {
@@ -123,13 +123,13 @@ mod tests {
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
             thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
         }
-        let text = thoughts.between(0, 1).expect("a time");
-        let Ok(Think::Pick(times)) = Think::parse(&text) else { panic!("{text}") };
+        let text = thoughts.think_time_between(0, 1).expect("a time");
+        let Ok(ThinkTime::Pick(times)) = ThinkTime::parse(&text) else { panic!("{text}") };
         assert_eq!(times.len(), 20);
         assert_eq!(times.iter().filter(|ns| **ns == 3_000_000).count(), 8, "{text}");
         let mean_s = times.iter().sum::<u64>() as f64 / 20.0 / 1e9;
         assert!((12.2..12.4).contains(&mean_s), "{mean_s} {text}");
-        let text = thoughts.between(1, 2).expect("a time");
+        let text = thoughts.think_time_between(1, 2).expect("a time");
         assert!(text.starts_with("pick(0ms,") && text.ends_with(",2000ms)"), "{text}");
     }
 
@@ -141,11 +141,11 @@ mod tests {
             thoughts.add(1, 2, 1_000_000_000 + n * 20_000_000);
             thoughts.add(2, 0, 0);
         }
-        assert_eq!(thoughts.between(0, 1).as_deref(), Some("2000ms"));
-        assert_eq!(thoughts.between(9, 1).as_deref(), Some("2000ms"));
-        assert_eq!(thoughts.between(2, 0), None);
-        assert_eq!(thoughts.between(0, 9), None);
-        let spread = thoughts.between(1, 2).expect("a time");
+        assert_eq!(thoughts.think_time_between(0, 1).as_deref(), Some("2000ms"));
+        assert_eq!(thoughts.think_time_between(9, 1).as_deref(), Some("2000ms"));
+        assert_eq!(thoughts.think_time_between(2, 0), None);
+        assert_eq!(thoughts.think_time_between(0, 9), None);
+        let spread = thoughts.think_time_between(1, 2).expect("a time");
         assert!(spread.starts_with("lognormal(2000ms,0.3") || spread.starts_with("lognormal(1980ms,0.3"), "{spread}");
     }
 }

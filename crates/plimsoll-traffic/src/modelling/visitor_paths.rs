@@ -5,16 +5,16 @@
 
 use std::collections::HashMap;
 
-/// The fewest requests that must follow an earlier request of the visit to the endpoint, before the
-/// endpoint's paths may count as identifying visitors.
-const PAIRS_MIN: u64 = 8;
+/// An endpoint's paths may identify visitors only if at least this many requests follow another
+/// request of the same visit to the endpoint.
+const REPEAT_REQUESTS_MIN: u64 = 8;
 /// The smallest share of requests whose path occurs only once, at which the paths of an endpoint
 /// count as hardly ever repeating. The requests in a visit to the endpoint must also be at most
 /// [`PER_VISIT_MAX`] on average.
 const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
 /// The largest mean number of requests in a visit to an endpoint, at which the endpoint's paths may
 /// count as hardly ever repeating.
-const PER_VISIT_MAX: f64 = 1.2;
+const MEAN_REQUESTS_PER_VISIT_MAX: f64 = 1.2;
 
 /// The requests of all visits to one endpoint.
 #[derive(Debug, Clone, Default)]
@@ -48,14 +48,15 @@ impl EndpointRequests {
     /// their path if the share of repeated paths is above the middle between the share expected by
     /// chance and 1. `asked` contains the paths of all requests. In a mix of single requests, each
     /// request is a session, so the result is true only if paths hardly ever repeat.
-    pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
+    pub fn should_use_log_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
         let all = asked.len().max(1) as f64;
         let by_chance: f64 = counts.values().map(|count| (*count as f64 / all).powi(2)).sum();
-        let is_kept = self.pairs >= PAIRS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64;
+        let is_kept =
+            self.pairs >= REPEAT_REQUESTS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64;
         let new = counts.values().filter(|count| **count == 1).count() as f64;
-        let is_once = all <= PER_VISIT_MAX * self.firsts.len() as f64;
+        let is_once = all <= MEAN_REQUESTS_PER_VISIT_MAX * self.firsts.len() as f64;
         (is_kept && !is_mix) || (is_once && new >= UNIQUE_PATH_SHARE_MIN * all)
     }
 }
@@ -76,7 +77,7 @@ mod tests {
                     asked.push(path(visit, number));
                 }
             }
-            (own.are_in_order(&asked, false), own.firsts.len())
+            (own.should_use_log_order(&asked, false), own.firsts.len())
         };
         assert_eq!(kept(&|visit, _| visit), (true, 50));
         assert_eq!(kept(&|visit, number| visit * 4 + number), (false, 50));
@@ -87,12 +88,12 @@ mod tests {
         let of_visits = |paths: &[u32]| {
             let mut own = EndpointRequests::default();
             paths.iter().enumerate().for_each(|(visit, path)| own.add(visit, *path));
-            own.are_in_order(paths, true)
+            own.should_use_log_order(paths, true)
         };
         assert!(
             of_visits(&[1, 2, 3, 4, 5, 5])
                 && !of_visits(&[1, 1, 2, 2, 3, 4])
-                && !EndpointRequests::default().are_in_order(&[], false)
+                && !EndpointRequests::default().should_use_log_order(&[], false)
         );
     }
 }

@@ -1,9 +1,9 @@
 //! Groups the requests of a log into visits: requests of one visitor without a gap of half an hour.
 //! A very long visit does not come from one person, but from a crawler, a health check, or many
-//! users behind a proxy. The requests of such a visit become visits of one request each.
+//! users behind a proxy. Each request of a very long visit becomes a visit of its own.
 
 use crate::replay::LoggedRequest;
-use crate::survey::GAP_NS;
+use crate::survey::SESSION_GAP_NS;
 use std::ops::Range;
 
 /// The largest number of requests in a visit that is not split.
@@ -27,7 +27,7 @@ impl Visits {
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
         let may_continue = |a: &LoggedRequest, b: &LoggedRequest| {
-            a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= GAP_NS
+            a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= SESSION_GAP_NS
         };
         let (mut visits, mut long, mut at, mut taken_apart) = (Vec::new(), (0, 0), 0, Vec::new());
         for visit in requests.chunk_by(may_continue) {
@@ -47,7 +47,7 @@ impl Visits {
     }
 
     /// Returns the requests of one visit.
-    pub fn of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
+    pub fn requests_of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
         &self.requests[visit.clone()]
     }
 
@@ -55,9 +55,9 @@ impl Visits {
     /// visits of the model.
     ///
     /// A visit of the model has the mean number of requests of all visits. Each request of a split
-    /// visit becomes a visit of one request, whose weight is less than 1. The weight of a visit
-    /// that was not split is more than 1.
-    pub fn starts(&self) -> Vec<(u64, f64)> {
+    /// visit becomes a visit of one request, whose weight is at most 1. The weight of a visit that
+    /// was not split is at least 1.
+    pub fn weighted_visit_starts(&self) -> Vec<(u64, f64)> {
         let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
         let of_whole = (self.requests.len() as u64 - self.long.1) as f64 / whole / mean;
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(visits.requests_in_longer_visits(), 2);
         // The 63 requests of the log become 62 visits of the model. The weight of a split visit is
         // proportional to its number of requests.
-        let starts = visits.starts();
+        let starts = visits.weighted_visit_starts();
         let counted: f64 = starts.iter().map(|(_, weight)| weight).sum();
         let apart: f64 = starts.iter().map(|(_, weight)| weight).filter(|weight| **weight < 1.0).sum();
         assert!((counted - 62.0).abs() < 1e-9 && (apart / counted - 61.0 / 63.0).abs() < 1e-9, "{starts:?}");

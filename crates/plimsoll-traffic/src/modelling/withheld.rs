@@ -2,7 +2,7 @@
 //! key has a distinct replacement, so the number of distinct paths stays the same. Not here:
 //! detecting keys ([`redact::with_keys_replaced`]).
 
-use plimsoll_model::{ListedTargets, RouteNumber, redact};
+use plimsoll_model::{RequestPaths, RouteNumber, redact};
 use std::collections::HashMap;
 
 /// The beginning of the replacement of a secret key. A number follows the prefix, as in
@@ -10,22 +10,22 @@ use std::collections::HashMap;
 pub const WITHHELD_KEY_PREFIX: &str = "withheld-";
 
 /// The paths of a log, in which parts that look like secret keys are replaced.
-pub struct WrittenTargets {
-    targets: ListedTargets,
+pub struct RedactedTargets {
+    targets: RequestPaths,
     /// The paths that contain replacements, by number of the path in `targets`.
     replaced: HashMap<u32, String>,
     /// The number of distinct keys that were replaced.
     pub keys: usize,
 }
 
-impl WrittenTargets {
+impl RedactedTargets {
     /// Replaces the secret keys in the paths `targets`. If `keep` is true, no key is replaced.
-    pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
+    pub fn new(targets: RequestPaths, keep: bool) -> RedactedTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
         if !keep {
             for (number, target) in (0u32..).zip(targets.iter()) {
-                let written = redact::with_keys_replaced(target, |key| {
+                let written = redact::replace_keys(target, |key| {
                     let next = numbers.len() + 1;
                     format!("{WITHHELD_KEY_PREFIX}{}", numbers.entry(key.to_owned()).or_insert(next))
                 });
@@ -34,7 +34,7 @@ impl WrittenTargets {
                 }
             }
         }
-        WrittenTargets { targets, replaced, keys: numbers.len() }
+        RedactedTargets { targets, replaced, keys: numbers.len() }
     }
 
     /// Returns the path with the number `number`, in which all secret keys are replaced.
@@ -42,8 +42,8 @@ impl WrittenTargets {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
-    /// Records the route of a path with replacements, because such a path no longer matches the
-    /// template of its route.
+    /// Records the route of a path with replacements, because a path with replacements no longer
+    /// matches the template of its route.
     pub fn note_route(&self, number: u32, method: &str, route: RouteNumber, routes: &mut WithheldRoutes) {
         if let Some(target) = self.replaced.get(&number) {
             routes.entry((method.to_owned(), target.clone())).or_insert(route);
@@ -67,15 +67,15 @@ mod tests {
             "/a?token=Zq7xK2mW9vLp4TnR8sYd",
         ];
         let targets = || {
-            let mut targets = ListedTargets::default();
+            let mut targets = RequestPaths::default();
             all.iter().for_each(|target| assert!(targets.push(target).is_some()));
             targets
         };
-        let written = WrittenTargets::new(targets(), false);
+        let written = RedactedTargets::new(targets(), false);
         let texts: Vec<&str> = (0..4).map(|number| written.get(number)).collect();
         assert_eq!(texts, ["/reset/withheld-1", "/items/42", "/reset/withheld-2", "/a?token=withheld-1"]);
         assert_eq!(written.keys, 2);
-        let kept = WrittenTargets::new(targets(), true);
+        let kept = RedactedTargets::new(targets(), true);
         assert_eq!(((0..4).map(|number| kept.get(number)).collect::<Vec<_>>(), kept.keys), (all.to_vec(), 0));
     }
 }

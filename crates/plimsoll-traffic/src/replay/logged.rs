@@ -11,8 +11,8 @@ pub(crate) struct LoggedRequest {
     pub target: u32,
     /// A 32-bit hash that identifies the visitor (client or session); collisions are rare.
     pub visitor: u32,
-    /// The duration of the request, us. The value is 0 if the log has no durations, and at most
-    /// about 72 minutes.
+    /// The duration of the request, us. The duration is 0 if the log has no durations, and at most
+    /// about 72 minutes (`u32::MAX` us).
     pub duration_us: u32,
     /// The number of the requested endpoint.
     pub route: RouteNumber,

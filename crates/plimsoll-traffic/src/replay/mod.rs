@@ -2,10 +2,10 @@
 //! [`LogRequests::to_replay`] schedules them.
 //!
 //! All requests are in memory, at 24 bytes for each request plus the distinct paths, and are sorted
-//! after the last line is read. So the lines of the log may be in any order, but the number of
-//! requests is limited. A log has no bodies, few header fields and no conditional requests, so a
-//! replay cannot reproduce bodies, most header fields and conditional requests. Not here: reading
-//! lines, and executing the load.
+//! after the last line is read. Because requests are sorted in memory, the lines of the log may be
+//! in any order, but the number of requests is limited. A log has no bodies, few header fields and
+//! no conditional requests, so a replay cannot reproduce bodies, most header fields and conditional
+//! requests. Not here: reading lines, and executing the load.
 
 mod logged;
 mod scaled;
@@ -18,11 +18,11 @@ use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::{HashKeyMap, hash};
 use crate::survey::{PathReplacement, TrafficEndpoint};
 pub(crate) use logged::LoggedRequest;
-use plimsoll_model::traffic::Choice;
+use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
-    ArrivalTimes, ListedRequest, ListedTargets, Origin, Redact, ReplayFacts, Request, RequestList, Route, RouteNumber,
-    SetupTeardown, StatusSet, Traffic, redact,
+    ArrivalTimes, Origin, RedactionLevel, ReplayFacts, Request, RequestList, RequestListEntry, RequestPaths, Route,
+    RouteNumber, SetupTeardown, StatusSet, Traffic, redact,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub use logged::ReplayTiming;
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// The largest number of endpoints with separate figures. All endpoints beyond the largest number
-/// share one route for each HTTP method.
+/// The largest number of endpoints with separate figures. All endpoints beyond the first
+/// `ENDPOINTS_MAX` share one route for each HTTP method.
 const ENDPOINTS_MAX: usize = 500;
 /// The largest number of reasons for skipped requests that are counted separately. Each skipped
 /// HTTP method is a separate reason. `METHODS_MAX` also limits the distinct methods of requests to
@@ -74,7 +74,7 @@ pub struct RequestCollector<'f> {
     /// The routes that endpoints beyond `ENDPOINTS_MAX` share, by HTTP method.
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
-    targets: ListedTargets,
+    targets: RequestPaths,
     numbers: HashKeyMap<u32>,
     requests: Vec<LoggedRequest>,
     left_out: BTreeMap<String, u64>,
@@ -88,7 +88,7 @@ pub struct RequestCollector<'f> {
 #[derive(Debug, Clone)]
 pub struct LogRequests {
     routes: Vec<ReplayRoute>,
-    targets: ListedTargets,
+    targets: RequestPaths,
     requests: Vec<LoggedRequest>,
     left_out: BTreeMap<String, u64>,
     resolution_ns: u64,
@@ -137,7 +137,7 @@ impl<'f> RequestCollector<'f> {
             route_by_endpoint: Vec::new(),
             beyond: BTreeMap::new(),
             routes: Vec::new(),
-            targets: ListedTargets::default(),
+            targets: RequestPaths::default(),
             numbers: HashKeyMap::default(),
             requests: Vec::new(),
             left_out: BTreeMap::new(),
@@ -161,13 +161,13 @@ impl<'f> RequestCollector<'f> {
         }
         self.text.clear();
         self.text.extend([&*method, " "]);
-        if !sendable::push_target(entry.target, &mut self.text) {
+        if !sendable::append_encoded_target(entry.target, &mut self.text) {
             return self.count_skipped("malformed");
         }
         if !(self.choice.wanted)(&self.text) {
             return self.count_skipped("pattern");
         }
-        if self.requests.len() >= REQUESTS_MAX || self.targets.bytes() >= TARGETS_BYTES_MAX {
+        if self.requests.len() >= REQUESTS_MAX || self.targets.text_bytes() >= TARGETS_BYTES_MAX {
             self.is_full = true;
             return;
         }
@@ -194,7 +194,7 @@ impl<'f> RequestCollector<'f> {
     /// Counts a skipped request by its reason.
     fn count_skipped(&mut self, why: &str) {
         if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
-            return self.leave_out_rare_paths();
+            return self.count_skipped_other_method();
         }
         match self.left_out.get_mut(why) {
             Some(count) => *count += 1,
@@ -203,7 +203,7 @@ impl<'f> RequestCollector<'f> {
     }
 
     #[cold]
-    fn leave_out_rare_paths(&mut self) {
+    fn count_skipped_other_method(&mut self) {
         *self.left_out.entry("other methods".to_owned()).or_default() += 1;
     }
 
@@ -263,7 +263,8 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
 }
 
 /// Returns a 32-bit hash that identifies the visitor: the hash of the session if logged, or else of
-/// client and user agent. The statistics in [`crate::survey`] identify visitors by the same fields.
+/// client and user agent. The statistics in [`crate::survey`] also identify visitors by session, or
+/// by client and user agent.
 fn visitor_hash(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -280,7 +281,7 @@ fn comes_from_server(status: u16) -> bool {
 
 impl LogRequests {
     /// Returns the number of lines that were skipped because of a missing method.
-    pub fn without_method(&self) -> u64 {
+    pub fn lines_without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
     }
 
@@ -307,7 +308,7 @@ impl LogRequests {
     /// Returns the paths, the requests in order of time, the first arrival and the length of the
     /// log in ns. If the timestamps are whole seconds, each request is moved to a random time
     /// within its second. `None` if there are no requests.
-    pub(crate) fn in_time(self, seed: u64) -> Option<(ListedTargets, Vec<LoggedRequest>, u64, u64)> {
+    pub(crate) fn into_time_order(self, seed: u64) -> Option<(RequestPaths, Vec<LoggedRequest>, u64, u64)> {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
         if resolution_ns >= SECOND {
@@ -340,7 +341,7 @@ impl LogRequests {
         let kept = starts_ns.partition_point(|start| *start < length_ns);
         starts_ns.truncate(kept);
         requests.truncate(kept);
-        let entries: Vec<ListedRequest> = requests.iter().map(listed_request).collect();
+        let entries: Vec<RequestListEntry> = requests.iter().map(listed_request).collect();
         let ReplayTiming { speed_milli, scale_milli, lines, .. } = *timing;
         let facts = ReplayFacts {
             speed_milli,
@@ -363,7 +364,7 @@ impl LogRequests {
     /// number of log lines read.
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
-        let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
+        let (targets, requests, _, span_ns) = self.into_time_order(seed).ok_or(ReplayError::Nothing)?;
         let (sessions, facts) = sessions::group_sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;
         let spread = resolution_ns >= SECOND;
         let drawn_from = Some(facts);
@@ -383,9 +384,9 @@ impl LogRequests {
 }
 
 /// Converts a request to an entry of the load plan's request list.
-fn listed_request(request: &LoggedRequest) -> ListedRequest {
+fn listed_request(request: &LoggedRequest) -> RequestListEntry {
     let LoggedRequest { target, route, status, .. } = *request;
-    ListedRequest { target, route, status }
+    RequestListEntry { target, route, status }
 }
 
 /// The request settings that a log does not contain.
@@ -411,7 +412,7 @@ impl Replay {
     }
 
     /// Builds the traffic of the replay for the server at `origin`.
-    pub fn traffic(&self, origin: Origin, defaults: &ReplayDefaults, redact: Redact) -> Traffic {
+    pub fn traffic(&self, origin: Origin, defaults: &ReplayDefaults, redact: RedactionLevel) -> Traffic {
         let route = |route: &ReplayRoute| {
             let request = Request {
                 method: route.method.clone(),
@@ -420,7 +421,7 @@ impl Replay {
                 body: Vec::new(),
             };
             Route {
-                label: format!("{} {}", route.method, redact::path(&route.template)),
+                label: format!("{} {}", route.method, redact::redact_path(&route.template)),
                 ok_status: defaults.ok_status.clone(),
                 timeout_ns: defaults.timeout_ns,
                 ..Route::new(request)
@@ -430,7 +431,7 @@ impl Replay {
         Traffic {
             origin,
             routes: self.routes.iter().map(route).collect(),
-            choice: Choice::Listed,
+            choice: RouteChoice::Listed,
             scenarios: Vec::new(),
             first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),

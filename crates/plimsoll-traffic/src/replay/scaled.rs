@@ -6,13 +6,13 @@
 //! make bursts of many visitors smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
-use crate::survey::GAP_NS;
+use crate::survey::SESSION_GAP_NS;
 use plimsoll_model::rng::Rng;
 use std::ops::Range;
 
 /// The largest shift of a duplicated session, ns (5 minutes). In a log of less than 10 minutes, the
 /// largest shift is half the length of the log.
-const MOVED_NS_MAX: u64 = 300_000_000_000;
+const SESSION_SHIFT_NS_MAX: u64 = 300_000_000_000;
 /// A constant that is mixed into the seed, so that the choice of sessions is independent of other
 /// random numbers from the same seed.
 const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
@@ -20,7 +20,7 @@ const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
 /// Returns whether two neighbours in a list of requests are in one session. The list is sorted by
 /// visitor and time.
 pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
-    a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
+    a.visitor == b.visitor && b.start_ns - a.start_ns <= SESSION_GAP_NS
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
@@ -38,16 +38,16 @@ pub(super) fn scale_sessions(
         sessions.push(at..at + session.len());
         at += session.len();
     }
-    let mut rng = Rng::stream(timing.seed, SESSION_CHOICE_SEED);
+    let mut rng = Rng::for_stream(timing.seed, SESSION_CHOICE_SEED);
     let wanted = (sessions.len() as u128 * u128::from(timing.scale_milli) + 500) / 1000;
     let wanted = usize::try_from(wanted).ok()?.max(1);
-    let moved_ns_max = MOVED_NS_MAX.min(span_ns / 2);
+    let moved_ns_max = SESSION_SHIFT_NS_MAX.min(span_ns / 2);
     let mut scaled: Vec<LoggedRequest> = Vec::new();
     if wanted < sessions.len() {
-        // A random selection in which each session is equally likely (partial Fisher-Yates
+        // Select sessions at random, each session with equal probability (partial Fisher-Yates
         // shuffle).
         for at in 0..wanted {
-            let other = at + rng.below((sessions.len() - at) as u64) as usize;
+            let other = at + rng.uniform_below((sessions.len() - at) as u64) as usize;
             sessions.swap(at, other);
         }
         sessions[..wanted].iter().for_each(|session| scaled.extend_from_slice(&requests[session.clone()]));
@@ -56,7 +56,7 @@ pub(super) fn scale_sessions(
         if more > room {
             return None;
         }
-        let drawn: Vec<usize> = (0..more).map(|_| rng.below(sessions.len() as u64) as usize).collect();
+        let drawn: Vec<usize> = (0..more).map(|_| rng.uniform_below(sessions.len() as u64) as usize).collect();
         let count: usize = drawn.iter().map(|number| sessions[*number].len()).sum();
         if requests.len().checked_add(count).is_none_or(|count| count > room) {
             return None;
@@ -65,7 +65,7 @@ pub(super) fn scale_sessions(
         for number in drawn {
             // Requests that are shifted past the end of the log wrap around to its beginning, and
             // requests before the beginning wrap around to the end.
-            let forth_ns = span_ns - moved_ns_max + rng.below(2 * moved_ns_max + 1);
+            let forth_ns = span_ns - moved_ns_max + rng.uniform_below(2 * moved_ns_max + 1);
             scaled.extend(requests[sessions[number].clone()].iter().map(|request| LoggedRequest {
                 start_ns:
                     first_ns.saturating_add((request.start_ns - first_ns).saturating_add(forth_ns) % span_ns.max(1)),
@@ -111,7 +111,8 @@ mod tests {
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
             assert!(scaled.iter().all(|request| (1000 * SECOND..1000 * SECOND + span_ns).contains(&request.start_ns)));
-            // Each copied session has each of its ten requests once.
+            // All sessions of the log stay whole, so each of the ten request numbers occurs equally
+            // often.
             let mut steps = [0; 10];
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");

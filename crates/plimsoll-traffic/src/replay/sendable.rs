@@ -16,7 +16,7 @@ pub(crate) fn sendable_method(logged: &[u8]) -> Option<Cow<'_, str>> {
         return None;
     }
     // Methods in lower case, as in some logs, are converted to capitals, because servers reject
-    // them.
+    // methods in lower case.
     let method =
         if text.chars().any(|c| c.is_ascii_uppercase()) { text.into() } else { text.to_ascii_uppercase().into() };
     (method != "CONNECT").then_some(method)
@@ -24,7 +24,7 @@ pub(crate) fn sendable_method(logged: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Appends the logged path and query, percent-encoded where needed. Returns false if the text has
 /// no path or is too long.
-pub(crate) fn push_target(logged: &[u8], out: &mut String) -> bool {
+pub(crate) fn append_encoded_target(logged: &[u8], out: &mut String) -> bool {
     let logged = memchr::memchr(b'#', logged).map_or(logged, |at| &logged[..at]);
     if logged.len() > TARGET_BYTES_MAX || !(logged.starts_with(b"/") || logged == b"*") {
         return false;
@@ -77,10 +77,10 @@ mod tests {
             ("http://h/a", None),
         ] {
             let mut out = String::new();
-            let got = push_target(logged.as_bytes(), &mut out).then_some(out.as_str());
+            let got = append_encoded_target(logged.as_bytes(), &mut out).then_some(out.as_str());
             assert_eq!(got, expect, "{logged:?}");
         }
-        assert!(!push_target(&[b'/'; TARGET_BYTES_MAX + 1], &mut String::new()));
+        assert!(!append_encoded_target(&[b'/'; TARGET_BYTES_MAX + 1], &mut String::new()));
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         #[test]
         fn any_accepted_request_can_be_sent(logged in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
             let mut out = String::new();
-            if push_target(&logged, &mut out) {
+            if append_encoded_target(&logged, &mut out) {
                 proptest::prop_assert!(!out.is_empty() && out.bytes().all(|byte| byte.is_ascii_graphic()));
             }
             sendable_method(&logged);

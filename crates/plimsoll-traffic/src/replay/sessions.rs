@@ -6,11 +6,11 @@
 use super::logged::LoggedRequest;
 use super::scaled::is_same_session;
 use plimsoll_model::units::SECOND;
-use plimsoll_model::{ListedSessions, SessionsFacts};
+use plimsoll_model::{LogSessions, LogSessionsFacts};
 
 /// Groups requests, which are in order of time, into sessions, and returns the facts of the log.
 /// `None` if there are no requests or too many requests.
-pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(ListedSessions, SessionsFacts)> {
+pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(LogSessions, LogSessionsFacts)> {
     let first_ns = requests.first()?.start_ns;
     let starts_ns = requests.iter().map(|request| request.start_ns - first_ns).collect();
     let mut by_session: Vec<u32> = (0..u32::try_from(requests.len()).ok()?).collect();
@@ -22,13 +22,13 @@ pub(super) fn group_sessions(requests: &[LoggedRequest], span_ns: u64) -> Option
         at += session.len() as u32;
         ends.push(at);
     }
-    let facts = SessionsFacts {
+    let facts = LogSessionsFacts {
         sessions: ends.len() as u64,
         span_ns,
         busiest_minute: busiest_interval_requests(requests, 60 * SECOND),
         busiest_second: busiest_interval_requests(requests, SECOND),
     };
-    Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
+    Some((LogSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
 /// Returns the number of requests in the busiest interval of `length_ns`, aligned to the clock.
@@ -55,9 +55,12 @@ mod tests {
         let requests: Vec<LoggedRequest> =
             [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
         let (sessions, facts) = group_sessions(&requests, 3941 * SECOND).expect("sessions");
-        assert_eq!((sessions.by_session(), sessions.ends()), (&[0, 2, 4, 5, 1, 3][..], &[3, 4, 6][..]));
+        assert_eq!(
+            (sessions.request_indices_by_session(), sessions.session_ends()),
+            (&[0, 2, 4, 5, 1, 3][..], &[3, 4, 6][..])
+        );
         assert_eq!(sessions.starts_ns()[5], 3940 * SECOND);
-        let expect = SessionsFacts { sessions: 3, span_ns: 3941 * SECOND, busiest_minute: 4, busiest_second: 2 };
+        let expect = LogSessionsFacts { sessions: 3, span_ns: 3941 * SECOND, busiest_minute: 4, busiest_second: 2 };
         assert_eq!(facts, expect);
     }
 }

@@ -12,11 +12,11 @@ const TIMESTAMP_SPREAD_SEED: u64 = 0x0053_5052_4541_4421;
 /// Moves requests to random times within `resolution_ns` of their timestamps, and sorts the
 /// requests by time.
 pub(super) fn spread_timestamps(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
-    let mut rng = Rng::stream(seed, TIMESTAMP_SPREAD_SEED);
+    let mut rng = Rng::for_stream(seed, TIMESTAMP_SPREAD_SEED);
     let mut offsets_ns: Vec<u64> = Vec::new();
     for alike in requests.chunk_by_mut(|a, b| a.start_ns == b.start_ns) {
         offsets_ns.clear();
-        offsets_ns.extend(alike.iter().map(|_| rng.below(resolution_ns.max(1))));
+        offsets_ns.extend(alike.iter().map(|_| rng.uniform_below(resolution_ns.max(1))));
         offsets_ns.sort_unstable();
         for (request, offset_ns) in alike.iter_mut().zip(&offsets_ns) {
             request.start_ns = request.start_ns.saturating_add(*offset_ns);

@@ -7,7 +7,7 @@ use super::hashing::HashKeyMap;
 
 /// Counts of items, which are identified by hashes. Each stored item has a value, such as its text.
 #[derive(Debug, Clone)]
-pub(super) struct Frequent<V> {
+pub(super) struct FrequentItemCounter<V> {
     seen: HashKeyMap<CountedItem<V>>,
     most: usize,
     /// The largest count that any dropped item may have had.
@@ -25,10 +25,10 @@ pub(super) struct CountedItem<V> {
     pub value: V,
 }
 
-impl<V> Frequent<V> {
+impl<V> FrequentItemCounter<V> {
     /// Creates an empty counter that stores at most `most` items.
-    pub fn new(most: usize) -> Frequent<V> {
-        Frequent { seen: HashKeyMap::default(), most, dropped_count_max: 0 }
+    pub fn new(most: usize) -> FrequentItemCounter<V> {
+        FrequentItemCounter { seen: HashKeyMap::default(), most, dropped_count_max: 0 }
     }
 
     /// Counts one occurrence of the item with this hash. `value` creates the value of an item that
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn frequent_items_keep_exact_counts() {
-        let mut frequent = Frequent::new(100);
+        let mut frequent = FrequentItemCounter::new(100);
         for turn in 0..10_000u64 {
             for heavy in 0..10 {
                 frequent.add(heavy, || heavy);
@@ -82,7 +82,7 @@ mod tests {
         assert!(frequent.items().count() <= 100);
         let heavy = |seen: &&CountedItem<u64>| seen.value < 10 && seen.count == 10_000;
         assert_eq!(frequent.items().filter(heavy).count(), 10);
-        let mut exact = Frequent::new(100);
+        let mut exact = FrequentItemCounter::new(100);
         (0..100u64).for_each(|n| exact.add(n % 50, || n));
         assert_eq!((exact.error_max(), exact.items().count()), (0, 50));
     }

@@ -12,9 +12,9 @@ mod sessions;
 pub(crate) mod template;
 mod timeline;
 
-use crate::logs::{Entry, Stamp};
+use crate::logs::{Entry, TimestampMeaning};
 use endpoints::Endpoints;
-use frequent::Frequent;
+use frequent::FrequentItemCounter;
 use hashing::hash;
 use plimsoll_model::Histogram;
 use plimsoll_model::units::SECOND;
@@ -24,8 +24,8 @@ use timeline::Timeline;
 
 pub use endpoints::{PathReplacement, TrafficEndpoint};
 pub use popularity::zipf_exponent;
-pub use sessions::GAP_NS;
-pub use timeline::WINDOW_S;
+pub use sessions::SESSION_GAP_NS;
+pub use timeline::DISORDER_WINDOW_S;
 
 /// The largest number of distinct endpoints. Requests to further endpoints are counted together.
 const ENDPOINTS_MAX: usize = 10_000;
@@ -36,7 +36,7 @@ const METHODS_MAX: usize = 100;
 const CLIENTS_MAX: usize = 1 << 17;
 /// The largest number of distinct paths that are counted at a time, for popularity. If a log has
 /// more paths, rare paths are dropped.
-const IDS_MAX: usize = 1 << 20;
+const COUNTED_PATHS_MAX: usize = 1 << 20;
 /// The fewest complete time windows from which an index of dispersion is computed.
 const WINDOWS_MIN: u64 = 5;
 /// The largest number of resources whose counts are in the result; the counts of rarer resources
@@ -56,8 +56,8 @@ pub struct Survey<'f> {
     endpoints: Endpoints,
     methods: BTreeMap<Vec<u8>, u64>,
     statuses: Vec<u64>,
-    clients: Frequent<Box<[u8]>>,
-    ids: Frequent<u32>,
+    clients: FrequentItemCounter<Box<[u8]>>,
+    ids: FrequentItemCounter<u32>,
     sessions: Sessions,
     timeline: Timeline,
     sizes: Histogram,
@@ -80,8 +80,8 @@ impl<'f> Survey<'f> {
             endpoints: Endpoints::new(ENDPOINTS_MAX),
             methods: BTreeMap::new(),
             statuses: vec![0; 1000],
-            clients: Frequent::new(CLIENTS_MAX),
-            ids: Frequent::new(IDS_MAX),
+            clients: FrequentItemCounter::new(CLIENTS_MAX),
+            ids: FrequentItemCounter::new(COUNTED_PATHS_MAX),
             sessions: Sessions::default(),
             timeline: Timeline::new(),
             sizes: Histogram::new(),
@@ -91,7 +91,7 @@ impl<'f> Survey<'f> {
 
     /// Adds one request. `stamp` says whether the log's timestamps are starts or ends of requests.
     #[inline]
-    pub fn add(&mut self, entry: &Entry, stamp: Stamp) {
+    pub fn add(&mut self, entry: &Entry, stamp: TimestampMeaning) {
         self.requests += 1;
         while !entry.stamp_ns.is_multiple_of(self.resolution_ns) {
             self.resolution_ns = if self.resolution_ns > SECOND { SECOND } else { self.resolution_ns / 10 };
@@ -104,7 +104,7 @@ impl<'f> Survey<'f> {
                 self.duration_ns += u128::from(ns);
                 self.durations.record(ns);
             }
-            None if stamp == Stamp::End => self.from_ends += 1,
+            None if stamp == TimestampMeaning::End => self.from_ends += 1,
             None => {}
         }
         self.timeline.add(entry.start_ns, entry.duration_ns);
@@ -136,7 +136,7 @@ impl<'f> Survey<'f> {
     }
 
     /// Computes the figures of all added requests.
-    pub fn finish(mut self) -> Figures {
+    pub fn finish(mut self) -> LogFigures {
         self.timeline.finish();
         let span_ns = match self.requests {
             0 => 0,
@@ -158,7 +158,7 @@ impl<'f> Survey<'f> {
             let exact = self.ids.error_max() == 0;
             Popularity::from_counts(endpoint.method.clone(), endpoint.template.clone(), counts, exact)
         });
-        let of_words = named_items(&self.endpoints.all).map(|(method, parent, counts)| {
+        let of_words = largest_group_of_named_items(&self.endpoints.all).map(|(method, parent, counts)| {
             Popularity::from_counts(method.to_owned(), format!("{parent}*"), counts, self.endpoints.beyond == 0)
         });
         let popularity =
@@ -167,7 +167,7 @@ impl<'f> Survey<'f> {
         let timed = self.with_duration * 2 > self.requests;
         let concurrency = timed.then(|| Concurrency {
             mean: self.duration_ns as f64 / span_ns as f64,
-            max: tells(timeline::BIN_NS).then(|| self.timeline.under_way_max()),
+            max: tells(timeline::BIN_NS).then(|| self.timeline.in_flight_max()),
         });
         let (point_s, points) = self.timeline.series();
         let moments = points.into_iter().map(|(arrivals, under_way)| TrafficInterval { arrivals, under_way }).collect();
@@ -180,9 +180,9 @@ impl<'f> Survey<'f> {
         let mut methods: Vec<(String, u64)> = self.methods.into_iter().map(|(m, count)| (text(m), count)).collect();
         methods.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let statuses = (0u16..).zip(self.statuses).filter(|(_, count)| *count > 0).collect();
-        let late = self.timeline.late();
+        let late = self.timeline.late_arrivals();
         let (requests_each, think, closed_early) = self.sessions.finish();
-        Figures {
+        LogFigures {
             requests: self.requests,
             first_ns: if self.requests == 0 { 0 } else { self.first_ns },
             last_ns: self.last_ns,
@@ -217,7 +217,7 @@ const NAMED_ITEMS_MIN: usize = 50;
 /// Finds resources with names instead of numeric ids: the largest group of endpoints that differ
 /// only in the last path segment. Returns the method, the common path, and the number of requests
 /// of each name.
-fn named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
+fn largest_group_of_named_items(endpoints: &[TrafficEndpoint]) -> Option<(&str, &str, Vec<u64>)> {
     let mut groups: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for endpoint in endpoints.iter().filter(|endpoint| !endpoint.template.contains('{')) {
         if let Some(slash) = endpoint.template.trim_end_matches('/').rfind('/') {
@@ -287,7 +287,7 @@ pub struct TrafficInterval {
 
 /// The statistics of an access log.
 #[derive(Debug, Clone)]
-pub struct Figures {
+pub struct LogFigures {
     /// The number of requests.
     pub requests: u64,
     /// The time of the first arrival, ns since the Unix epoch.
@@ -340,7 +340,7 @@ pub struct Figures {
     pub moments: Vec<TrafficInterval>,
 }
 
-impl Figures {
+impl LogFigures {
     /// Returns the mean arrival rate, 1/s.
     pub fn rate_mean_rps(&self) -> f64 {
         if self.span_ns == 0 { 0.0 } else { self.requests as f64 * 1e9 / self.span_ns as f64 }

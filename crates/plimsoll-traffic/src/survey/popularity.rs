@@ -5,7 +5,7 @@
 const IDS_MIN: usize = 10;
 /// The fewest requests of an id that give the id a meaningful rank.
 const RANKED_MIN: u64 = 5;
-/// The largest number of ranks that are used for the fit.
+/// The largest number of ranks that are used to fit the exponent of Zipf's law.
 const RANKS_MAX: usize = 100_000;
 
 /// Returns the exponent a of p(rank) ~ rank^-a with the largest likelihood for `counts`. The counts

@@ -5,12 +5,12 @@ use super::hashing::HashKeyMap;
 use plimsoll_model::Histogram;
 
 /// The time without requests that ends a session, ns.
-pub const GAP_NS: u64 = 1_800_000_000_000;
+pub const SESSION_GAP_NS: u64 = 1_800_000_000_000;
 /// The interval between searches for ended sessions, ns of log time.
-const SWEEP_NS: u64 = 300_000_000_000;
+const IDLE_SWEEP_INTERVAL_NS: u64 = 300_000_000_000;
 /// The largest number of open sessions. If more sessions are open, the sessions that are inactive
 /// for longest are closed early.
-const OPEN_MAX: usize = 1 << 21;
+const OPEN_SESSIONS_MAX: usize = 1 << 21;
 
 #[derive(Debug, Clone, Copy)]
 struct OpenSession {
@@ -39,7 +39,7 @@ impl Sessions {
         let gap_ns = start_ns.saturating_sub(open.end_ns);
         // Several logs of different times may be read in sequence. An entry that ends more than
         // `GAP_NS` before the end of the session is from another log, so the session ends.
-        if gap_ns > GAP_NS || end_ns.saturating_add(GAP_NS) < open.end_ns {
+        if gap_ns > SESSION_GAP_NS || end_ns.saturating_add(SESSION_GAP_NS) < open.end_ns {
             self.requests.record(u64::from(open.requests));
             *open = OpenSession { requests: 0, end_ns: start_ns };
         } else if open.requests > 0 && start_ns >= open.end_ns {
@@ -47,13 +47,13 @@ impl Sessions {
         }
         open.requests = open.requests.saturating_add(1);
         open.end_ns = open.end_ns.max(end_ns);
-        if self.newest_ns - self.swept_ns > SWEEP_NS {
+        if self.newest_ns - self.swept_ns > IDLE_SWEEP_INTERVAL_NS {
             self.swept_ns = self.newest_ns;
-            self.close_idle_sessions(GAP_NS);
-        } else if self.open.len() > OPEN_MAX {
+            self.close_idle_sessions(SESSION_GAP_NS);
+        } else if self.open.len() > OPEN_SESSIONS_MAX {
             self.closed_early = true;
-            let mut rest_ns = GAP_NS;
-            while self.open.len() > OPEN_MAX / 2 && rest_ns > 0 {
+            let mut rest_ns = SESSION_GAP_NS;
+            while self.open.len() > OPEN_SESSIONS_MAX / 2 && rest_ns > 0 {
                 rest_ns /= 2;
                 self.close_idle_sessions(rest_ns);
             }

@@ -19,7 +19,7 @@ fn append_segment_template(segment: &[u8], out: &mut Vec<u8>) {
     if segment.contains(&b'{') {
         return out.extend_from_slice(segment);
     }
-    if is_jwt(segment) || is_code(segment) || is_random_letters(segment) {
+    if is_jwt(segment) || is_grouped_code(segment) || is_random_letters(segment) {
         return out.extend_from_slice(b"{hash}");
     }
     if !segment.iter().any(u8::is_ascii_digit) {
@@ -159,7 +159,7 @@ fn is_jwt(segment: &[u8]) -> bool {
 }
 
 /// Returns whether a segment is a code in groups of equal length, such as `A1B2-C3D4-E5F6`.
-fn is_code(segment: &[u8]) -> bool {
+fn is_grouped_code(segment: &[u8]) -> bool {
     let groups = || segment.split(|b| *b == b'-');
     let length = groups().next().map_or(0, <[u8]>::len);
     let is_mixed = |group: &&[u8]| group.iter().any(u8::is_ascii_digit) && group.iter().any(u8::is_ascii_uppercase);

@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, VecDeque};
 /// The length of a bin, ns (100 ms).
 pub(super) const BIN_NS: u64 = 100_000_000;
 /// The longest time by which log lines may be out of order, s.
-pub const WINDOW_S: u64 = 600;
+pub const DISORDER_WINDOW_S: u64 = 600;
 /// The longest time by which log lines may be out of order, in bins.
-const DISORDER_WINDOW_BINS: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
+const DISORDER_WINDOW_BINS: u64 = DISORDER_WINDOW_S * 1_000_000_000 / BIN_NS;
 /// The largest number of request starts and ends in memory. If more starts and ends are in memory,
 /// the time by which log lines may be out of order shrinks.
 const EVENTS_MAX: usize = 1 << 23;
-/// The largest number of intervals in the series over the whole log.
+/// The largest number of intervals in the series of arrivals and requests in flight over the whole
+/// log.
 const POINTS_MAX: usize = 1200;
 
 /// The request counts in windows of one width, aligned to the clock.
 #[derive(Debug, Clone)]
-pub(super) struct Windows {
+pub(super) struct WindowCounts {
     bins: u64,
     current: Option<u64>,
     count: u64,
@@ -33,9 +34,9 @@ pub(super) struct Windows {
     max: u64,
 }
 
-impl Windows {
-    fn new(bins: u64) -> Windows {
-        Windows { bins, current: None, count: 0, whole: 0, sum: 0, squares: 0, begun_whole: false, max: 0 }
+impl WindowCounts {
+    fn new(bins: u64) -> WindowCounts {
+        WindowCounts { bins, current: None, count: 0, whole: 0, sum: 0, squares: 0, begun_whole: false, max: 0 }
     }
 
     fn add(&mut self, bin: u64, count: u64) {
@@ -77,29 +78,30 @@ impl Windows {
     }
 }
 
-/// The totals of one time interval in the series over the whole log.
+/// The totals of one interval in the series of arrivals and requests in flight over the whole log.
 #[derive(Debug, Clone, Copy, Default)]
-struct Point {
+struct SeriesInterval {
     arrivals: u64,
     /// The integral of the requests in flight over time, requests x ns.
     busy_ns: f64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Bin {
+struct TimelineBin {
     arrivals: u64,
     /// The starts and ends of requests in the bin. Each event is the time within the bin in ns,
-    /// shifted left by one bit, plus 1 for a start. Because of the added 1, a start is sorted after
-    /// an end at the same ns.
+    /// shifted left by one bit, plus 1 for a start. Ends are even numbers and starts are odd
+    /// numbers, so the sort places an end before a start at the same ns.
     events: Vec<u32>,
 }
 
 /// Arrivals and requests in flight over time, for logs whose lines are slightly out of order.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    /// The number of the first bin in `bins`. Earlier bins are final.
+    /// The number of the first bin in `bins`. Earlier bins are final: their counts are in the
+    /// windows and the series.
     front: u64,
-    bins: VecDeque<Bin>,
+    bins: VecDeque<TimelineBin>,
     /// The number of request ends by bin, for ends that are later than the last possible bin of
     /// `bins`.
     far_ends: BTreeMap<u64, u64>,
@@ -109,12 +111,12 @@ pub(super) struct Timeline {
     first: Option<u64>,
     under_way: i64,
     under_way_max: i64,
-    tenth: Windows,
-    second: Windows,
-    minute: Windows,
-    ten_seconds: Windows,
-    hundred_seconds: Windows,
-    points: Vec<Point>,
+    tenth: WindowCounts,
+    second: WindowCounts,
+    minute: WindowCounts,
+    ten_seconds: WindowCounts,
+    hundred_seconds: WindowCounts,
+    points: Vec<SeriesInterval>,
     bins_a_point: u64,
     late: u64,
 }
@@ -131,11 +133,11 @@ impl Timeline {
             first: None,
             under_way: 0,
             under_way_max: 0,
-            tenth: Windows::new(1),
-            second: Windows::new(10),
-            minute: Windows::new(600),
-            ten_seconds: Windows::new(100),
-            hundred_seconds: Windows::new(1000),
+            tenth: WindowCounts::new(1),
+            second: WindowCounts::new(10),
+            minute: WindowCounts::new(600),
+            ten_seconds: WindowCounts::new(100),
+            hundred_seconds: WindowCounts::new(1000),
             points: Vec::new(),
             bins_a_point: 1,
             late: 0,
@@ -178,10 +180,10 @@ impl Timeline {
 
     /// Returns the bin with the number `number`, which must not be final.
     #[inline]
-    fn bin_mut(&mut self, number: u64) -> &mut Bin {
+    fn bin_mut(&mut self, number: u64) -> &mut TimelineBin {
         let at = (number - self.front) as usize;
         while self.bins.len() <= at {
-            self.bins.push_back(Bin { arrivals: 0, events: self.spare.pop().unwrap_or_default() });
+            self.bins.push_back(TimelineBin { arrivals: 0, events: self.spare.pop().unwrap_or_default() });
         }
         &mut self.bins[at]
     }
@@ -204,14 +206,14 @@ impl Timeline {
                         self.front = next;
                     } else {
                         self.front += 1;
-                        self.finalize_bin(number, Bin::default());
+                        self.finalize_bin(number, TimelineBin::default());
                     }
                 }
             }
         }
     }
 
-    fn finalize_bin(&mut self, number: u64, mut bin: Bin) {
+    fn finalize_bin(&mut self, number: u64, mut bin: TimelineBin) {
         if bin.arrivals > 0 {
             self.first.get_or_insert(number);
             for windows in
@@ -245,8 +247,8 @@ impl Timeline {
         }
     }
 
-    /// Handles the bins from `from` to `to`, in which no request starts or ends. Adds the requests
-    /// that are in flight during these bins to the series.
+    /// Handles the bins from `from` to `to`, in which no request starts or ends. The series gets
+    /// the number of requests in flight for each of the handled bins.
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
         // The first call of `point_of_bin` passes the last bin, so that the intervals of the series
@@ -265,13 +267,13 @@ impl Timeline {
 
     /// Returns the interval of the series that contains a bin; `None` before the first arrival. If
     /// the series would have too many intervals, the length of each interval doubles.
-    fn point_of_bin(&mut self, bin: u64) -> Option<&mut Point> {
+    fn point_of_bin(&mut self, bin: u64) -> Option<&mut SeriesInterval> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
             self.points = self
                 .points
                 .chunks(2)
-                .map(|pair| Point {
+                .map(|pair| SeriesInterval {
                     arrivals: pair.iter().map(|p| p.arrivals).sum(),
                     busy_ns: pair.iter().map(|p| p.busy_ns).sum(),
                 })
@@ -280,7 +282,7 @@ impl Timeline {
         }
         let at = (since / self.bins_a_point) as usize;
         if self.points.len() <= at {
-            self.points.resize(at + 1, Point::default());
+            self.points.resize(at + 1, SeriesInterval::default());
         }
         self.points.get_mut(at)
     }
@@ -294,12 +296,12 @@ impl Timeline {
 
     /// Returns the number of arrivals that were not counted, because their log lines were too far
     /// out of order.
-    pub fn late(&self) -> u64 {
+    pub fn late_arrivals(&self) -> u64 {
         self.late
     }
 
     /// Returns the largest number of requests in flight at one time.
-    pub fn under_way_max(&self) -> u64 {
+    pub fn in_flight_max(&self) -> u64 {
         self.under_way_max.max(0) as u64
     }
 
@@ -311,7 +313,7 @@ impl Timeline {
 
     /// Returns the arrivals counted in windows of 0.1, 1, 10 and 100 s, each with the width of a
     /// window in ns.
-    pub fn windows(&self) -> [(u64, &Windows); 4] {
+    pub fn windows(&self) -> [(u64, &WindowCounts); 4] {
         [
             (BIN_NS, &self.tenth),
             (10 * BIN_NS, &self.second),
@@ -349,7 +351,7 @@ mod tests {
         others.chunks_mut(700).for_each(<[_]>::reverse);
         others.sort_by_key(|(at, ms)| at + ms.unwrap_or(0));
         let (a, b) = (build_timeline(&requests), build_timeline(&others));
-        assert_eq!((a.peaks(), a.under_way_max(), a.late()), (b.peaks(), b.under_way_max(), 0));
+        assert_eq!((a.peaks(), a.in_flight_max(), a.late_arrivals()), (b.peaks(), b.in_flight_max(), 0));
         assert_eq!(a.series(), b.series());
     }
 
@@ -377,7 +379,7 @@ mod tests {
             (1000, Some(5_000_000)),
             (1_900_000, None),
         ]);
-        assert_eq!(timeline.under_way_max(), 2);
+        assert_eq!(timeline.in_flight_max(), 2);
         let (length_s, points) = timeline.series();
         let busy_s: f64 = points.iter().map(|p| p.1 * length_s).sum();
         assert!((busy_s - (0.25 + 1_899.1)).abs() < 0.2, "{busy_s}");
@@ -385,8 +387,8 @@ mod tests {
 
     #[test]
     fn late_log_entries_are_counted() {
-        let timeline = build_timeline(&[(0, None), (WINDOW_S * 2000, None), (5, None)]);
-        assert_eq!(timeline.late(), 1);
+        let timeline = build_timeline(&[(0, None), (DISORDER_WINDOW_S * 2000, None), (5, None)]);
+        assert_eq!(timeline.late_arrivals(), 1);
     }
 
     #[test]

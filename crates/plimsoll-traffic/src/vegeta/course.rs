@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 const ATTACKS_MAX: usize = 12;
 /// The largest number of time intervals of an attack (a run of vegeta). The intervals of an attack
 /// are 10 ms long at first. If an attack has too many intervals, their length doubles.
-const STRETCHES_MAX: usize = 300;
+const ATTACK_INTERVALS_MAX: usize = 300;
 /// The initial length of a time interval of an attack, ns (10 ms).
-const STRETCH_NS: u64 = 10_000_000;
+const FIRST_INTERVAL_LENGTH_NS: u64 = 10_000_000;
 /// The smallest mean number of requests in an interval that gives a meaningful request rate.
-const SENT_MIN: u64 = 8;
+const REQUESTS_PER_INTERVAL_MIN: u64 = 8;
 /// The largest number of distinct errors counted for one attack.
 const ERRORS_MAX: usize = 100;
 
 /// The results over time of each attack, which is a run of vegeta.
 #[derive(Debug, Clone, Default)]
-pub struct VegetaCourse {
-    attacks: Vec<AttackCourse>,
+pub struct VegetaTimeSeries {
+    attacks: Vec<AttackTimeSeries>,
     left_out: u64,
 }
 
 /// The results over time of one attack, which is one run of vegeta.
 #[derive(Debug, Clone)]
-pub struct AttackCourse {
+pub struct AttackTimeSeries {
     /// The name of the attack, which may be empty.
     pub name: String,
     /// The latencies of all results, ns.
@@ -45,15 +45,15 @@ pub struct AttackCourse {
     /// The start time of the last request, ns since the Unix epoch.
     latest_ns: u64,
     /// The start time of the request whose result was read first, ns. Interval 0 of the attack
-    /// begins at this start time, and earlier intervals have negative numbers.
+    /// begins at `origin_ns`, and earlier intervals have negative numbers.
     origin_ns: u64,
     stretch_ns: u64,
-    stretches: BTreeMap<i64, CourseBin>,
+    stretches: BTreeMap<i64, AttackIntervalResults>,
 }
 
 /// The results in one interval of an attack.
 #[derive(Debug, Clone, Default)]
-struct CourseBin {
+struct AttackIntervalResults {
     sent: u64,
     latency: Histogram,
     failed: Histogram,
@@ -62,7 +62,7 @@ struct CourseBin {
 /// The figures of one interval of an attack. The latencies are those of the requests that were sent
 /// in the interval, ns. If no request was sent in the interval, its latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CoursePoint {
+pub struct AttackIntervalFigures {
     /// The middle of the interval, s since the first request.
     pub at_s: f64,
     /// The request rate in the interval, 1/s. The request rate is `None` if the interval is too
@@ -81,7 +81,7 @@ pub struct CoursePoint {
     pub failed_p50_ns: Option<f64>,
 }
 
-impl VegetaCourse {
+impl VegetaTimeSeries {
     /// Adds one result to the figures of its attack. For attacks beyond the first [`ATTACKS_MAX`],
     /// the results are only counted.
     pub fn add(&mut self, result: &VegetaResult) {
@@ -90,7 +90,7 @@ impl VegetaCourse {
             Some(at) => self.attacks[at].add(result),
             None if self.attacks.len() == ATTACKS_MAX => self.left_out += 1,
             None => {
-                let mut attack = AttackCourse::new_for_attack(result);
+                let mut attack = AttackTimeSeries::new_for_attack(result);
                 attack.add(result);
                 self.attacks.push(attack);
             }
@@ -98,7 +98,7 @@ impl VegetaCourse {
     }
 
     /// Returns the attacks, in order of first appearance.
-    pub fn attacks(&self) -> &[AttackCourse] {
+    pub fn attacks(&self) -> &[AttackTimeSeries] {
         &self.attacks
     }
 
@@ -108,9 +108,9 @@ impl VegetaCourse {
     }
 }
 
-impl AttackCourse {
-    fn new_for_attack(first: &VegetaResult) -> AttackCourse {
-        AttackCourse {
+impl AttackTimeSeries {
+    fn new_for_attack(first: &VegetaResult) -> AttackTimeSeries {
+        AttackTimeSeries {
             name: first.attack.clone(),
             latency: Histogram::new(),
             codes: BTreeMap::new(),
@@ -119,7 +119,7 @@ impl AttackCourse {
             earliest_ns: first.sent_ns,
             latest_ns: first.sent_ns,
             origin_ns: first.sent_ns,
-            stretch_ns: STRETCH_NS,
+            stretch_ns: FIRST_INTERVAL_LENGTH_NS,
             stretches: BTreeMap::new(),
         }
     }
@@ -140,18 +140,18 @@ impl AttackCourse {
         }
         self.earliest_ns = self.earliest_ns.min(*sent_ns);
         self.latest_ns = self.latest_ns.max(*sent_ns);
-        let stretch = self.stretches.entry(self.profile_segment_at(*sent_ns)).or_default();
+        let stretch = self.stretches.entry(self.interval_number_at(*sent_ns)).or_default();
         stretch.sent += 1;
         stretch.latency.record(*latency_ns);
         if failed {
             stretch.failed.record(*latency_ns);
         }
-        while self.stretches.len() > STRETCHES_MAX {
+        while self.stretches.len() > ATTACK_INTERVALS_MAX {
             self.double_interval_length();
         }
     }
 
-    fn profile_segment_at(&self, sent_ns: u64) -> i64 {
+    fn interval_number_at(&self, sent_ns: u64) -> i64 {
         let from_origin = i128::from(sent_ns) - i128::from(self.origin_ns);
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
@@ -189,16 +189,17 @@ impl AttackCourse {
 
     /// Divides the attack into at most `count_max` intervals of equal length. The attack has fewer
     /// intervals if `count_max` intervals would contain too few requests each.
-    pub fn moments(&self, count_max: usize) -> Vec<CoursePoint> {
+    pub fn interval_figures(&self, count_max: usize) -> Vec<AttackIntervalFigures> {
         let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
         else {
             return Vec::new();
         };
-        let count_max = (count_max as u64).min(self.requests() / SENT_MIN).max(1);
+        let count_max = (count_max as u64).min(self.requests() / REQUESTS_PER_INTERVAL_MIN).max(1);
         let joined = ((last - first) as u64 + 1).div_ceil(count_max);
         // Intervals without requests are included with a rate of 0.
         let count = (last - first) as u64 / joined + 1;
-        let mut sums: BTreeMap<u64, CourseBin> = (0..count).map(|at| (at, CourseBin::default())).collect();
+        let mut sums: BTreeMap<u64, AttackIntervalResults> =
+            (0..count).map(|at| (at, AttackIntervalResults::default())).collect();
         for (at, stretch) in &self.stretches {
             let sum = sums.entry((at - first) as u64 / joined).or_default();
             sum.sent += stretch.sent;
@@ -211,14 +212,14 @@ impl AttackCourse {
         // a further request started at that time.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
-        let moment = |(at, sum): (u64, CourseBin)| {
+        let moment = |(at, sum): (u64, AttackIntervalResults)| {
             let from_ns = begin_ns + at as f64 * length_ns;
             let (from_ns, to_ns) = (from_ns.max(0.0), (from_ns + length_ns).min(end_ns));
             let covered_ns = to_ns - from_ns;
             let is_long = covered_ns >= length_ns / 2.0 || (is_only && covered_ns > 0.0);
             let rate = |count: u64| is_long.then(|| count as f64 * 1e9 / covered_ns);
             let quantile = |times: &Histogram, q| (times.count() > 0).then(|| times.quantile_ns(q) as f64);
-            CoursePoint {
+            AttackIntervalFigures {
                 at_s: (from_ns + to_ns.max(from_ns)) / 2e9,
                 sent_rps: rate(sum.sent),
                 failed_rps: rate(sum.failed.count()),
@@ -252,13 +253,13 @@ mod tests {
             attack_result("a", START_NS + n * 10_000_000, latency_ns, if n.is_multiple_of(10) { 503 } else { 200 })
         };
         for order in [|n: u64| n, |n: u64| 1999 - n, |n: u64| n * 1009 % 2000] {
-            let mut course = VegetaCourse::default();
+            let mut course = VegetaTimeSeries::default();
             (0..2000).for_each(|n| course.add(&of(order(n))));
             let [attack] = course.attacks() else { panic!("one attack") };
             assert_eq!((attack.requests(), attack.failed, attack.attack_ns()), (2000, 200, 19_990_000_000));
             assert_eq!((attack.codes[&503], attack.errors["503 No"]), (200, 200));
             for count_max in [10, 150] {
-                let moments = attack.moments(count_max);
+                let moments = attack.interval_figures(count_max);
                 assert!((count_max / 2..=count_max).contains(&moments.len()), "{}", moments.len());
                 let sent: Vec<f64> = moments.iter().filter_map(|moment| moment.sent_rps).collect();
                 assert!(
@@ -275,24 +276,24 @@ mod tests {
 
     #[test]
     fn attacks_are_separated_up_to_a_limit() {
-        let mut course = VegetaCourse::default();
+        let mut course = VegetaTimeSeries::default();
         (0..20u64).for_each(|n| course.add(&attack_result(&format!("n{n}"), n, 1, 0)));
         assert_eq!((course.attacks().len(), course.results_beyond_limit()), (ATTACKS_MAX, 8));
         // A single request has no rate.
-        let only = course.attacks()[0].moments(150);
+        let only = course.attacks()[0].interval_figures(150);
         assert_eq!((only.len(), only[0].sent_rps, only[0].failed_p50_ns), (1, None, Some(1.0)));
-        assert!(VegetaCourse::default().attacks().is_empty());
+        assert!(VegetaTimeSeries::default().attacks().is_empty());
     }
 
     #[test]
     fn a_pause_is_a_rate_of_zero() {
-        let mut course = VegetaCourse::default();
+        let mut course = VegetaTimeSeries::default();
         // The attack sends 40 requests a second for 1.5 s, pauses for 6 s, and sends 40 requests a
         // second for 1.5 s again.
         (0..120u64).for_each(|n| {
             course.add(&attack_result("a", n * 25_000_000 + if n < 60 { 0 } else { 6_000_000_000 }, 1, 200))
         });
-        let moments = course.attacks()[0].moments(150);
+        let moments = course.attacks()[0].interval_figures(150);
         let sent: Vec<f64> = moments.iter().filter_map(|moment| moment.sent_rps).collect();
         assert!((10..=15).contains(&sent.len()), "{sent:?}");
         assert!((35.0..=45.0).contains(&sent[0]) && sent.iter().filter(|rate| **rate == 0.0).count() >= 5, "{sent:?}");
@@ -300,18 +301,19 @@ mod tests {
         assert_eq!((silent.p50_ns, silent.max_ns, silent.failed_rps), (None, None, Some(0.0)));
     }
 
-    // Results at random times merge the stretches again and again, which takes long.
+    // The number of test cases is small, because results at random times merge the intervals of an
+    // attack very often, which takes long.
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn any_attack_results_use_bounded_memory(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
-            let mut course = VegetaCourse::default();
+            let mut course = VegetaTimeSeries::default();
             for (sent_ns, latency_ns, code) in &results {
                 course.add(&attack_result("", *sent_ns, *latency_ns, *code));
             }
             let attack = &course.attacks()[0];
-            prop_assert!(attack.stretches.len() <= STRETCHES_MAX);
-            let moments = attack.moments(150);
+            prop_assert!(attack.stretches.len() <= ATTACK_INTERVALS_MAX);
+            let moments = attack.interval_figures(150);
             prop_assert!(moments.len() <= 150 && !moments.is_empty());
             prop_assert_eq!(attack.stretches.values().map(|stretch| stretch.sent).sum::<u64>(), results.len() as u64);
             prop_assert!(moments.iter().all(|moment| moment.at_s.is_finite() && moment.sent_rps.is_none_or(f64::is_finite)));

@@ -20,8 +20,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
         return Err("the CSV row has too few columns");
     }
     let text = |at: usize| columns.get(at).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
-    let number =
-        |at: usize| text(at).parse::<u64>().map_err(|_| "a column of the CSV row contains no number, although it must");
+    let number = |at: usize| text(at).parse::<u64>().map_err(|_| "a numeric column of the CSV row contains no number");
     let base64 = |at: usize| {
         let text = columns.get(at).map(Vec::as_slice).unwrap_or_default();
         read_base64(text).ok_or("the body or the headers of the CSV row are not valid base64")

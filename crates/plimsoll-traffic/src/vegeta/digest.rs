@@ -10,7 +10,7 @@ use std::f64::consts::PI;
 const TDIGEST_COMPRESSION: f64 = 100.0;
 /// The size of the buffer for new values of the t-digest. When the buffer is full, its values are
 /// merged into the centroids.
-const WAITING_MAX: usize = 8 * TDIGEST_COMPRESSION as usize;
+const BUFFERED_VALUES_MAX: usize = 8 * TDIGEST_COMPRESSION as usize;
 /// The number of centroids above which neighbouring centroids are merged again.
 const CENTROIDS_MAX: usize = 2 * TDIGEST_COMPRESSION as usize;
 
@@ -40,14 +40,14 @@ fn share_at_position(k: f64) -> f64 {
 
 /// Returns the position on the scale of the t-digest for a share of all values; the inverse of
 /// [`share_at_position`].
-fn scale_unit(share: f64) -> f64 {
+fn position_of_share(share: f64) -> f64 {
     TDIGEST_COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
 
 impl QuantileDigest {
     pub(super) fn add(&mut self, value: f64) {
         self.waiting.push(Centroid { mean: value, weight: 1.0 });
-        if self.waiting.len() > WAITING_MAX || self.centroids.len() > CENTROIDS_MAX {
+        if self.waiting.len() > BUFFERED_VALUES_MAX || self.centroids.len() > CENTROIDS_MAX {
             self.merge_buffer();
         }
     }
@@ -69,7 +69,7 @@ impl QuantileDigest {
                 last.weight += next.weight;
                 last.mean += next.weight * (next.mean - last.mean) / last.weight;
             } else {
-                limit = self.weight * share_at_position(scale_unit(before / self.weight) + 1.0);
+                limit = self.weight * share_at_position(position_of_share(before / self.weight) + 1.0);
                 self.centroids.push(std::mem::replace(&mut last, next));
             }
             before += next.weight;

@@ -124,7 +124,7 @@ impl VegetaFigures {
 
     /// Returns the start of the first request, the start of the last request, and the end of the
     /// last response, as RFC 3339.
-    pub fn moments(&self) -> [String; 3] {
+    pub fn attack_timestamps(&self) -> [String; 3] {
         [self.earliest_ns, self.latest_ns, self.end_ns].map(format_timestamp)
     }
 }

@@ -39,8 +39,8 @@ enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// A type with its own encoding (Go's `GobEncoder` and similar interfaces). The values of this
-    /// type are bytes.
+    /// A type with its own encoding (Go's `GobEncoder` and similar interfaces), whose values are
+    /// bytes for the decoder.
     Own,
 }
 
@@ -173,7 +173,7 @@ impl GobStream {
     /// Decodes the next result; `None` at the end of the stream.
     pub(super) fn next_result(&mut self, from: &mut impl BufRead) -> Result<Option<VegetaResult>, GobError> {
         loop {
-            let Some(bytes) = message_of(from)? else { return Ok(None) };
+            let Some(bytes) = read_message_bytes(from)? else { return Ok(None) };
             let mut message = GobMessage(&bytes);
             let number = message.decode_int()?;
             if number < 0 {
@@ -248,7 +248,7 @@ impl GobStream {
 }
 
 /// Reads the bytes of the next message; `None` at the end of the stream.
-fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
+fn read_message_bytes(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
     let mut head = [0; 9];
     if from.read(&mut head[..1])? == 0 {
         return Ok(None);

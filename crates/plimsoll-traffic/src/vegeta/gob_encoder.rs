@@ -119,7 +119,7 @@ fn append_type_definition(out: &mut Vec<u8>, number: i64, name: &str, kind: u64,
 }
 
 /// Appends the type definitions that begin a stream.
-pub(super) fn write_layouts(out: &mut Vec<u8>) {
+pub(super) fn write_type_definitions(out: &mut Vec<u8>) {
     append_type_definition(out, RESULT_TYPE_ID, "Result", 3, |fields| {
         let list = fields.begin_field(2);
         append_uint(list, RESULT_FIELDS.len() as u64);

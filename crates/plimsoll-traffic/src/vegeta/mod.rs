@@ -19,9 +19,9 @@ mod result;
 mod targets;
 mod writer;
 
-pub use course::{AttackCourse, CoursePoint, VegetaCourse};
+pub use course::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
 pub use figures::VegetaFigures;
 pub use reader::{VegetaEncoding, VegetaError, VegetaReader};
 pub use result::VegetaResult;
-pub use targets::{TargetBody, TargetError, TargetFormat, TargetReader, VegetaTarget, is_field};
+pub use targets::{TargetBody, TargetError, TargetFormat, TargetReader, VegetaTarget, is_valid_header_field};
 pub use writer::VegetaWriter;

@@ -27,7 +27,7 @@ mod tests {
     use crate::logs::unix_time_ns;
 
     #[test]
-    fn formatted_moments_parse_back() {
+    fn formatted_times_parse_back() {
         for text in [
             "1970-01-01T00:00:00Z",
             "2000-02-29T23:59:59.5Z",

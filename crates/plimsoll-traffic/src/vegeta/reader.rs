@@ -115,10 +115,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The files in `tests/vegeta` are output of vegeta 12.12 for one attack: its results in each
-    /// encoding, and vegeta's own reports.
     use crate::vegeta::VegetaWriter;
 
+    // The files in `tests/vegeta` are output of vegeta 12.12 for one attack: the attack's results
+    // in each encoding, and vegeta's own reports.
     const JSON_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.json");
     const CSV_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.csv");
     const GOB_RESULTS: &[u8] = include_bytes!("../../tests/vegeta/results.gob");

@@ -9,7 +9,8 @@ use std::io::{BufRead, Read};
 
 /// The longest accepted line, bytes: 16 MiB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
-/// The largest accepted number of header fields of a target. Typical servers accept a hundred.
+/// The largest accepted number of header fields of a target. Typical servers accept a hundred
+/// header fields.
 const HEADERS_MAX: usize = 1_000;
 
 /// One request of a target file.
@@ -69,13 +70,13 @@ pub struct TargetReader<R> {
 }
 
 /// Returns whether a line begins with a method in capital letters and a blank.
-fn has_method(line: &str) -> bool {
+fn begins_with_method(line: &str) -> bool {
     line.split_once([' ', '\t'])
         .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
 /// Returns whether `name` and `value` are valid in a header field.
-pub fn is_field(name: &str, value: &str) -> bool {
+pub fn is_valid_header_field(name: &str, value: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t')
 }
@@ -136,7 +137,7 @@ impl<R: BufRead> TargetReader<R> {
         let Some((method, url)) = first.split_once(' ') else {
             return Err(self.error_at_line("a target must be written as METHOD URL, such as GET http://HOST/"));
         };
-        if !has_method(first) {
+        if !begins_with_method(first) {
             return Err(self.error_at_line("the method of the target is not in capital letters"));
         }
         let url = url.trim();
@@ -148,7 +149,7 @@ impl<R: BufRead> TargetReader<R> {
             if line.is_empty() {
                 break;
             }
-            if has_method(&line) && target.headers.is_empty() {
+            if begins_with_method(&line) && target.headers.is_empty() {
                 self.kept = Some(line);
                 break;
             }
@@ -164,7 +165,7 @@ impl<R: BufRead> TargetReader<R> {
                 Some(_) if target.headers.len() == HEADERS_MAX => {
                     return Err(self.error_at_line("a target can have at most 1000 header fields"));
                 }
-                Some((name, value)) if is_field(name, value) && !value.is_empty() => {
+                Some((name, value)) if is_valid_header_field(name, value) && !value.is_empty() => {
                     target.headers.push((name.to_owned(), value.to_owned()));
                 }
                 _ => return Err(self.error_at_line("a header field of a target must be written as Name: value")),
@@ -198,7 +199,7 @@ fn parse_json_target(line: &str) -> Result<VegetaTarget, &'static str> {
                         let Value::String(value) = value else {
                             return Err("the value of a header field of the target is not a text");
                         };
-                        if !is_field(&name, &value) {
+                        if !is_valid_header_field(&name, &value) {
                             return Err("a header field of the target has characters that are not allowed");
                         }
                         target.headers.push((name.clone(), value));

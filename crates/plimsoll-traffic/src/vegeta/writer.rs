@@ -1,6 +1,6 @@
 //! Writes vegeta's results in a chosen encoding. Not here: encoding a single result.
 
-use super::gob_encoder::{write_layouts, write_result};
+use super::gob_encoder::{write_result, write_type_definitions};
 use super::reader::VegetaEncoding;
 use super::result::VegetaResult;
 
@@ -26,7 +26,7 @@ impl VegetaWriter {
             VegetaEncoding::Csv => result.write_csv(out),
             VegetaEncoding::Gob => {
                 if first {
-                    write_layouts(out);
+                    write_type_definitions(out);
                 }
                 write_result(result, out);
             }

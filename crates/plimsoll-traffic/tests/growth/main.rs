@@ -21,17 +21,17 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The largest accepted ratio of memory costs (bytes, allocations) if the size of an input
 /// quadruples. The accepted ratio is above 4, because growing tables double their capacity.
-const TIMES_MAX: u64 = 7;
-/// Growth of the costs that is accepted in addition to the accepted ratio, so that small inputs
-/// pass: bytes, allocations and CPU time. `CPU_TIMES_MAX` is the largest accepted ratio of CPU
+const MEMORY_GROWTH_RATIO_MAX: u64 = 7;
+/// The growth of each cost (bytes, allocations, CPU time) that is accepted in addition to the
+/// accepted ratio, so that small inputs pass. `CPU_TIMES_MAX` is the largest accepted ratio of CPU
 /// times if the size of an input quadruples.
-const BYTES_MIN: u64 = 1 << 20;
-const COUNT_MIN: u64 = 5_000;
-const CPU_NS_MIN: u64 = 150_000_000;
-const CPU_TIMES_MAX: u64 = 10;
+const ACCEPTED_EXTRA_BYTES: u64 = 1 << 20;
+const ACCEPTED_EXTRA_ALLOCATIONS: u64 = 5_000;
+const ACCEPTED_EXTRA_CPU_NS: u64 = 150_000_000;
+const CPU_GROWTH_RATIO_MAX: u64 = 10;
 /// Accepted costs of products (inputs that grow in two dimensions whose sizes multiply): several
-/// times the memory budget of the parser. The constants with `TIMES` in their name are multiples of
-/// the input size.
+/// times the memory budget of the parser. Each limit is a fixed number of bytes plus a number of
+/// bytes for each byte of the input.
 const PRODUCT_BYTES_MIN: u64 = 160 << 20;
 const PRODUCT_BYTES_TIMES: u64 = 400;
 const PRODUCT_PEAK_BYTES_MIN: u64 = 80 << 20;
@@ -39,14 +39,14 @@ const PRODUCT_PEAK_BYTES_TIMES: u64 = 120;
 /// The largest accepted CPU time to parse one input of these tests, ns.
 const CPU_NS_MAX: u64 = 4_000_000_000;
 /// The longest accepted error message about a rejected input, bytes.
-const SENTENCE_BYTES_MAX: usize = 600;
+const ERROR_MESSAGE_BYTES_MAX: usize = 600;
 
 /// A parser under test: it accepts the input, or returns an error message.
 type Reader = fn(&[u8]) -> Result<(), String>;
 
 /// An input of a parser that grows in one dimension of its grammar. A product is an input that
 /// grows in two dimensions whose sizes multiply.
-struct Shape {
+struct GrowingInput {
     name: &'static str,
     read: Reader,
     /// The base size of the input, at which the parser takes milliseconds.
@@ -55,28 +55,28 @@ struct Shape {
     input: fn(usize) -> Vec<u8>,
 }
 
-fn shape(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
-    Shape { name, read, size, is_product: false, input }
+fn growing_input(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> GrowingInput {
+    GrowingInput { name, read, size, is_product: false, input }
 }
 
 /// Returns an input (shape) that grows in two dimensions whose sizes multiply, so that only the
 /// parser's memory budget bounds the parsing cost.
-fn product(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> Shape {
-    Shape { name, read, size, is_product: true, input }
+fn two_dimensional_input(name: &'static str, read: Reader, size: usize, input: fn(usize) -> Vec<u8>) -> GrowingInput {
+    GrowingInput { name, read, size, is_product: true, input }
 }
 
 /// Concatenates `count` pieces.
-fn pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
+fn concatenated_pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect()
 }
 
 /// Concatenates `count` pieces, separated by commas.
-fn listed(count: usize, piece: impl Fn(usize) -> String) -> String {
+fn comma_separated_pieces(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).map(piece).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the input as text, for parsers that take text.
-fn text(input: &[u8]) -> &str {
+fn utf8_text(input: &[u8]) -> &str {
     std::str::from_utf8(input).expect("a text")
 }
 
@@ -88,7 +88,7 @@ struct Cost {
     refusal: Option<String>,
 }
 
-fn measure_parsing_cost(shape: &Shape, size: usize) -> Cost {
+fn measure_parsing_cost(shape: &GrowingInput, size: usize) -> Cost {
     let input = (shape.input)(size);
     let began_ns = thread_cpu_ns();
     let (result, allocated) = count_allocations(|| (shape.read)(&input));
@@ -97,7 +97,7 @@ fn measure_parsing_cost(shape: &Shape, size: usize) -> Cost {
 
 /// Describes each parsing cost of an input (shape) that grows too much between two sizes of the
 /// input.
-fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
+fn excessive_costs(shape: &GrowingInput, once: &Cost, more: &Cost) -> Vec<String> {
     let mut excessive_costs = Vec::new();
     let mut bound = |what: &str, once: u64, more: u64, max: u64| {
         if more > max {
@@ -105,7 +105,7 @@ fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
         }
     };
     let (small, large) = (&once.allocated, &more.allocated);
-    let cpu_ns_max = (once.cpu_ns * CPU_TIMES_MAX + CPU_NS_MIN).min(CPU_NS_MAX);
+    let cpu_ns_max = (once.cpu_ns * CPU_GROWTH_RATIO_MAX + ACCEPTED_EXTRA_CPU_NS).min(CPU_NS_MAX);
     if shape.is_product {
         let bytes = |min: u64, times: u64| min + times * more.input_bytes;
         let (bytes_max, peak_max) =
@@ -114,20 +114,30 @@ fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
         bound("bytes at one time", small.peak_bytes, large.peak_bytes, peak_max);
         bound("CPU ns", once.cpu_ns, more.cpu_ns, CPU_NS_MAX);
     } else {
-        bound("bytes", small.bytes, large.bytes, small.bytes * TIMES_MAX + BYTES_MIN);
-        bound("bytes at one time", small.peak_bytes, large.peak_bytes, small.peak_bytes * TIMES_MAX + BYTES_MIN);
-        bound("allocations", small.count, large.count, small.count * TIMES_MAX + COUNT_MIN);
+        bound("bytes", small.bytes, large.bytes, small.bytes * MEMORY_GROWTH_RATIO_MAX + ACCEPTED_EXTRA_BYTES);
+        bound(
+            "bytes at one time",
+            small.peak_bytes,
+            large.peak_bytes,
+            small.peak_bytes * MEMORY_GROWTH_RATIO_MAX + ACCEPTED_EXTRA_BYTES,
+        );
+        bound(
+            "allocations",
+            small.count,
+            large.count,
+            small.count * MEMORY_GROWTH_RATIO_MAX + ACCEPTED_EXTRA_ALLOCATIONS,
+        );
         bound("CPU ns", once.cpu_ns, more.cpu_ns, cpu_ns_max);
     }
     for sentence in [&once.refusal, &more.refusal].into_iter().flatten() {
-        if sentence.is_empty() || sentence.len() > SENTENCE_BYTES_MAX {
+        if sentence.is_empty() || sentence.len() > ERROR_MESSAGE_BYTES_MAX {
             excessive_costs.push(format!("a refusal of {} bytes: {sentence:.200}", sentence.len()));
         }
     }
     excessive_costs
 }
 
-fn check(shapes: Vec<Shape>) {
+fn check(shapes: Vec<GrowingInput>) {
     let mut all = Vec::new();
     for shape in shapes {
         let (once, more) = (measure_parsing_cost(&shape, shape.size), measure_parsing_cost(&shape, 4 * shape.size));
@@ -138,12 +148,12 @@ fn check(shapes: Vec<Shape>) {
 
 #[test]
 fn traffic_files_need_linear_time_and_memory() {
-    check(documents::file_shapes());
+    check(documents::traffic_file_inputs());
 }
 
 #[test]
 fn documents_of_other_tools_need_linear_time_and_memory() {
-    check(documents::import_shapes());
+    check(documents::import_inputs());
 }
 
 #[test]
@@ -154,12 +164,12 @@ fn openapi_descriptions_need_linear_time_and_memory() {
 #[cfg(feature = "grpc")]
 #[test]
 fn proto_descriptions_need_linear_time_and_memory() {
-    check(messages::shapes());
+    check(messages::grpc_schema_inputs());
 }
 
 #[test]
 fn records_need_linear_time_and_memory() {
-    check(records::shapes());
+    check(records::measured_data_inputs());
 }
 
 /// Prints the parsing costs of the inputs (shapes) whose names contain the value of the environment
@@ -171,12 +181,12 @@ fn print_parsing_costs() {
     let wanted = std::env::var("GROWTH_SHAPE").unwrap_or_default();
     let factor: usize = std::env::var("GROWTH_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let all = [
-        documents::file_shapes(),
-        documents::import_shapes(),
+        documents::traffic_file_inputs(),
+        documents::import_inputs(),
         descriptions::shapes(),
         #[cfg(feature = "grpc")]
-        messages::shapes(),
-        records::shapes(),
+        messages::grpc_schema_inputs(),
+        records::measured_data_inputs(),
     ];
     for shape in all.iter().flatten().filter(|shape| shape.name.contains(&wanted)) {
         for times in [factor, 4 * factor] {

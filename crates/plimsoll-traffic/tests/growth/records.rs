@@ -1,13 +1,13 @@
 //! Tests how the cost of parsing measured data grows with its size. The measured data are access
 //! logs, results of other tools, recordings of load levels, profiles and run files.
 
-use super::{Shape, listed, pieces, shape, text};
+use super::{GrowingInput, comma_separated_pieces, concatenated_pieces, growing_input, utf8_text};
 use plimsoll_analysis::levels::parse_dat;
 use plimsoll_analysis::profile;
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
-    Curve, Environment, Experiment, ExperimentSpec, Interval, LoadShape, Plan, Probes, Purpose, Remark, Run, RunSpec,
-    Series, SeriesKind, SeriesSample, StartNotes, Tag, Trial,
+    Environment, Experiment, ExperimentEvent, ExperimentSpec, Interval, LoadCurve, LoadPurpose, LoadShape, LoadTag,
+    Plan, Probes, Run, RunSpec, Series, SeriesKind, SeriesSample, StartNotes, Trial,
 };
 use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
 use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
@@ -38,7 +38,7 @@ fn read_log(input: &[u8]) -> Result<(), String> {
 }
 
 fn read_format(input: &[u8]) -> Result<(), String> {
-    Format::from_text(text(input), None).map(drop).map_err(|error| error.to_string())
+    Format::from_text(utf8_text(input), None).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_results(input: &[u8]) -> Result<(), String> {
@@ -53,8 +53,8 @@ fn read_targets(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn read_dat(input: &[u8]) -> Result<(), String> {
-    parse_dat(text(input)).map(drop).map_err(|error| error.to_string())
+fn read_load_levels(input: &[u8]) -> Result<(), String> {
+    parse_dat(utf8_text(input)).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_profile(input: &[u8]) -> Result<(), String> {
@@ -68,68 +68,72 @@ fn combined_log_line(number: usize, client: &str, target: &str, agent: &str) -> 
     )
 }
 
-fn log_shapes() -> Vec<Shape> {
+fn access_log_inputs() -> Vec<GrowingInput> {
     vec![
-        shape("access log: lines", read_log, 3_000, |n| {
-            pieces(n, |n| combined_log_line(n, "10.0.0.1", "/a", "x")).into_bytes()
+        growing_input("access log: lines", read_log, 3_000, |n| {
+            concatenated_pieces(n, |n| combined_log_line(n, "10.0.0.1", "/a", "x")).into_bytes()
         }),
-        shape("access log: targets", read_log, 3_000, |n| {
-            pieces(n, |n| combined_log_line(n, "10.0.0.1", &format!("/a/x{n}y?q={n}"), "x")).into_bytes()
+        growing_input("access log: targets", read_log, 3_000, |n| {
+            concatenated_pieces(n, |n| combined_log_line(n, "10.0.0.1", &format!("/a/x{n}y?q={n}"), "x")).into_bytes()
         }),
-        shape("access log: clients", read_log, 3_000, |n| {
-            pieces(n, |n| combined_log_line(n, &format!("10.0.{}.{}", n / 250, n % 250), "/a", &format!("x{n}")))
-                .into_bytes()
+        growing_input("access log: clients", read_log, 3_000, |n| {
+            concatenated_pieces(n, |n| {
+                combined_log_line(n, &format!("10.0.{}.{}", n / 250, n % 250), "/a", &format!("x{n}"))
+            })
+            .into_bytes()
         }),
-        shape("access log: a long target", read_log, 5_000, |n| {
+        growing_input("access log: a long target", read_log, 5_000, |n| {
             combined_log_line(0, "10.0.0.1", &"/a".repeat(n), "x").repeat(3).into_bytes()
         }),
-        shape("access log: a long query", read_log, 3_000, |n| {
-            combined_log_line(0, "10.0.0.1", &format!("/?{}", pieces(n, |n| format!("k{n}=v&"))), "x")
+        growing_input("access log: a long query", read_log, 3_000, |n| {
+            combined_log_line(0, "10.0.0.1", &format!("/?{}", concatenated_pieces(n, |n| format!("k{n}=v&"))), "x")
                 .repeat(3)
                 .into_bytes()
         }),
-        shape("access log: a long agent", read_log, 5_000, |n| {
+        growing_input("access log: a long agent", read_log, 5_000, |n| {
             combined_log_line(0, "10.0.0.1", "/a", &"\\\"".repeat(n)).repeat(3).into_bytes()
         }),
-        shape("access log: lines of JSON", read_log, 2_000, |n| {
+        growing_input("access log: lines of JSON", read_log, 2_000, |n| {
             let line = |n: usize| {
                 format!(
                     "{{\"time\":\"2026-11-22T10:00:{:02}Z\",\"method\":\"GET\",\"path\":\"/a{n}\",\"status\":200,\"duration\":1}}\n",
                     n % 60
                 )
             };
-            pieces(n, line).into_bytes()
+            concatenated_pieces(n, line).into_bytes()
         }),
-        shape("access log: a line of JSON with many fields", read_log, 2_000, |n| {
-            let more = listed(n, |n| format!("\"k{n}\":{{\"a\":1}}"));
+        growing_input("access log: a line of JSON with many fields", read_log, 2_000, |n| {
+            let more = comma_separated_pieces(n, |n| format!("\"k{n}\":{{\"a\":1}}"));
             format!("{{\"time\":\"2026-11-22T10:00:00Z\",\"method\":\"GET\",\"path\":\"/a\",\"status\":200,{more}}}\n")
                 .into_bytes()
         }),
-        shape("access log: fields of W3C", read_log, 2_000, |n| {
+        growing_input("access log: fields of W3C", read_log, 2_000, |n| {
             let fields = "#Fields: date time cs-method cs-uri-stem sc-status time-taken\n";
             let line = |n: usize| format!("2026-11-22 10:00:{:02} GET /a{n} 200 5\n", n % 60);
-            format!("{fields}{}", pieces(n, line)).into_bytes()
+            format!("{fields}{}", concatenated_pieces(n, line)).into_bytes()
         }),
-        shape("access log: no format", read_log, 3_000, |n| "nothing at all\n".repeat(n).into_bytes()),
-        shape("access log: lines of pairs", read_log, 2_000, |n| {
-            pieces(n, |n| format!("time=2026-11-22T10:{:02}:00Z method=GET path=/a/{n} status=200\n", n % 60))
-                .into_bytes()
+        growing_input("access log: no format", read_log, 3_000, |n| "nothing at all\n".repeat(n).into_bytes()),
+        growing_input("access log: lines of pairs", read_log, 2_000, |n| {
+            concatenated_pieces(n, |n| {
+                format!("time=2026-11-22T10:{:02}:00Z method=GET path=/a/{n} status=200\n", n % 60)
+            })
+            .into_bytes()
         }),
-        shape("access log: a line of many pairs", read_log, 5_000, |n| {
-            let pairs = pieces(n, |n| format!("a{n}=b "));
+        growing_input("access log: a line of many pairs", read_log, 5_000, |n| {
+            let pairs = concatenated_pieces(n, |n| format!("a{n}=b "));
             format!("time=2026-11-22T10:00:00Z method=GET path=/a {pairs}\n").into_bytes()
         }),
-        shape("access log: words of a logger", read_log, 20_000, |n| {
+        growing_input("access log: words of a logger", read_log, 20_000, |n| {
             format!("2026-11-22T10:00:00Z INFO {}GET /a 200 in 5ms\n", "[a] ".repeat(n)).into_bytes()
         }),
-        shape("access log: colours", read_log, 20_000, |n| {
+        growing_input("access log: colours", read_log, 20_000, |n| {
             format!("2026-11-22T10:00:00Z {}GET /a 200 in 5ms\n", "\u{1b}[0m".repeat(n)).into_bytes()
         }),
-        shape("access log: one long line", read_log, 20_000, |n| "[\" ".repeat(n).into_bytes()),
-        shape("format of a log: directives", read_format, 2_000, |n| {
+        growing_input("access log: one long line", read_log, 20_000, |n| "[\" ".repeat(n).into_bytes()),
+        growing_input("format of a log: directives", read_format, 2_000, |n| {
             format!("$remote_addr [$time_local] \"$request\" $status {}", "$x ".repeat(n)).into_bytes()
         }),
-        shape("format of a log: a long text", read_format, 20_000, |n| {
+        growing_input("format of a log: a long text", read_format, 20_000, |n| {
             format!("$remote_addr [$time_local] \"$request\" $status {}", "ab".repeat(n)).into_bytes()
         }),
     ]
@@ -142,30 +146,35 @@ fn result_json(number: usize, url: &str) -> String {
     )
 }
 
-fn result_shapes() -> Vec<Shape> {
+fn load_test_result_inputs() -> Vec<GrowingInput> {
     vec![
-        shape("vegeta: results in JSON", read_results, 2_000, |n| {
-            pieces(n, |n| result_json(n, "http://h/")).into_bytes()
+        growing_input("vegeta: results in JSON", read_results, 2_000, |n| {
+            concatenated_pieces(n, |n| result_json(n, "http://h/")).into_bytes()
         }),
-        shape("vegeta: a long result in JSON", read_results, 10_000, |n| {
+        growing_input("vegeta: a long result in JSON", read_results, 10_000, |n| {
             result_json(0, &"x\\u0041".repeat(n)).into_bytes()
         }),
-        shape("vegeta: headers of a result in JSON", read_results, 2_000, |n| {
-            let headers = listed(n, |n| format!("\"H{n}\":[\"x\"]"));
+        growing_input("vegeta: headers of a result in JSON", read_results, 2_000, |n| {
+            let headers = comma_separated_pieces(n, |n| format!("\"H{n}\":[\"x\"]"));
             result_json(0, "http://h/").replace("\"A\":[\"x\"]", &headers).into_bytes()
         }),
-        shape("vegeta: results in CSV", read_results, 3_000, |n| {
-            pieces(n, |n| format!("1790000000000000000,200,1000,0,5,,,a,{n},GET,http://h/,\n")).into_bytes()
+        growing_input("vegeta: results in CSV", read_results, 3_000, |n| {
+            concatenated_pieces(n, |n| format!("1790000000000000000,200,1000,0,5,,,a,{n},GET,http://h/,\n"))
+                .into_bytes()
         }),
-        shape("vegeta: targets", read_targets, 3_000, |n| {
-            pieces(n, |n| format!("GET http://h/{n}\nA: x\n\n")).into_bytes()
+        growing_input("vegeta: targets", read_targets, 3_000, |n| {
+            concatenated_pieces(n, |n| format!("GET http://h/{n}\nA: x\n\n")).into_bytes()
         }),
-        shape("vegeta: headers of a target", read_targets, 3_000, |n| {
-            format!("GET http://h/\n{}", pieces(n, |n| format!("A{n}: x\n"))).into_bytes()
+        growing_input("vegeta: headers of a target", read_targets, 3_000, |n| {
+            format!("GET http://h/\n{}", concatenated_pieces(n, |n| format!("A{n}: x\n"))).into_bytes()
         }),
-        shape(".dat: levels", read_dat, 900, |n| pieces(n, |n| format!("{} 100 5.0 100\n", n + 1)).into_bytes()),
-        shape(".dat: comments", read_dat, 10_000, |n| format!("{}1 100 5.0 100\n", "# x\n".repeat(n)).into_bytes()),
-        shape(".dat: fields of a line", read_dat, 10_000, |n| {
+        growing_input(".dat: levels", read_load_levels, 900, |n| {
+            concatenated_pieces(n, |n| format!("{} 100 5.0 100\n", n + 1)).into_bytes()
+        }),
+        growing_input(".dat: comments", read_load_levels, 10_000, |n| {
+            format!("{}1 100 5.0 100\n", "# x\n".repeat(n)).into_bytes()
+        }),
+        growing_input(".dat: fields of a line", read_load_levels, 10_000, |n| {
             format!("1 100 5.0 100{}\n", " 1".repeat(n)).into_bytes()
         }),
     ]
@@ -208,22 +217,28 @@ fn encode_pprof_profile(functions: usize, samples: usize, depth: usize) -> Vec<u
     out
 }
 
-fn profile_shapes() -> Vec<Shape> {
+fn profile_inputs() -> Vec<GrowingInput> {
     vec![
-        shape("profile: folded stacks", read_profile, 3_000, |n| pieces(n, |n| format!("a;b;c{n} 5\n")).into_bytes()),
-        shape("profile: a deep folded stack", read_profile, 3_000, |n| {
+        growing_input("profile: folded stacks", read_profile, 3_000, |n| {
+            concatenated_pieces(n, |n| format!("a;b;c{n} 5\n")).into_bytes()
+        }),
+        growing_input("profile: a deep folded stack", read_profile, 3_000, |n| {
             format!("{} 5\n", (0..n).map(|n| format!("f{n}")).collect::<Vec<_>>().join(";")).into_bytes()
         }),
-        shape("profile: folded stacks of one function", read_profile, 3_000, |n| "a;b;c 5\n".repeat(n).into_bytes()),
-        shape("profile: a long name", read_profile, 20_000, |n| format!("{} 5\n", "a<b>".repeat(n)).into_bytes()),
-        shape("profile: stacks of perf", read_profile, 1_000, |n| {
-            let sample = |n: usize| format!("x 1 1.0: 1 cpu-clock:\n\t1 f{n}+0x1 (/x)\n\t2 main+0x1 (/x)\n\n");
-            pieces(n, sample).into_bytes()
+        growing_input("profile: folded stacks of one function", read_profile, 3_000, |n| {
+            "a;b;c 5\n".repeat(n).into_bytes()
         }),
-        shape("profile: functions of pprof", read_profile, 2_000, |n| encode_pprof_profile(n, 10, 10)),
-        shape("profile: samples of pprof", read_profile, 2_000, |n| encode_pprof_profile(100, n, 10)),
-        shape("profile: a deep sample of pprof", read_profile, 3_000, |n| encode_pprof_profile(100, 1, n)),
-        shape("profile: texts of pprof", read_profile, 3_000, |n| {
+        growing_input("profile: a long name", read_profile, 20_000, |n| {
+            format!("{} 5\n", "a<b>".repeat(n)).into_bytes()
+        }),
+        growing_input("profile: stacks of perf", read_profile, 1_000, |n| {
+            let sample = |n: usize| format!("x 1 1.0: 1 cpu-clock:\n\t1 f{n}+0x1 (/x)\n\t2 main+0x1 (/x)\n\n");
+            concatenated_pieces(n, sample).into_bytes()
+        }),
+        growing_input("profile: functions of pprof", read_profile, 2_000, |n| encode_pprof_profile(n, 10, 10)),
+        growing_input("profile: samples of pprof", read_profile, 2_000, |n| encode_pprof_profile(100, n, 10)),
+        growing_input("profile: a deep sample of pprof", read_profile, 3_000, |n| encode_pprof_profile(100, 1, n)),
+        growing_input("profile: texts of pprof", read_profile, 3_000, |n| {
             let mut out = encode_pprof_profile(10, 10, 3);
             out.extend((0..n).flat_map(|n| encode_bytes_field(6, format!("s{n}").as_bytes())));
             out
@@ -240,11 +255,11 @@ fn read_run(input: &[u8]) -> Result<(), String> {
 
 /// Returns a run file with `trials` trials, each changed by `change`.
 fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
-    let plan = || Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
+    let plan = || Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) });
     let trial = |number: usize| {
         let mut run = Run::new(plan());
         change(&mut run);
-        let tag = Tag { turn: number as u32, ..Tag::for_purpose(Purpose::Run) };
+        let tag = LoadTag { turn: number as u32, ..LoadTag::for_purpose(LoadPurpose::Run) };
         Trial { tag, start_ns: number as u64, run }
     };
     let (environment, noted) = (Environment::default(), StartNotes { warnings: vec![], adjustments: vec![] });
@@ -256,25 +271,25 @@ fn run_file(trials: usize, change: impl Fn(&mut Run)) -> Vec<u8> {
         environment,
         start_notes: noted,
         trials: (0..trials).map(trial).collect(),
-        remarks: Vec::<Remark>::new(),
+        remarks: Vec::<ExperimentEvent>::new(),
         elapsed_ns: Some(1),
     })
 }
 
-fn run_shapes() -> Vec<Shape> {
+fn run_file_inputs() -> Vec<GrowingInput> {
     vec![
-        shape("run file: trials", read_run, 300, |n| run_file(n, |_| ())),
-        shape("run file: intervals", read_run, 1_000, |n| {
+        growing_input("run file: trials", read_run, 300, |n| run_file(n, |_| ())),
+        growing_input("run file: intervals", read_run, 1_000, |n| {
             run_file(1, |run| (0..n).for_each(|at| _ = run.intervals.insert(at as u32, Interval::default())))
         }),
-        shape("run file: samples of a series", read_run, 5_000, |n| {
+        growing_input("run file: samples of a series", read_run, 5_000, |n| {
             run_file(1, |run| {
                 let mut series = Series::new(SeriesKind::Gauge, "bytes");
                 (0..n).for_each(|at| series.push(SeriesSample { at_ns: at as i64, value: at as f64 }));
                 run.probes.series.insert("x".into(), series);
             })
         }),
-        shape("run file: series", read_run, 1_500, |n| {
+        growing_input("run file: series", read_run, 1_500, |n| {
             run_file(1, |run| {
                 for number in 0..n {
                     let mut series = Series::new(SeriesKind::Gauge, "bytes");
@@ -283,7 +298,7 @@ fn run_shapes() -> Vec<Shape> {
                 }
             })
         }),
-        shape("run file: parts of probes", read_run, 500, |n| {
+        growing_input("run file: parts of probes", read_run, 500, |n| {
             let mut bytes = run_file(1, |_| ());
             for number in 0..n {
                 let (mut probes, mut series) = (Probes::default(), Series::new(SeriesKind::Gauge, "bytes"));
@@ -296,6 +311,9 @@ fn run_shapes() -> Vec<Shape> {
     ]
 }
 
-pub fn shapes() -> Vec<Shape> {
-    [log_shapes(), result_shapes(), profile_shapes(), run_shapes()].into_iter().flatten().collect()
+pub fn measured_data_inputs() -> Vec<GrowingInput> {
+    [access_log_inputs(), load_test_result_inputs(), profile_inputs(), run_file_inputs()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

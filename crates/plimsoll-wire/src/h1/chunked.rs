@@ -76,7 +76,7 @@ impl ChunkDecoder {
             match self.at {
                 ChunkPart::Size | ChunkPart::SizeMore | ChunkPart::Padding | ChunkPart::SizeLf => {
                     self.count_line(1)?;
-                    self.size_line(byte)?;
+                    self.parse_size_line_byte(byte)?;
                 }
                 ChunkPart::Extension => {
                     let lf = memchr(b'\n', rest);
@@ -131,7 +131,7 @@ impl ChunkDecoder {
     }
 
     /// Parses one byte of the line with a chunk's size, up to the start of a chunk extension.
-    fn size_line(&mut self, byte: u8) -> Result<(), ProtocolError> {
+    fn parse_size_line_byte(&mut self, byte: u8) -> Result<(), ProtocolError> {
         match (self.at, byte) {
             (ChunkPart::Size | ChunkPart::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 if self.left >> 60 != 0 {
@@ -153,8 +153,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// Handles the end of the line with a chunk's size. After the line, the chunk's content
-    /// follows, or after a chunk of size 0 the trailer section.
+    /// Handles the end of the line with a chunk's size. If the size is 0, the trailer section
+    /// follows the line. For any other size, the chunk's content follows the line.
     fn end_size_line(&mut self) {
         self.bytes = 0;
         self.at = if self.left == 0 { ChunkPart::Trailer } else { ChunkPart::Data };

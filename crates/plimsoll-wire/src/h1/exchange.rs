@@ -2,9 +2,9 @@
 //! time. An exchange may have several request messages that are sent in one piece (pipelining). The
 //! responses arrive in the order of the request messages.
 
-use super::response::{Expect, ResponseParser};
-use crate::error::{EndError, ExchangeError};
-use crate::fact::{ExchangeNumber, Fact, Piece};
+use super::response::{ResponseExpectation, ResponseParser};
+use crate::error::{EarlyCloseError, ExchangeError};
+use crate::fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 
 /// The client's side of an HTTP/1.1 connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct H1 {
 struct Pipeline {
     /// The expectations that apply to all responses of the exchange. Only the flag for HEAD
     /// requests differs between the request messages.
-    expect: Expect,
+    expect: ResponseExpectation,
     /// For each message, whether it is a HEAD request.
     heads_only: Vec<bool>,
     /// The index of the message whose response is expected now.
@@ -36,12 +36,12 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Moves to the next request message and returns what is expected of its response; `None`:
-    /// there is no further request message.
-    fn next(&mut self) -> Option<Expect> {
+    /// Moves to the next request message and returns the expected properties of its response;
+    /// `None`: there is no further request message.
+    fn next(&mut self) -> Option<ResponseExpectation> {
         self.at += 1;
         let head_request = *self.heads_only.get(self.at)?;
-        Some(Expect { head_request, ..self.expect })
+        Some(ResponseExpectation { head_request, ..self.expect })
     }
 }
 
@@ -75,7 +75,7 @@ impl H1 {
 
     /// Starts an exchange whose request has `length` bytes.
     #[inline]
-    pub fn start(&mut self, exchange: ExchangeNumber, length: usize, expect: Expect, keep_alive: bool) {
+    pub fn start(&mut self, exchange: ExchangeNumber, length: usize, expect: ResponseExpectation, keep_alive: bool) {
         debug_assert!(self.exchanges_available() > 0, "a connection has at most one exchange at a time");
         self.exchange = Some(exchange);
         self.unsent = length;
@@ -89,7 +89,7 @@ impl H1 {
 
     /// Declares that the exchange that was just started has several request messages.
     #[cold]
-    pub fn pipeline(&mut self, heads_only: &[bool]) {
+    pub fn expect_several_responses(&mut self, heads_only: &[bool]) {
         let expect = self.parser.expect();
         let pipeline = self.pipeline.get_or_insert_default();
         pipeline.heads_only.clear();
@@ -107,7 +107,7 @@ impl H1 {
     /// Records that `count` bytes of the request were sent. Returns whether the request is sent
     /// completely.
     #[inline]
-    pub fn sent(&mut self, count: usize) -> bool {
+    pub fn record_sent(&mut self, count: usize) -> bool {
         self.unsent -= count;
         self.unsent == 0
     }
@@ -118,7 +118,7 @@ impl H1 {
     /// The function is always inlined, because it runs once per request. An inlined function need
     /// not copy the returned event through memory.
     #[inline(always)]
-    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<ConnectionEvent<'a>> {
         if bytes.is_empty() {
             return None;
         }
@@ -126,16 +126,17 @@ impl H1 {
         let Some(exchange) = self.exchange else {
             *bytes = &[];
             self.over = true;
-            return Some(Fact::Surplus(all));
+            return Some(ConnectionEvent::Surplus(all));
         };
         match self.parser.feed(all) {
             Ok(fed) => {
-                let piece = |bytes| Piece { bytes, content_bytes: fed.content, content_end: fed.consumed, messages: 0 };
+                let piece =
+                    |bytes| ResponsePiece { bytes, content_bytes: fed.content, content_end: fed.consumed, messages: 0 };
                 let (taken, rest) = all.split_at(fed.consumed);
                 match fed.reply {
                     None => {
                         *bytes = rest;
-                        Some(Fact::Piece { exchange, status: self.parser.status(), piece: piece(taken) })
+                        Some(ConnectionEvent::Piece { exchange, status: self.parser.status(), piece: piece(taken) })
                     }
                     Some(reply) => {
                         if let Some(next) = self.pipeline.as_mut().and_then(|pipeline| pipeline.next()) {
@@ -145,7 +146,7 @@ impl H1 {
                             self.over |= !reply.keep_alive;
                             self.parser.begin(next);
                             let status = reply.status;
-                            return Some(Fact::AnsweredWithMore { exchange, status, piece: piece(taken) });
+                            return Some(ConnectionEvent::AnsweredWithMore { exchange, status, piece: piece(taken) });
                         }
                         *bytes = &[];
                         self.exchange = None;
@@ -155,7 +156,14 @@ impl H1 {
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
                         let (piece, surplus) = (piece(all), rest.len());
-                        Some(Fact::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus })
+                        Some(ConnectionEvent::Answered {
+                            exchange,
+                            status,
+                            grpc_status: None,
+                            body_bytes,
+                            piece,
+                            surplus,
+                        })
                     }
                 }
             }
@@ -169,18 +177,19 @@ impl H1 {
     /// Handles that the peer closed the connection. Returns the effect of the close on the exchange
     /// in flight. `vouched` is true for a plain connection, and for a TLS connection whose end is
     /// authenticated.
-    pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
+    pub fn end_by_peer(&mut self, vouched: bool) -> Option<ConnectionEvent<'static>> {
         self.over = true;
         let exchange = self.exchange?;
         // Over TLS, an attacker could forge a close that is not authenticated, so such a close does
         // not complete a response.
-        let ended = self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EndError::Truncated) });
+        let ended =
+            self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EarlyCloseError::Truncated) });
         Some(match ended {
             Ok(reply) => {
                 self.exchange = None;
                 let (status, body_bytes) = (reply.status, reply.body_bytes);
-                let (piece, surplus) = (Piece::default(), 0);
-                Fact::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus }
+                let (piece, surplus) = (ResponsePiece::default(), 0);
+                ConnectionEvent::Answered { exchange, status, grpc_status: None, body_bytes, piece, surplus }
             }
             Err(error) => self.fail_exchange(exchange, error.into(), &[]),
         })
@@ -193,16 +202,21 @@ impl H1 {
 
     /// Gives up the exchange in flight and returns its number. After an exchange is given up, the
     /// HTTP/1.1 connection is unusable.
-    pub fn give_up(&mut self) -> Option<ExchangeNumber> {
+    pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.over = true;
         self.exchange.take()
     }
 
     #[cold]
-    fn fail_exchange<'a>(&mut self, exchange: ExchangeNumber, error: ExchangeError, bytes: &'a [u8]) -> Fact<'a> {
+    fn fail_exchange<'a>(
+        &mut self,
+        exchange: ExchangeNumber,
+        error: ExchangeError,
+        bytes: &'a [u8],
+    ) -> ConnectionEvent<'a> {
         self.exchange = None;
         self.over = true;
-        Fact::Failed { exchange, error, piece: Piece { bytes, ..Piece::default() } }
+        ConnectionEvent::Failed { exchange, error, piece: ResponsePiece { bytes, ..ResponsePiece::default() } }
     }
 }
 
@@ -224,21 +238,26 @@ mod tests {
     /// of surplus bytes.
     fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
-        h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);
-        h1.pipeline(heads_only);
-        h1.sent(10);
+        h1.start(
+            7,
+            10,
+            ResponseExpectation { head_request: heads_only[0], content: true, ..ResponseExpectation::default() },
+            true,
+        );
+        h1.expect_several_responses(heads_only);
+        h1.record_sent(10);
         let (mut answers, mut content, mut surplus) = (Vec::new(), Vec::new(), None);
         let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([bytes.len()]).collect();
         for part in edges.windows(2) {
             let mut part = &bytes[part[0]..part[1]];
             while let Some(fact) = h1.next(&mut part) {
                 match fact {
-                    Fact::Piece { exchange: 7, piece, .. } => content.extend_from_slice(piece.content()),
-                    Fact::AnsweredWithMore { exchange: 7, status, piece } => {
+                    ConnectionEvent::Piece { exchange: 7, piece, .. } => content.extend_from_slice(piece.content()),
+                    ConnectionEvent::AnsweredWithMore { exchange: 7, status, piece } => {
                         content.extend_from_slice(piece.content());
                         answers.push((status, std::mem::take(&mut content), false));
                     }
-                    Fact::Answered { exchange: 7, status, piece, surplus: after, .. } => {
+                    ConnectionEvent::Answered { exchange: 7, status, piece, surplus: after, .. } => {
                         content.extend_from_slice(piece.content());
                         answers.push((status, std::mem::take(&mut content), true));
                         surplus = (after > 0).then_some(after);
@@ -266,22 +285,22 @@ mod tests {
     #[test]
     fn a_connection_closed_between_responses_fails_the_rest() {
         let mut h1 = H1::new();
-        h1.start(7, 10, Expect::default(), true);
-        h1.pipeline(&[false; 3]);
-        h1.sent(10);
+        h1.start(7, 10, ResponseExpectation::default(), true);
+        h1.expect_several_responses(&[false; 3]);
+        h1.record_sent(10);
         let mut bytes = &b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"[..];
-        assert!(matches!(h1.next(&mut bytes), Some(Fact::AnsweredWithMore { status: 200, .. })));
-        assert!(matches!(h1.end(true), Some(Fact::Failed { exchange: 7, .. })));
-        assert!(h1.is_over() && h1.end(true).is_none());
+        assert!(matches!(h1.next(&mut bytes), Some(ConnectionEvent::AnsweredWithMore { status: 200, .. })));
+        assert!(matches!(h1.end_by_peer(true), Some(ConnectionEvent::Failed { exchange: 7, .. })));
+        assert!(h1.is_over() && h1.end_by_peer(true).is_none());
         // After a pipelined exchange, the next exchange on the connection may have a single
         // message.
         let mut h1 = H1::new();
         for messages in [2, 1] {
-            h1.start(7, 10, Expect::default(), true);
+            h1.start(7, 10, ResponseExpectation::default(), true);
             if messages > 1 {
-                h1.pipeline(&[false, false]);
+                h1.expect_several_responses(&[false, false]);
             }
-            h1.sent(10);
+            h1.record_sent(10);
             let answers = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(messages);
             let mut bytes = &answers[..];
             let facts = std::iter::from_fn(|| h1.next(&mut bytes).map(|_| ())).count();

@@ -46,7 +46,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
             let seven_bits = eight & !HIGH_BITS;
             let lower = seven_bits | repeat_byte(0x20);
             // The high bit of each byte in `from_a`, `above_z` and `hyphen` marks an input byte at
-            // least 'a', above 'z', or equal to '-'. No addition overflows into the next byte.
+            // least 'a', above 'z', or equal to '-', respectively. No addition overflows into the
+            // next byte.
             let from_a = lower + repeat_byte(0x80 - b'a');
             let above_z = lower + repeat_byte(0x80 - b'z' - 1);
             let hyphen = repeat_byte(0x80) - (seven_bits ^ repeat_byte(b'-'));
@@ -107,10 +108,10 @@ fn lowest_byte_index(bits: u64) -> usize {
 }
 
 /// Returns whether the token `name` equals `lower`, ignoring case. In each byte, the comparison
-/// sets the bit that distinguishes small from capital letters. Setting the bit turns no other byte
-/// of a token into a letter or a hyphen.
+/// sets the bit 0x20, which distinguishes small from capital letters. Setting the bit 0x20 turns no
+/// other byte of a token into a letter or a hyphen.
 #[inline]
-pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+pub(super) fn equals_ignoring_case<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
 }
 

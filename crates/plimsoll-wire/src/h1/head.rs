@@ -1,5 +1,6 @@
 //! Parses the head of a response line by line: the status line, the header fields and the blank
-//! line. The result of parsing a head includes how the end of the body is determined.
+//! line. The result of parsing a head includes the framing of the body: a length, chunks, or the
+//! end of the connection.
 //!
 //! A line is parsed as a whole, once its line feed has arrived. So the result of parsing a head
 //! does not depend on how the network splits the bytes. No byte is scanned twice, and the caller
@@ -7,7 +8,7 @@
 //!
 //! Not here: storing the unfinished line, counting interim responses, parsing the body.
 
-use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
+use super::field::{ValueEnd, content_length, equals_ignoring_case, token_len, value_end};
 use super::token::{list_elements, trim};
 use crate::error::ProtocolError;
 use memchr::memchr;
@@ -85,12 +86,12 @@ pub(super) struct HeadFacts {
     /// Whether the response head permits further exchanges on the connection. A body that ends when
     /// the connection is closed prevents further exchanges anyway.
     pub(super) keep_alive: bool,
-    pub(super) body: Body,
+    pub(super) body: BodyFraming,
 }
 
 /// The way in which the body is delimited ([RFC 9112,
 /// 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
-pub(super) enum Body {
+pub(super) enum BodyFraming {
     Length(u64),
     Chunked,
     UntilClose,
@@ -147,8 +148,8 @@ impl Head {
             line => line,
         };
         if end + 1 > self.remaining_bytes() {
-            // The checks for a whole line run in the same order as for a line in pieces, so that
-            // both lines give the same error.
+            // A whole line is checked in the same order as a line in pieces, so that the error does
+            // not depend on the split.
             self.check_unfinished(bytes)?;
             return Err(ProtocolError::HeadTooLarge);
         }
@@ -215,8 +216,8 @@ impl Head {
         self.lines += 1;
 
         self.stage = HeadStage::Field;
-        // The length of the name is checked first, because this check excludes nearly every header
-        // field that is not used.
+        // The names of the used header fields have 10, 14 and 17 bytes. The length is checked
+        // first, because this check excludes nearly every other header field.
         if matches!(name_len, 10 | 14 | 17) {
             self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
         }
@@ -227,11 +228,11 @@ impl Head {
     /// `Connection`. Any other header field is ignored.
     #[inline]
     fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
-        if is_name(name, b"content-length") {
+        if equals_ignoring_case(name, b"content-length") {
             self.read_content_length(trim(value))?;
-        } else if is_name(name, b"transfer-encoding") {
+        } else if equals_ignoring_case(name, b"transfer-encoding") {
             self.read_transfer_encoding(trim(value));
-        } else if is_name(name, b"connection") {
+        } else if equals_ignoring_case(name, b"connection") {
             self.read_connection(trim(value));
         } else {
             return Ok(());
@@ -253,7 +254,8 @@ impl Head {
     fn read_transfer_encoding(&mut self, value: &[u8]) {
         match list_elements(value).filter(|coding| !coding.is_empty()).last() {
             Some(last) if last.eq_ignore_ascii_case(b"chunked") => self.coding = Coding::Chunked,
-            // An empty list of codings does not change an earlier coding.
+            // An empty `Transfer-Encoding` field does not change the coding that an earlier field
+            // named.
             None if self.coding == Coding::Chunked => {}
             _ => self.coding = Coding::Other,
         }
@@ -262,7 +264,7 @@ impl Head {
     fn read_connection(&mut self, value: &[u8]) {
         for option in list_elements(value) {
             self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= is_name(option, b"keep-alive");
+            self.keep_alive |= equals_ignoring_case(option, b"keep-alive");
         }
     }
 
@@ -302,12 +304,12 @@ impl Head {
         // decides where the body ends, and the connection is not used again (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
-            Body::Length(0)
+            BodyFraming::Length(0)
         } else {
             match self.coding {
-                Coding::Chunked => Body::Chunked,
-                Coding::Absent if self.has_length => Body::Length(self.length),
-                Coding::Absent | Coding::Other => Body::UntilClose,
+                Coding::Chunked => BodyFraming::Chunked,
+                Coding::Absent if self.has_length => BodyFraming::Length(self.length),
+                Coding::Absent | Coding::Other => BodyFraming::UntilClose,
             }
         };
         Some(HeadFacts {

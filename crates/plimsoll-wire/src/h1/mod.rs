@@ -26,10 +26,10 @@ mod token;
 pub use chunked::CHUNK_LINE_BYTES_MAX;
 pub use head::{BLANK_LINES_MAX, HEAD_BYTES_MAX, HEAD_LINES_MAX};
 pub use request::{RequestError, RequestParts, encode};
-pub use response::{CallState, Expect, FeedResult, INTERIM_REPLIES_MAX, Reply, ResponseParser};
+pub use response::{FeedResult, GrpcCallFlags, INTERIM_REPLIES_MAX, Reply, ResponseExpectation, ResponseParser};
 pub use serving::{InvalidRequest, REQUEST_HEAD_BYTES_MAX, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;
 pub(crate) use field::content_length;
-pub(crate) use request::{after_body, format_decimal, write};
+pub(crate) use request::{bytes_after_body, format_decimal, write};
 pub(crate) use token::{IS_TOKEN_BYTE, trim};

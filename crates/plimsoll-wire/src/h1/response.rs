@@ -19,8 +19,8 @@
 //! server), retries, timeouts, the content of bodies.
 
 use super::chunked::ChunkDecoder;
-use super::head::{Body, Head, HeadLine};
-use crate::error::{EndError, ProtocolError};
+use super::head::{BodyFraming, Head, HeadLine};
+use crate::error::{EarlyCloseError, ProtocolError};
 use memchr::memchr;
 
 /// The maximum number of interim responses (1xx) before a response.
@@ -30,10 +30,10 @@ pub const INTERIM_REPLIES_MAX: u8 = 64;
 /// buffer is freed.
 const LINE_BYTES_KEPT: usize = 1024;
 
-/// What a request determines about its response: whether it has a body, whether its content is
-/// wanted, and whether it is a gRPC response.
+/// The properties of a response that its request determines: whether a body exists, whether its
+/// content is wanted, and whether it is a gRPC response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expect {
+pub struct ResponseExpectation {
     /// Whether the request is a HEAD request. The response to a HEAD request has no body, whatever
     /// its header fields say.
     pub head_request: bool,
@@ -41,31 +41,31 @@ pub struct Expect {
     pub content: bool,
     /// Whether the request is a gRPC call. For a gRPC call, the messages in the content of the
     /// response are counted.
-    pub call: CallState,
+    pub call: GrpcCallFlags,
 }
 
 /// A set of flags about a request: whether it is a gRPC call, and facts about its messages. The set
-/// of flags is only one byte large, because every connection stores one.
+/// of flags is only one byte large, because every connection stores such a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallState(u8);
+pub struct GrpcCallFlags(u8);
 
-impl CallState {
+impl GrpcCallFlags {
     /// The request is not a gRPC call.
-    pub const NOT_GRPC: CallState = CallState(0);
+    pub const NOT_GRPC: GrpcCallFlags = GrpcCallFlags(0);
     /// The request is a gRPC call.
-    pub const GRPC_CALL: CallState = CallState(1);
+    pub const GRPC_CALL: GrpcCallFlags = GrpcCallFlags(1);
     /// Over HTTP/2, each further message of a gRPC request is sent only after another message of
     /// the response has arrived. Without the flag `IN_TURN`, all messages of the request are sent
     /// at once.
-    pub const IN_TURN: CallState = CallState(1 | 1 << 1);
+    pub const MESSAGES_IN_TURN: GrpcCallFlags = GrpcCallFlags(1 | 1 << 1);
     /// The response must have exactly one message.
-    pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
+    pub const ONE_MESSAGE: GrpcCallFlags = GrpcCallFlags(1 | 1 << 2);
     /// Messages of the response may have any compression.
-    pub const ANY_ENCODING: CallState = CallState(1 | 1 << 3);
+    pub const ANY_ENCODING: GrpcCallFlags = GrpcCallFlags(1 | 1 << 3);
 
     /// Returns the union of two sets of flags.
-    pub const fn and(self, other: CallState) -> CallState {
-        CallState(self.0 | other.0)
+    pub const fn union(self, other: GrpcCallFlags) -> GrpcCallFlags {
+        GrpcCallFlags(self.0 | other.0)
     }
 
     /// Returns whether the request is a gRPC call.
@@ -76,7 +76,7 @@ impl CallState {
 
     /// Returns whether all flags of `other` are set.
     #[inline]
-    pub const fn has(self, other: CallState) -> bool {
+    pub const fn contains(self, other: GrpcCallFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
@@ -86,8 +86,8 @@ impl CallState {
 pub struct FeedResult {
     /// The number of parsed bytes that belong to the response. While the response is incomplete,
     /// all passed bytes belong to the response. If the caller wants the content, parsing may stop
-    /// before the framing of a chunk. The caller must then pass the bytes that were not consumed
-    /// again.
+    /// before the framing of a chunk. In the next call, the caller must pass the unconsumed bytes
+    /// another time.
     pub consumed: usize,
     /// The number of content bytes, which are at the end of the consumed bytes. For a chunked body,
     /// the number of content bytes is 0 unless the caller wants the content.
@@ -118,13 +118,13 @@ pub struct ResponseParser {
     /// The status of the response; valid once the head is parsed.
     status: u16,
     keep_alive: bool,
-    expect: Expect,
+    expect: ResponseExpectation,
     started: bool,
     interims: u8,
 }
 
 // Each connection has a parser, and there may be very many connections. So a parser must fit into
-// one cache line.
+// one cache line (64 bytes).
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
@@ -154,21 +154,21 @@ impl ResponseParser {
             line: Vec::new(),
             status: 0,
             keep_alive: false,
-            expect: Expect { head_request: false, content: false, call: CallState::NOT_GRPC },
+            expect: ResponseExpectation { head_request: false, content: false, call: GrpcCallFlags::NOT_GRPC },
             started: false,
             interims: 0,
         }
     }
 
-    /// Returns what the request determines about the current response.
-    pub fn expect(&self) -> Expect {
+    /// Returns the properties of the current response that its request determines.
+    pub fn expect(&self) -> ResponseExpectation {
         self.expect
     }
 
     /// Prepares the parser for the next response on this connection, or for the first response on a
     /// new connection. All data about earlier responses are dropped.
     #[inline]
-    pub fn begin(&mut self, expect: Expect) {
+    pub fn begin(&mut self, expect: ResponseExpectation) {
         self.phase = ReplyPhase::Head(Head::new());
         self.body_bytes = 0;
         self.line.clear();
@@ -209,13 +209,13 @@ impl ResponseParser {
     /// Handles that the peer closed its end of the connection. The close completes a response whose
     /// body ends with the connection. For any other response, the close is an error, because the
     /// response is incomplete.
-    pub fn finish(&mut self) -> Result<Reply, EndError> {
+    pub fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
         match self.phase {
             ReplyPhase::UntilClose => Ok(self.complete_response()),
-            ReplyPhase::Head(_) if !self.started => Err(EndError::NothingReceived),
-            ReplyPhase::Done => Err(EndError::NothingReceived),
+            ReplyPhase::Head(_) if !self.started => Err(EarlyCloseError::NothingReceived),
+            ReplyPhase::Done => Err(EarlyCloseError::NothingReceived),
             ReplyPhase::Head(_) | ReplyPhase::Length(_) | ReplyPhase::Chunked(_) | ReplyPhase::Failed(_) => {
-                Err(EndError::Truncated)
+                Err(EarlyCloseError::Truncated)
             }
         }
     }
@@ -283,7 +283,7 @@ impl ResponseParser {
                     at += taken;
                     self.end_head()?;
                 }
-                HeadLine::Unfinished => at += self.keep_line(rest)?,
+                HeadLine::Unfinished => at += self.store_unfinished_line(rest)?,
             }
         }
         Ok(at)
@@ -291,7 +291,7 @@ impl ResponseParser {
 
     /// Stores an unfinished line, and parses the line when it is complete.
     #[cold]
-    fn keep_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
+    fn store_unfinished_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let ReplyPhase::Head(head) = &mut self.phase else {
             return Ok(0);
         };
@@ -334,10 +334,10 @@ impl ResponseParser {
         self.status = meaning.status;
         self.keep_alive = meaning.keep_alive;
         self.phase = match meaning.body {
-            Body::Length(0) => ReplyPhase::Done,
-            Body::Length(length) => ReplyPhase::Length(length),
-            Body::Chunked => ReplyPhase::Chunked(ChunkDecoder::new()),
-            Body::UntilClose => {
+            BodyFraming::Length(0) => ReplyPhase::Done,
+            BodyFraming::Length(length) => ReplyPhase::Length(length),
+            BodyFraming::Chunked => ReplyPhase::Chunked(ChunkDecoder::new()),
+            BodyFraming::UntilClose => {
                 self.keep_alive = false;
                 ReplyPhase::UntilClose
             }

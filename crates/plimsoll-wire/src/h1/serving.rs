@@ -8,7 +8,7 @@
 //! requested resource.
 
 use super::chunked::ChunkDecoder;
-use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
+use super::field::{ValueEnd, content_length, equals_ignoring_case, token_len, value_end};
 use super::token::{is_token, list_elements, trim};
 use memchr::memchr;
 
@@ -20,7 +20,7 @@ pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
 pub struct RequestHead<'a> {
     /// The method, which is a token.
     pub method: &'a [u8],
-    /// The request target as received. It contains no control characters.
+    /// The request target as received. The target contains no control characters.
     pub target: &'a [u8],
     /// Whether the request uses HTTP/1.0.
     pub is_1_0: bool,
@@ -43,11 +43,11 @@ pub enum InvalidRequest {
 /// The result of parsing some bytes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep<'a> {
-    /// The parser needs more bytes. The caller must pass the bytes that were not consumed again,
-    /// followed by newly received bytes.
+    /// The parser needs more bytes. In the next call, the caller must pass the unconsumed bytes
+    /// another time, followed by newly received bytes.
     More,
-    /// The head of the request is complete. After the head, the body follows, or for a request
-    /// without body the result [`End`](RequestStep::End).
+    /// The head of the request is complete. The next bytes are the body. For a request without
+    /// body, the next result is [`End`](RequestStep::End).
     Head(RequestHead<'a>),
     /// The request is complete.
     End,
@@ -150,7 +150,7 @@ fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     }
 }
 
-/// Parses a complete request head. Returns the head and how the end of the body is determined;
+/// Parses a complete request head. Returns the head and the kind of body that follows the head;
 /// `None`: the head is invalid.
 fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let line_end = memchr(b'\n', head)?;
@@ -177,23 +177,23 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
         if !is_text(value) {
             return None;
         }
-        if is_name(name, b"content-length") {
+        if equals_ignoring_case(name, b"content-length") {
             let said = content_length(value)?;
             if length.is_some_and(|other| other != said) {
                 return None;
             }
             length = Some(said);
-        } else if is_name(name, b"transfer-encoding") {
+        } else if equals_ignoring_case(name, b"transfer-encoding") {
             if chunked || !value.eq_ignore_ascii_case(b"chunked") {
                 return None;
             }
             chunked = true;
-        } else if is_name(name, b"connection") {
+        } else if equals_ignoring_case(name, b"connection") {
             for option in list_elements(value) {
                 close |= option.eq_ignore_ascii_case(b"close");
                 keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
-        } else if is_name(name, b"expect") {
+        } else if equals_ignoring_case(name, b"expect") {
             awaits_continue = value.eq_ignore_ascii_case(b"100-continue");
         }
         rest = &rest[end..];

@@ -140,7 +140,7 @@ impl FrameHeader {
 
 /// A DATA frame whose content is still arriving.
 #[derive(Clone, Copy, Debug)]
-struct OpenData {
+struct IncompleteDataFrame {
     stream: u32,
     content_left: u32,
     padding_left: u32,
@@ -149,7 +149,7 @@ struct OpenData {
 
 /// A head whose header block continues in further frames.
 #[derive(Clone, Copy, Debug)]
-struct OpenBlock {
+struct IncompleteHead {
     stream: u32,
     ends: bool,
     fragments: u32,
@@ -162,8 +162,8 @@ pub(super) struct FrameReader {
     held: Vec<u8>,
     /// The header block of a head that arrived in pieces.
     block: Vec<u8>,
-    open: Option<OpenBlock>,
-    data: Option<OpenData>,
+    open: Option<IncompleteHead>,
+    data: Option<IncompleteDataFrame>,
 }
 
 /// A complete frame, in which the block of a head is a range of the payload.
@@ -195,7 +195,7 @@ impl FrameReader {
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
             if let Some(data) = self.data {
-                return Ok(self.go_on(data, bytes));
+                return Ok(self.next_data_piece(data, bytes));
             }
             if bytes.is_empty() {
                 return Ok(None);
@@ -209,7 +209,7 @@ impl FrameReader {
                     None => return Ok(None),
                 }
             }
-            let header = self.header(bytes)?;
+            let header = self.parse_frame_header(bytes)?;
             if bytes.len() < header.required_bytes() {
                 // The beginning of an incomplete frame is stored until the next bytes arrive.
                 self.held.extend_from_slice(bytes);
@@ -234,7 +234,7 @@ impl FrameReader {
 
     /// Parses the frame header at the start of `bytes`. Returns an error if a frame with this
     /// header is too long, or not permitted at this point of the connection.
-    fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
+    fn parse_frame_header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
         let header = FrameHeader::parse(bytes);
         if header.length > PAYLOAD_BYTES_MAX {
             return Err(ProtocolError::FrameSize);
@@ -262,7 +262,7 @@ impl FrameReader {
             if self.held.len() < wanted {
                 return Ok(None);
             }
-            let header = self.header(&self.held)?;
+            let header = self.parse_frame_header(&self.held)?;
             if self.held.len() < header.required_bytes() {
                 continue;
             }
@@ -301,11 +301,15 @@ impl FrameReader {
             (true, _) => return Err(ProtocolError::Padding),
         };
         let content_left = header.length as u32 - start.len() as u32 - padding;
-        let data =
-            OpenData { stream: header.stream, content_left, padding_left: padding, ends: header.has_flag(END_STREAM) };
+        let data = IncompleteDataFrame {
+            stream: header.stream,
+            content_left,
+            padding_left: padding,
+            ends: header.has_flag(END_STREAM),
+        };
         self.data = Some(data);
         let window_bytes = header.length as u32;
-        Ok(match self.go_on(data, bytes) {
+        Ok(match self.next_data_piece(data, bytes) {
             Some(H2Frame::Data { stream, content, is_last, ends, .. }) => {
                 H2Frame::Data { stream, content, window_bytes, is_last, ends }
             }
@@ -317,14 +321,14 @@ impl FrameReader {
 
     /// Returns the next piece of the current DATA frame.
     #[inline]
-    fn go_on<'a>(&mut self, data: OpenData, bytes: &mut &'a [u8]) -> Option<H2Frame<'a>> {
+    fn next_data_piece<'a>(&mut self, data: IncompleteDataFrame, bytes: &mut &'a [u8]) -> Option<H2Frame<'a>> {
         let (content, rest) = bytes.split_at(bytes.len().min(data.content_left as usize));
         let padding = rest.len().min(data.padding_left as usize);
         *bytes = &rest[padding..];
         let content_left = data.content_left - content.len() as u32;
         let padding_left = data.padding_left - padding as u32;
         let is_last = content_left == 0 && padding_left == 0;
-        self.data = (!is_last).then_some(OpenData { content_left, padding_left, ..data });
+        self.data = (!is_last).then_some(IncompleteDataFrame { content_left, padding_left, ..data });
         let told = is_last || !content.is_empty();
         told.then_some(H2Frame::Data {
             stream: data.stream,
@@ -408,7 +412,7 @@ impl FrameReader {
         }
         self.block.clear();
         self.block.extend_from_slice(&payload[from..to]);
-        self.open = Some(OpenBlock { stream, ends, fragments: 1 });
+        self.open = Some(IncompleteHead { stream, ends, fragments: 1 });
         Ok(CompleteFrame::More)
     }
 
@@ -423,7 +427,7 @@ impl FrameReader {
         if !header.has_flag(END_HEADERS) {
             return Ok(CompleteFrame::More);
         }
-        let OpenBlock { stream, ends, .. } = *open;
+        let IncompleteHead { stream, ends, .. } = *open;
         self.open = None;
         Ok(CompleteFrame::Other(H2Frame::Head { stream, block: None, ends }))
     }
@@ -481,7 +485,7 @@ fn parse_u32(bytes: &[u8]) -> u32 {
     bytes.first_chunk::<4>().map_or(0, |four| u32::from_be_bytes(*four))
 }
 
-fn header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
+fn write_frame_header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     let [w, x, y, z] = stream.to_be_bytes();
     out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
@@ -497,7 +501,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
         let (piece, after) = rest.split_at(rest.len().min(PAYLOAD_BYTES_MAX));
         rest = after;
         flags |= if rest.is_empty() { END_HEADERS } else { 0 };
-        header(out, piece.len(), kind, flags, 0);
+        write_frame_header(out, piece.len(), kind, flags, 0);
         out.extend_from_slice(piece);
         if rest.is_empty() {
             return;
@@ -510,7 +514,7 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
 /// [`end_head`] with the returned index. So a header block needs no separate buffer.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
-    header(out, 0, HEADERS, 0, 0);
+    write_frame_header(out, 0, HEADERS, 0, 0);
     from
 }
 
@@ -540,18 +544,18 @@ pub(super) fn set_stream(frames: &mut [u8], stream: u32) {
 }
 
 pub(super) fn write_data(out: &mut Vec<u8>, stream: u32, content: &[u8], ends: bool) {
-    header(out, content.len(), DATA, if ends { END_STREAM } else { 0 }, stream);
+    write_frame_header(out, content.len(), DATA, if ends { END_STREAM } else { 0 }, stream);
     out.extend_from_slice(content);
 }
 
 pub(super) fn write_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
-    header(out, 4, RST_STREAM, 0, stream);
+    write_frame_header(out, 4, RST_STREAM, 0, stream);
     out.extend_from_slice(&code.to_be_bytes());
 }
 
 /// Appends a SETTINGS frame with these settings, each as (number, value).
 pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
-    header(out, 6 * settings.len(), SETTINGS, 0, 0);
+    write_frame_header(out, 6 * settings.len(), SETTINGS, 0, 0);
     for (number, value) in settings {
         out.extend_from_slice(&number.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
@@ -559,21 +563,21 @@ pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 }
 
 pub(super) fn write_settings_ack(out: &mut Vec<u8>) {
-    header(out, 0, SETTINGS, ACK, 0);
+    write_frame_header(out, 0, SETTINGS, ACK, 0);
 }
 
 pub(super) fn write_ping_ack(out: &mut Vec<u8>, data: &[u8; 8]) {
-    header(out, 8, PING, ACK, 0);
+    write_frame_header(out, 8, PING, ACK, 0);
     out.extend_from_slice(data);
 }
 
 pub(super) fn write_go_away(out: &mut Vec<u8>, last_stream: u32, code: u32) {
-    header(out, 8, GOAWAY, 0, 0);
+    write_frame_header(out, 8, GOAWAY, 0, 0);
     out.extend_from_slice(&last_stream.to_be_bytes());
     out.extend_from_slice(&code.to_be_bytes());
 }
 
 pub(super) fn write_window(out: &mut Vec<u8>, stream: u32, bytes: u32) {
-    header(out, 4, WINDOW_UPDATE, 0, stream);
+    write_frame_header(out, 4, WINDOW_UPDATE, 0, stream);
     out.extend_from_slice(&bytes.to_be_bytes());
 }

@@ -9,7 +9,7 @@ use crate::error::ProtocolError;
 use crate::h1::{IS_TOKEN_BYTE, content_length};
 
 /// The maximum length of the fields of a head, in bytes. Each field counts as the length of its
-/// name and value plus 32.
+/// name and value plus 32 bytes (RFC 9113, 6.5.2).
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
 /// The compression of gRPC messages that the head of a response declares.

@@ -107,8 +107,8 @@ impl HpackDecoder {
     }
 
     /// Decodes a header block and passes its fields to the caller in order. Returns an error if all
-    /// fields together exceed `bytes_max` bytes; each field counts as its name and value plus 32.
-    /// After a block that was not decoded to its end, the decoder is unusable.
+    /// fields together exceed `bytes_max` bytes; each field counts as its name and value plus 32
+    /// bytes. After a block that was not decoded to its end, the decoder is unusable.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -145,13 +145,13 @@ impl HpackDecoder {
             self.name.clear();
             self.value.clear();
             if index == 0 {
-                text(&mut rest, &mut self.name, bytes_left)?;
+                parse_string_literal(&mut rest, &mut self.name, bytes_left)?;
             } else {
                 let (name, _) = field_at(&self.entries, index).ok_or(HpackError::Malformed)?;
                 self.stateful |= index > STATIC_TABLE.len();
                 self.name.extend_from_slice(name);
             }
-            text(&mut rest, &mut self.value, bytes_left)?;
+            parse_string_literal(&mut rest, &mut self.value, bytes_left)?;
             subtract_field_bytes(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
             // Without a dynamic table (size and limit 0), the header field is not stored as an
@@ -222,7 +222,7 @@ fn parse_integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
 }
 
 /// Parses an HPACK string literal (RFC 7541, 5.2) and appends the decoded text to `out`.
-fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
+fn parse_string_literal(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
     let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
     let length = parse_integer(bytes, 7).ok_or(HpackError::Malformed)?;
     let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;

@@ -21,7 +21,7 @@ mod window;
 
 pub use frame::{BLOCK_BYTES_MAX, CONNECTION_PREFACE};
 pub use hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
-pub use serving::{Content, H2Server, ServerFact};
+pub use serving::{Content, H2Server, ServerEvent};
 
 pub(crate) use client::H2;
 pub(crate) use request::{H2Request, is_call, read, write};

@@ -4,7 +4,7 @@
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_connection_level};
 use super::hpack::{HpackDecoder, Secrecy, TABLE_BYTES, write_field};
-use crate::h1::{Expect, RequestParts, format_decimal, trim};
+use crate::h1::{RequestParts, ResponseExpectation, format_decimal, trim};
 
 /// A request in the form in which HTTP/2 connections send it.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ pub(crate) struct H2Request<'a> {
     pub(crate) head: &'a [u8],
     /// The content of the request.
     pub(crate) body: &'a [u8],
-    /// What is expected of the response.
-    pub(crate) expect: Expect,
+    /// The expected properties of the response.
+    pub(crate) expect: ResponseExpectation,
 }
 
 /// The maximum length in bytes of a field name that is converted to small letters without a memory
@@ -27,8 +27,8 @@ const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
 /// Appends the frames of the request's head to `out`, all with stream number 0. A request from a
-/// filled-in template is encoded each time it is sent. So memory is allocated only by `out`, for a
-/// very long field name, or for a head that exceeds a frame.
+/// filled-in template is encoded each time it is sent. So memory is allocated only if `out` grows,
+/// for a very long field name, or for a head that exceeds a frame.
 ///
 /// A gRPC call has the fields that gRPC clients send, in the order of the protocol. A gRPC call has
 /// neither `accept` nor `content-length`, unless the user gives these fields.
@@ -98,7 +98,7 @@ fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u
     };
     let value = trim(value.as_bytes());
     // Fields that describe the connection are forbidden (RFC 9113, 8.2.2). A `host` field is
-    // dropped, too, because HTTP/2 forbids a second field with the name of the host.
+    // dropped, too, because the field `:authority` already contains its value.
     let dropped = is_connection_level(name)
         || name == b"host"
         || (name == b"te" && value != b"trailers")

@@ -11,7 +11,7 @@
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, StreamHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
-use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize_windows};
+use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow, WindowUse, resize_windows};
 use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
@@ -23,11 +23,11 @@ const WINDOW_BYTES: u32 = 1 << 24;
 /// The maximum number of consecutive frames that do not advance any request.
 const IDLE_FRAMES_MAX: u32 = 10_000;
 /// The maximum number of bytes of unsent replies to a client that does not read.
-const OWED_BYTES_MAX: usize = 1 << 20;
+const UNSENT_REPLY_BYTES_MAX: usize = 1 << 20;
 
 /// An event (fact) in the bytes that the server received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerFact {
+pub enum ServerEvent {
     /// The head of a request arrived: see [`H2Server::method`] and [`H2Server::path`].
     Head {
         /// The number of the stream that the request uses.
@@ -107,7 +107,7 @@ impl H2Server {
         let mut owed = Vec::new();
         let settings = [(3, STREAMS_MAX), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
         frame::write_settings(&mut owed, &settings);
-        frame::write_window(&mut owed, 0, WINDOW_BYTES - WINDOW_FIRST);
+        frame::write_window(&mut owed, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
         H2Server {
             reader: FrameReader::new(),
             decoder: HpackDecoder::new(TABLE_BYTES),
@@ -116,8 +116,8 @@ impl H2Server {
             sending: VecDeque::new(),
             owed,
             last_stream: 0,
-            window_first: WINDOW_FIRST,
-            window: PeerWindow::new(WINDOW_FIRST),
+            window_first: INITIAL_WINDOW_BYTES,
+            window: PeerWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             idle_frames: 0,
@@ -140,11 +140,11 @@ impl H2Server {
 
     /// Returns the next event (fact) in `bytes`, such as a complete request, and advances `bytes`
     /// past the event; `None`: more bytes are needed.
-    pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerFact> {
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerEvent> {
         while !self.over {
             let taken = match self.reader.next(bytes) {
                 Ok(None) => return None,
-                Ok(Some(frame)) => self.take(frame),
+                Ok(Some(frame)) => self.handle_frame(frame),
                 Err(error) => Err(error),
             };
             match taken {
@@ -154,7 +154,7 @@ impl H2Server {
                     self.over = true;
                     frame::write_go_away(&mut self.owed, self.last_stream, error.h2_error() as u32);
                     *bytes = &[];
-                    return Some(ServerFact::Over);
+                    return Some(ServerEvent::Over);
                 }
             }
         }
@@ -162,14 +162,14 @@ impl H2Server {
         None
     }
 
-    fn take(&mut self, frame: H2Frame) -> Result<Option<ServerFact>, ProtocolError> {
+    fn handle_frame(&mut self, frame: H2Frame) -> Result<Option<ServerEvent>, ProtocolError> {
         if !self.settled {
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
             self.settled = true;
         }
         if !matches!(frame, H2Frame::Head { .. }) {
             self.idle_frames += 1;
-            if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > OWED_BYTES_MAX {
+            if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > UNSENT_REPLY_BYTES_MAX {
                 return Err(ProtocolError::Flood);
             }
         }
@@ -182,10 +182,10 @@ impl H2Server {
                 return self.on_data(stream, window_bytes, ends);
             }
             H2Frame::Reset { stream, .. } => {
-                self.check_known(stream)?;
+                self.check_stream_was_opened(stream)?;
                 if let Some(at) = self.find(stream) {
                     self.streams.remove(at);
-                    return Ok(Some(ServerFact::Reset { stream }));
+                    return Ok(Some(ServerEvent::Reset { stream }));
                 }
             }
             H2Frame::Settings(settings) => {
@@ -204,13 +204,13 @@ impl H2Server {
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
             H2Frame::Window { stream: 0, bytes } => self.window.add_increment(bytes)?,
             H2Frame::Window { stream, bytes } => {
-                self.check_known(stream)?;
+                self.check_stream_was_opened(stream)?;
                 if let Some(at) = self.find(stream)
                     && let Err(error) = self.streams[at].window.add_increment(bytes)
                 {
                     self.streams.remove(at);
                     frame::write_reset(&mut self.owed, stream, error.h2_error() as u32);
-                    return Ok(Some(ServerFact::Reset { stream }));
+                    return Ok(Some(ServerEvent::Reset { stream }));
                 }
             }
             H2Frame::Push => return Err(ProtocolError::Pushed),
@@ -220,7 +220,7 @@ impl H2Server {
                 if let Some(at) = self.find(stream) {
                     self.streams.remove(at);
                     frame::write_reset(&mut self.owed, stream, ProtocolError::FrameSize.h2_error() as u32);
-                    return Ok(Some(ServerFact::Reset { stream }));
+                    return Ok(Some(ServerEvent::Reset { stream }));
                 }
             }
         }
@@ -228,7 +228,7 @@ impl H2Server {
     }
 
     /// Refuses a frame of a stream that the client never opened.
-    fn check_known(&self, stream: u32) -> Result<(), ProtocolError> {
+    fn check_stream_was_opened(&self, stream: u32) -> Result<(), ProtocolError> {
         if stream.is_multiple_of(2) || stream > self.last_stream {
             return Err(ProtocolError::FrameOrder);
         }
@@ -239,7 +239,7 @@ impl H2Server {
         self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
     }
 
-    fn on_head(&mut self, id: u32, block: Option<&[u8]>, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
+    fn on_head(&mut self, id: u32, block: Option<&[u8]>, ends: bool) -> Result<Option<ServerEvent>, ProtocolError> {
         let block = block.unwrap_or(self.reader.header_block());
         let head = &mut self.head;
         head.clear();
@@ -251,7 +251,7 @@ impl H2Server {
         })?;
         self.idle_frames = 0;
         if id <= self.last_stream {
-            self.check_known(id)?;
+            self.check_stream_was_opened(id)?;
             // A head on a known stream contains trailers, which are ignored if the stream has
             // ended.
             let Some(at) = self.find(id) else { return Ok(None) };
@@ -260,7 +260,7 @@ impl H2Server {
                 return Err(ProtocolError::FrameOrder);
             }
             stream.asked = true;
-            return Ok(Some(ServerFact::End { stream: id }));
+            return Ok(Some(ServerEvent::End { stream: id }));
         }
         if id.is_multiple_of(2) {
             return Err(ProtocolError::FrameOrder);
@@ -277,12 +277,12 @@ impl H2Server {
         }
         let (window, own_receive_window) = (PeerWindow::new(self.window_first), OwnReceiveWindow::default());
         self.streams.push_back(ServedStream { id, asked: ends, left: None, window, own_receive_window });
-        Ok(Some(ServerFact::Head { stream: id, ends }))
+        Ok(Some(ServerEvent::Head { stream: id, ends }))
     }
 
-    fn on_data(&mut self, id: u32, window_bytes: u32, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
-        self.check_known(id)?;
-        match self.own_receive_window.take(window_bytes, WINDOW_BYTES) {
+    fn on_data(&mut self, id: u32, window_bytes: u32, ends: bool) -> Result<Option<ServerEvent>, ProtocolError> {
+        self.check_stream_was_opened(id)?;
+        match self.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty => {
                 frame::write_window(&mut self.owed, 0, self.own_receive_window.take_update_increment())
@@ -291,7 +291,7 @@ impl H2Server {
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
-        match stream.own_receive_window.take(window_bytes, WINDOW_BYTES) {
+        match stream.own_receive_window.record_use(window_bytes, WINDOW_BYTES) {
             _ if stream.asked => return Err(ProtocolError::FrameOrder),
             WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty if !ends => {
@@ -300,7 +300,7 @@ impl H2Server {
             WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
         }
         stream.asked |= ends;
-        Ok(ends.then_some(ServerFact::End { stream: id }))
+        Ok(ends.then_some(ServerEvent::End { stream: id }))
     }
 
     /// Starts the response of a stream, unless the client has cancelled the stream. If `head_only`
@@ -346,8 +346,8 @@ impl H2Server {
         self.over
     }
 
-    /// Appends bytes to send, until `out` has the length `bytes_max` or the windows are used up.
-    /// `filling` is filler content, at least as long as a frame.
+    /// Appends bytes to send, until `out` has at least `bytes_max` bytes or the flow-control
+    /// windows are used up. `filling` is filler content, at least as long as a frame.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
         out.append(&mut self.owed);
         let mut stuck = 0;

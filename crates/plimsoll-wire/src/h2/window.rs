@@ -8,7 +8,7 @@ use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
 
 /// The initial size of a flow-control window in bytes (RFC 9113, 6.9.2).
-pub(super) const WINDOW_FIRST: u32 = 65_535;
+pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;
 
 /// The number of bytes that may still be sent to the peer. The number may be below 0 after the peer
 /// reduced its initial window size.
@@ -74,7 +74,7 @@ pub(super) struct OwnReceiveWindow {
 pub(super) enum WindowUse {
     /// Enough of the window is left.
     Plenty,
-    /// Less than half of the window is left now, so a window update is due.
+    /// At most half of the window is left now, so a window update is due.
     BelowHalf,
     /// Less than the maximum frame length is left now, so the peer may wait for a window update.
     Empty,
@@ -87,7 +87,7 @@ impl OwnReceiveWindow {
     /// the effect on the window. `BelowHalf` and `Empty` are each returned only once until the
     /// window is refilled.
     #[inline]
-    pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
+    pub(super) fn record_use(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;
         self.used = before.saturating_add(bytes);
         let passes = |mark: u32| before < mark && self.used >= mark;
@@ -148,7 +148,7 @@ mod tests {
         const WINDOW_BYTES: u32 = 100_000;
         let check = |uses: &[u32], last: WindowUse| {
             let mut window = OwnReceiveWindow::default();
-            let said = uses.iter().map(|bytes| window.take(*bytes, WINDOW_BYTES)).last();
+            let said = uses.iter().map(|bytes| window.record_use(*bytes, WINDOW_BYTES)).last();
             assert_eq!(said, Some(last), "{uses:?}");
         };
         check(&[0], WindowUse::Plenty);
@@ -163,8 +163,8 @@ mod tests {
         check(&[100_000, 1], WindowUse::WindowExceeded);
         check(&[50_000, u32::MAX], WindowUse::WindowExceeded);
         let mut window = OwnReceiveWindow::default();
-        window.take(60_000, WINDOW_BYTES);
+        window.record_use(60_000, WINDOW_BYTES);
         assert_eq!(window.take_update_increment(), 60_000);
-        assert_eq!(window.take(50_000, WINDOW_BYTES), WindowUse::BelowHalf, "full again");
+        assert_eq!(window.record_use(50_000, WINDOW_BYTES), WindowUse::BelowHalf, "full again");
     }
 }

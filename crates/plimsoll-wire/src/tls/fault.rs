@@ -31,7 +31,7 @@ pub enum ConfigError {
 }
 
 /// Maps an error of the TLS library to the failure reason under which plimsoll counts the error.
-pub fn failure_of(error: &Error) -> TlsFailure {
+pub fn tls_failure_from_error(error: &Error) -> TlsFailure {
     match error {
         Error::InvalidCertificate(error) => certificate_failure(error),
         Error::NoCertificatesPresented => TlsFailure::BadCertificate,

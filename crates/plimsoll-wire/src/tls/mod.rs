@@ -13,7 +13,7 @@ mod parameters;
 mod serving;
 mod trust;
 
-pub use fault::{ConfigError, failure_of};
+pub use fault::{ConfigError, tls_failure_from_error};
 pub use parameters::TlsParameters;
 pub use serving::{ServedSession, ServerTls};
 
@@ -119,8 +119,8 @@ impl Client {
 
     /// Creates the session of a new connection, whose first message is ready to be sent.
     pub fn session(&self) -> Result<Session, TlsFailure> {
-        let mut connection =
-            ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| failure_of(&error))?;
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+            .map_err(|error| tls_failure_from_error(&error))?;
         connection.set_buffer_limit(Some(WAITING_BYTES_MAX));
         Ok(Session { connection: Box::new(connection), established: false, asked: Some(Arc::clone(&self.asked)) })
     }
@@ -193,7 +193,7 @@ where
             rustls::Error::AlertReceived(rustls::AlertDescription::HandshakeFailure) if is_asked => {
                 TlsFailure::ClientCertificate
             }
-            error => failure_of(error),
+            error => tls_failure_from_error(error),
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! Not here: sockets, several names, files.
 
-use super::fault::{ConfigError, failure_of};
+use super::fault::{ConfigError, tls_failure_from_error};
 use super::{Session, own_certificate};
 use plimsoll_model::TlsFailure;
 use rustls::{ServerConfig, ServerConnection};
@@ -40,7 +40,8 @@ impl ServerTls {
 
     /// Creates the session of a connection whose client is about to begin.
     pub fn session(&self) -> Result<ServedSession, TlsFailure> {
-        let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
+        let mut connection =
+            ServerConnection::new(Arc::clone(&self.config)).map_err(|error| tls_failure_from_error(&error))?;
         // The code that sends a response bounds the response's size, so the buffer of the TLS
         // session needs no limit.
         connection.set_buffer_limit(None);

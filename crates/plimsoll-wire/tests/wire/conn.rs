@@ -1,11 +1,11 @@
 //! Tests of whole connections, plain and over TLS: the reported events (facts) of responses, for
 //! any split of the bytes.
 
-use crate::driver::{Random, ReceivedData, hear, request, same_facts_in_all_splits};
-use crate::tls::{spec, world};
+use crate::driver::{Random, ReportedEvents, record_event, request, same_facts_in_all_splits};
+use crate::tls::{tls_client_spec, tls_test_server};
 use plimsoll_model::{TlsFailure, TlsSpec};
 use plimsoll_wire::tls::Client;
-use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
+use plimsoll_wire::{Conn, ConnectionEvent, EarlyCloseError, EncodedRequest, ExchangeError, ProtocolError};
 use rustls::ServerConnection;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[test]
 fn responses_become_the_expected_facts() {
     let protocol = |error: ProtocolError| Err(ExchangeError::Protocol(error));
-    let end = |error: EndError| Err(ExchangeError::End(error));
+    let end = |error: EarlyCloseError| Err(ExchangeError::End(error));
     for (method, bytes, answer, content, surplus) in [
         ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", Ok((200, 5)), "hello", 0),
         ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloworld", Ok((200, 5)), "hello", 5),
@@ -27,8 +27,8 @@ fn responses_become_the_expected_facts() {
             0,
         ),
         ("GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 500 \r\n\r\nuntil close", Ok((500, 11)), "until close", 0),
-        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", end(EndError::Truncated), "hel", 0),
-        ("GET", "", end(EndError::NothingReceived), "", 0),
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", end(EarlyCloseError::Truncated), "hel", 0),
+        ("GET", "", end(EarlyCloseError::NothingReceived), "", 0),
         ("GET", "SSH-2.0-OpenSSH\r\n", protocol(ProtocolError::BadStatusLine), "", 0),
         ("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", protocol(ProtocolError::BadChunk), "", 0),
     ] {
@@ -41,7 +41,7 @@ fn responses_become_the_expected_facts() {
 fn send_whole_request(conn: &mut Conn, request: &EncodedRequest) {
     let mut scratch = Vec::new();
     let count = conn.bytes_to_send(|_| request, &mut scratch).len();
-    assert!(conn.sent(count, &scratch));
+    assert!(conn.record_sent(count, &scratch));
     assert!(conn.bytes_to_send(|_| request, &mut scratch).is_empty());
 }
 
@@ -55,30 +55,32 @@ fn a_connection_is_reused_while_both_sides_allow() {
         assert!(conn.exchanges_available() == 0 && conn.is_busy());
         send_whole_request(&mut conn, &asked);
         let mut received = conn.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &mut plain);
-        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
+        assert!(
+            matches!(conn.next(&mut received), Some(ConnectionEvent::Answered { exchange, .. }) if exchange == number)
+        );
         assert!(received.is_empty() && !conn.is_over());
     }
     // The response came before the request was sent completely. If the client sent the rest of the
     // request, the server would take the rest for the next request.
     conn.start(4, &asked);
     let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
-    assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
+    assert!(matches!(conn.next(&mut received), Some(ConnectionEvent::Answered { exchange: 4, status: 413, .. })));
     assert!(conn.is_over() && conn.exchanges_available() == 0);
     // A cancelled exchange may still get a response, so no further exchange can follow.
     let mut conn = Conn::new();
     conn.start(5, &asked);
     conn.cancel(5);
-    assert!(conn.is_over() && conn.exchanges_available() == 0 && conn.give_up().is_none());
+    assert!(conn.is_over() && conn.exchanges_available() == 0 && conn.abandon_next_exchange().is_none());
     // No exchange can follow bytes that arrive without a request.
     let mut conn = Conn::new();
     let mut received = conn.receive(b"HTTP/1.1 408 Timeout\r\n\r\n", &mut plain);
-    assert_eq!(conn.next(&mut received), Some(Fact::Surplus(b"HTTP/1.1 408 Timeout\r\n\r\n")));
+    assert_eq!(conn.next(&mut received), Some(ConnectionEvent::Surplus(b"HTTP/1.1 408 Timeout\r\n\r\n")));
     assert!(conn.is_over() && received.is_empty());
 }
 
-/// How a response over TLS ends.
+/// The way in which the server ends a response over TLS.
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum TlsStreamEnd {
     Open,
     Notified,
     Cut,
@@ -90,15 +92,15 @@ fn over_tls(
     client: &Client,
     asked: &EncodedRequest,
     answer: &[u8],
-    end: End,
+    end: TlsStreamEnd,
     random: &mut Random,
     longest: usize,
-) -> ReceivedData {
+) -> ReportedEvents {
     let mut conn = Conn::over_tls(client, 1).expect("a connection");
-    let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
+    let mut server = ServerConnection::new(Arc::clone(&tls_test_server().config)).expect("a server");
     server.set_buffer_limit(None);
     let (mut scratch, mut plain, mut heard_there) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut heard, mut stands, mut answered, mut owed) = (ReceivedData::default(), false, false, 0);
+    let (mut heard, mut stands, mut answered, mut owed) = (ReportedEvents::default(), false, false, 0);
     assert_eq!(conn.exchanges_available(), 0);
     for _ in 0..100_000 {
         let bytes = conn.bytes_to_send(|_| asked, &mut scratch);
@@ -112,11 +114,11 @@ fn over_tls(
                 heard_there.extend_from_slice(&buffer[..count]);
             }
         }
-        conn.sent(count, &scratch);
+        conn.record_sent(count, &scratch);
         if heard_there == asked.h1() && !answered {
             answered = true;
             server.writer().write_all(answer).expect("memory");
-            if end == End::Notified {
+            if end == TlsStreamEnd::Notified {
                 server.send_close_notify();
             }
         }
@@ -131,29 +133,29 @@ fn over_tls(
             let mut received = conn.receive(piece, &mut plain);
             while let Some(fact) = conn.next(&mut received) {
                 match fact {
-                    Fact::Stands { resumed: false } => {
+                    ConnectionEvent::Stands { resumed: false } => {
                         assert!(!std::mem::replace(&mut stands, true) && conn.exchanges_available() == 1);
                         conn.start(7, asked);
                     }
                     // The loop sends the bytes that `HasBytesToSend` announces together with the
                     // bytes of the request.
-                    Fact::HasBytesToSend => owed += 1,
-                    Fact::Ended => {
-                        if let Some(fact) = conn.end() {
-                            hear(&mut heard, fact).expect("an end");
+                    ConnectionEvent::HasBytesToSend => owed += 1,
+                    ConnectionEvent::Ended => {
+                        if let Some(fact) = conn.end_by_peer() {
+                            record_event(&mut heard, fact).expect("an end");
                         }
                         assert!(conn.is_over());
                         return heard;
                     }
-                    other => assert!(hear(&mut heard, other).expect("an order")),
+                    other => assert!(record_event(&mut heard, other).expect("an order")),
                 }
             }
         }
-        if answered && end == End::Cut {
-            hear(&mut heard, conn.end().expect("something was under way")).expect("an end");
+        if answered && end == TlsStreamEnd::Cut {
+            record_event(&mut heard, conn.end_by_peer().expect("something was under way")).expect("an end");
             return heard;
         }
-        if heard.answer.is_some() && end == End::Open {
+        if heard.answer.is_some() && end == TlsStreamEnd::Open {
             assert!(conn.exchanges_available() == 1 && owed > 0, "the end of the handshake is owed");
             return heard;
         }
@@ -165,7 +167,7 @@ fn over_tls(
 fn facts_over_tls_do_not_depend_on_splits() {
     let seed = crate::seed();
     let mut random = Random(seed);
-    let client = Client::new(&TlsSpec { resume: false, ..spec() }).expect("a client");
+    let client = Client::new(&TlsSpec { resume: false, ..tls_client_spec() }).expect("a client");
     let body: String = (0..20_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
     let length = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let chunks =
@@ -175,13 +177,13 @@ fn facts_over_tls_do_not_depend_on_splits() {
     let whole = Ok((200, body.len() as u64));
     for longest in [1 << 20, 20_000, 700] {
         for (answer, end, expect) in [
-            (&length, End::Open, whole),
-            (&chunks, End::Open, whole),
-            (&length, End::Notified, whole),
-            (&close, End::Notified, whole),
+            (&length, TlsStreamEnd::Open, whole),
+            (&chunks, TlsStreamEnd::Open, whole),
+            (&length, TlsStreamEnd::Notified, whole),
+            (&close, TlsStreamEnd::Notified, whole),
             // The end of the TLS stream is not authenticated, so an attacker could have cut the
             // response.
-            (&close, End::Cut, Err(EndError::Truncated.into())),
+            (&close, TlsStreamEnd::Cut, Err(EarlyCloseError::Truncated.into())),
         ] {
             let heard = over_tls(&client, &asked, answer.as_bytes(), end, &mut random, longest);
             assert_eq!(heard.answer, Some(expect), "PLIMSOLL_SEED={seed}, pieces of {longest}");
@@ -192,14 +194,14 @@ fn facts_over_tls_do_not_depend_on_splits() {
 
 #[test]
 fn a_tls_failure_is_reported_and_alerts_the_peer() {
-    let client = Client::new(&spec()).expect("a client");
+    let client = Client::new(&tls_client_spec()).expect("a client");
     let (mut conn, mut scratch, mut plain) =
         (Conn::over_tls(&client, 1).expect("a connection"), Vec::new(), Vec::new());
     let asked = request("GET", b"", false);
     let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
-    conn.sent(count, &scratch);
+    conn.record_sent(count, &scratch);
     let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
-    assert_eq!(conn.next(&mut received), Some(Fact::TlsFailed(TlsFailure::NotTls)));
+    assert_eq!(conn.next(&mut received), Some(ConnectionEvent::TlsFailed(TlsFailure::NotTls)));
     assert!(received.is_empty() && conn.next(&mut received).is_none());
     assert!(!conn.bytes_to_send(|_| &asked, &mut scratch).is_empty());
 }

@@ -8,27 +8,27 @@
 //!
 //! Not here: the expected results, which the tables and generators of the tests contain.
 
-use plimsoll_wire::h1::{Expect, FeedResult, Reply, RequestParts, ResponseParser};
-use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
+use plimsoll_wire::h1::{FeedResult, Reply, RequestParts, ResponseExpectation, ResponseParser};
+use plimsoll_wire::{Conn, ConnectionEvent, EarlyCloseError, EncodedRequest, ExchangeError, ProtocolError};
 
 /// A parser that the driver tests: [`ResponseParser`], or a deliberately broken one.
 pub trait Parser {
     fn begin(&mut self, head_request: bool);
     fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError>;
-    fn finish(&mut self) -> Result<Reply, EndError>;
+    fn finish(&mut self) -> Result<Reply, EarlyCloseError>;
     fn started(&self) -> bool;
 }
 
 impl Parser for ResponseParser {
     fn begin(&mut self, head_request: bool) {
-        self.begin(Expect { head_request, ..Expect::default() });
+        self.begin(ResponseExpectation { head_request, ..ResponseExpectation::default() });
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.feed(bytes)
     }
 
-    fn finish(&mut self) -> Result<Reply, EndError> {
+    fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
         self.finish()
     }
 
@@ -45,14 +45,14 @@ pub enum Outcome {
     /// The close of the connection completed the response.
     ReplyAtClose(Reply),
     /// The parser returned no response, because the connection was closed too early.
-    Cut(EndError),
+    Cut(EarlyCloseError),
     /// The parser returned no response, because the bytes are invalid.
     Refused(ProtocolError),
 }
 
 /// Feeds `pieces` to the parser, then reports a close of the connection. A returned error describes
 /// which rule of its interface the parser broke.
-pub fn outcome<'a>(
+pub fn parse_pieces_then_close<'a>(
     parser: &mut impl Parser,
     head_request: bool,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -71,7 +71,7 @@ pub fn outcome<'a>(
         }
         match fed.reply {
             None if fed.consumed == piece.len() => {}
-            Some(reply) if fed.consumed <= piece.len() => return check_reader(parser, reply, taken),
+            Some(reply) if fed.consumed <= piece.len() => return check_parsed_response(parser, reply, taken),
             _ => return Err(format!("of {} bytes: {fed:?}", piece.len())),
         }
     }
@@ -82,7 +82,7 @@ pub fn outcome<'a>(
 }
 
 /// Checks that a parsed response, which used `taken` bytes, is consistent.
-fn check_reader(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
+fn check_parsed_response(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
     if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
     }
@@ -101,9 +101,9 @@ pub fn same_in_all_splits(
     bytes: &[u8],
     random: &mut Random,
 ) -> Result<Outcome, String> {
-    let whole = outcome(parser, head_request, [bytes])?;
+    let whole = parse_pieces_then_close(parser, head_request, [bytes])?;
     compare_in_all_splits(bytes, random, |what, pieces| {
-        let other = outcome(parser, head_request, pieces)?;
+        let other = parse_pieces_then_close(parser, head_request, pieces)?;
         if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
     Ok(whole)
@@ -134,7 +134,7 @@ pub fn compare_in_all_splits(
 /// Everything that a connection reported about the bytes that it received after one request, and
 /// about the close of the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct ReceivedData {
+pub struct ReportedEvents {
     /// Status and content length of the response, or the reason why there is no response.
     pub answer: Option<Result<(u16, u64), ExchangeError>>,
     /// The bytes of the response; the field `content` has the bytes that were reported as content.
@@ -152,23 +152,23 @@ pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
 }
 
 /// Records an event (fact) that a connection reported. Returns whether the connection continues.
-pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
+pub fn record_event(heard: &mut ReportedEvents, fact: ConnectionEvent) -> Result<bool, String> {
     match fact {
-        Fact::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
+        ConnectionEvent::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
             heard.bytes.extend_from_slice(piece.bytes);
             heard.content.extend_from_slice(piece.content());
         }
-        Fact::Answered { exchange: 7, status, body_bytes, piece, surplus, .. } if heard.answer.is_none() => {
+        ConnectionEvent::Answered { exchange: 7, status, body_bytes, piece, surplus, .. } if heard.answer.is_none() => {
             heard.bytes.extend_from_slice(&piece.bytes[..piece.bytes.len() - surplus]);
             heard.content.extend_from_slice(piece.content());
             heard.surplus += surplus;
             heard.answer = Some(Ok((status, body_bytes)));
         }
-        Fact::Failed { exchange: 7, error, .. } if heard.answer.is_none() => {
+        ConnectionEvent::Failed { exchange: 7, error, .. } if heard.answer.is_none() => {
             heard.answer = Some(Err(error));
             return Ok(false);
         }
-        Fact::Surplus(bytes) if heard.answer.is_some() => heard.surplus += bytes.len(),
+        ConnectionEvent::Surplus(bytes) if heard.answer.is_some() => heard.surplus += bytes.len(),
         other => return Err(format!("{other:?} after {heard:?}")),
     }
     Ok(true)
@@ -179,7 +179,7 @@ pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
 fn receive_response_pieces<'a>(
     request: &EncodedRequest,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<ReceivedData, String> {
+) -> Result<ReportedEvents, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
     let mut sent = 0;
@@ -190,15 +190,15 @@ fn receive_response_pieces<'a>(
         }
         let count = bytes.len().div_ceil(2);
         sent += count;
-        if conn.sent(count, &scratch) != (sent == request.h1().len()) {
+        if conn.record_sent(count, &scratch) != (sent == request.h1().len()) {
             return Err(format!("wrong about the end after {sent} bytes"));
         }
     }
-    let mut heard = ReceivedData::default();
+    let mut heard = ReportedEvents::default();
     'all: for piece in pieces {
         let mut received = conn.receive(piece, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
-            if !hear(&mut heard, fact)? {
+            if !record_event(&mut heard, fact)? {
                 break 'all;
             }
         }
@@ -211,8 +211,8 @@ fn receive_response_pieces<'a>(
             return Err(format!("wrong about what is under way: {conn:?}"));
         }
     }
-    while let Some(fact) = conn.end() {
-        hear(&mut heard, fact)?;
+    while let Some(fact) = conn.end_by_peer() {
+        record_event(&mut heard, fact)?;
     }
     if !conn.is_over() || conn.exchanges_available() > 0 {
         return Err("goes on after the end".into());
@@ -223,7 +223,7 @@ fn receive_response_pieces<'a>(
 /// Returns what a connection reports about `bytes`, if the reports agree in one piece, byte by
 /// byte, in some random splits, and without wanted content. If the reports differ, returns a
 /// description of the difference.
-pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReceivedData, String> {
+pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReportedEvents, String> {
     let asked = request(method, b"", true);
     let whole = receive_response_pieces(&asked, [bytes])?;
     if !bytes.starts_with(&whole.bytes) {

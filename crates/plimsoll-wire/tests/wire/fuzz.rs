@@ -3,8 +3,8 @@
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;
-use plimsoll_wire::h1::{Expect, FeedResult, Reply, ResponseParser};
-use plimsoll_wire::{EndError, ProtocolError};
+use plimsoll_wire::h1::{FeedResult, Reply, ResponseExpectation, ResponseParser};
+use plimsoll_wire::{EarlyCloseError, ProtocolError};
 
 /// The number of random cases of a fuzz test, which take about one second.
 const CASES: u32 = 250_000;
@@ -25,7 +25,7 @@ fn no_split_changes_http2_outcomes() {
 }
 
 /// A parser with a typical mistake.
-struct Broken {
+struct BrokenParser {
     inner: ResponseParser,
     mistake: Mistake,
 }
@@ -41,10 +41,10 @@ enum Mistake {
     ConsumesTooMuch,
 }
 
-impl Parser for Broken {
+impl Parser for BrokenParser {
     fn begin(&mut self, head_request: bool) {
         if !matches!(self.mistake, Mistake::KeepsOldState) || self.inner.finish().is_ok() {
-            self.inner.begin(Expect { head_request, ..Expect::default() });
+            self.inner.begin(ResponseExpectation { head_request, ..ResponseExpectation::default() });
         }
     }
 
@@ -64,7 +64,7 @@ impl Parser for Broken {
         Ok(fed)
     }
 
-    fn finish(&mut self) -> Result<Reply, EndError> {
+    fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
         self.inner.finish()
     }
 
@@ -79,7 +79,7 @@ fn the_fuzz_driver_detects_broken_parsers() {
     for mistake in
         [Mistake::LosesLineFeed, Mistake::CountsLastReadOnly, Mistake::KeepsOldState, Mistake::ConsumesTooMuch]
     {
-        let mut broken = Broken { inner: ResponseParser::new(), mistake };
+        let mut broken = BrokenParser { inner: ResponseParser::new(), mistake };
         assert!(fuzz(&mut broken, seed, 1_000).is_err(), "seed {seed}: a broken parser passed");
     }
 }

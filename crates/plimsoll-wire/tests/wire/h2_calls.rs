@@ -2,24 +2,27 @@
 //! fields of calls, the ends of calls, and request messages that wait for response messages.
 
 use crate::driver::request;
-use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};
+use crate::h2_frames::{
+    DATA, END_HEADERS, END_STREAM, HEADERS, STATUS_200_FIELD, frame, headers_frame, parse_frames, post_request,
+    server_preface_frames, take_bytes_to_send,
+};
 use plimsoll_model::CallFault;
 use plimsoll_wire::h2::CONNECTION_PREFACE;
-use plimsoll_wire::{Conn, EncodedRequest, Fact};
+use plimsoll_wire::{Conn, ConnectionEvent, EncodedRequest};
 
 #[test]
 fn the_call_status_is_reported_with_the_response() {
     let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
         let asked = request("GET", b"", false);
-        // Each connection gets the response twice, because the heads of the second response are
-        // cached.
+        // Each connection gets the response twice, because the client does not parse a head again
+        // that equals the previous head.
         for _ in 0..2 {
             let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
             for (number, id) in [(0, 1u8), (1, 3)] {
                 conn.start(number, &asked);
                 let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
-                conn.sent(count, &scratch);
-                let mut bytes = if number == 0 { begun() } else { Vec::new() };
+                conn.record_sent(count, &scratch);
+                let mut bytes = if number == 0 { server_preface_frames() } else { Vec::new() };
                 for piece in pieces {
                     let mut piece = piece.clone();
                     piece[8] = id;
@@ -29,35 +32,36 @@ fn the_call_status_is_reported_with_the_response() {
                 let mut told = None;
                 while let Some(fact) = conn.next(&mut received) {
                     match fact {
-                        Fact::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
-                        Fact::Piece { .. } | Fact::HasBytesToSend => {}
+                        ConnectionEvent::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
+                        ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend => {}
                         other => panic!("{other:?}"),
                     }
                 }
                 assert_eq!(told, Some(grpc_status), "{pieces:?}");
                 let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
-                conn.sent(count, &scratch);
+                conn.record_sent(count, &scratch);
             }
         }
     };
-    let trailers = |status: &str| head(1, END, &[("grpc-status", status), ("grpc-message", "x")]);
+    let trailers = |status: &str| headers_frame(1, END_STREAM, &[("grpc-status", status), ("grpc-message", "x")]);
     let message = frame(DATA, 0, 1, &[0, 0, 0, 0, 1, 8]);
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("0")], Some(0));
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("14")], Some(14));
-    check(&[head(1, 0, &[STATUS]), message.clone(), trailers("70000")], None);
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), trailers("0")], Some(0));
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), trailers("14")], Some(14));
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), trailers("70000")], None);
     for status in ["", "+0", "-0", "0x0", "0,0", "OK"] {
-        check(&[head(1, 0, &[STATUS]), message.clone(), trailers(status)], None);
+        check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), trailers(status)], None);
     }
-    let twice = |first: &str, second: &str| head(1, END, &[("grpc-status", first), ("grpc-status", second)]);
-    check(&[head(1, 0, &[STATUS]), message.clone(), twice("13", "0")], None);
-    check(&[head(1, 0, &[STATUS]), message.clone(), twice("0", "0")], Some(0));
+    let twice =
+        |first: &str, second: &str| headers_frame(1, END_STREAM, &[("grpc-status", first), ("grpc-status", second)]);
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), twice("13", "0")], None);
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), message.clone(), twice("0", "0")], Some(0));
     // If a response has no content, its head contains the gRPC status.
-    check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
-    check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
+    check(&[headers_frame(1, END_STREAM, &[STATUS_200_FIELD, ("grpc-status", "5")])], Some(5));
+    check(&[headers_frame(1, 0, &[STATUS_200_FIELD]), frame(DATA, END_STREAM, 1, b"no gRPC")], None);
 }
 
 /// The header field that makes a request a gRPC call.
-const KIND: (&str, &str) = ("content-type", "application/grpc");
+const GRPC_CONTENT_TYPE: (&str, &str) = ("content-type", "application/grpc");
 
 /// Returns a gRPC message of `bytes` bytes, with the prefix that contains its length.
 fn grpc_message(bytes: usize) -> Vec<u8> {
@@ -65,54 +69,61 @@ fn grpc_message(bytes: usize) -> Vec<u8> {
 }
 
 /// Returns a gRPC call with these request messages.
-fn call(messages: &[Vec<u8>]) -> EncodedRequest {
-    post("h", "/shop.Items/Chat", &[KIND], &messages.concat(), false)
+fn grpc_call(messages: &[Vec<u8>]) -> EncodedRequest {
+    post_request("h", "/shop.Items/Chat", &[GRPC_CONTENT_TYPE], &messages.concat(), false)
 }
 
 #[test]
 fn invalid_messages_turn_status_ok_into_internal() {
     let one = |flag: u8| [&[flag][..], &grpc_message(3)[1..]].concat();
-    let call = || call(&[grpc_message(1)]);
-    let takes = |coding: &str| post("h", "/s/m", &[KIND, ("grpc-accept-encoding", coding)], &grpc_message(1), false);
-    let encoding = |name: &'static str| vec![STATUS, ("grpc-encoding", name)];
+    let call = || grpc_call(&[grpc_message(1)]);
+    let takes = |coding: &str| {
+        post_request("h", "/s/m", &[GRPC_CONTENT_TYPE, ("grpc-accept-encoding", coding)], &grpc_message(1), false)
+    };
+    let encoding = |name: &'static str| vec![STATUS_200_FIELD, ("grpc-encoding", name)];
     let (none, two) = (Vec::new(), [one(0), one(0)].concat());
     for (asked, fields, content, fault) in [
-        (call(), vec![STATUS], none.clone(), None),
-        (call(), vec![STATUS], two.clone(), None),
-        (call().in_turn(), vec![STATUS], two.clone(), None),
-        (call().with_one_message(), vec![STATUS], one(0), None),
-        (call().with_one_message(), vec![STATUS], none, Some(CallFault::NoMessage)),
-        (call().with_one_message(), vec![STATUS], two.clone(), Some(CallFault::SeveralMessages)),
-        (call().with_one_message(), vec![STATUS], two[..15].to_vec(), Some(CallFault::Cut)),
-        (call(), vec![STATUS], two[..9].to_vec(), Some(CallFault::Cut)),
-        (call(), vec![STATUS], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
-        (call(), vec![STATUS], one(1), Some(CallFault::Compressed)),
+        (call(), vec![STATUS_200_FIELD], none.clone(), None),
+        (call(), vec![STATUS_200_FIELD], two.clone(), None),
+        (call().with_messages_in_turn(), vec![STATUS_200_FIELD], two.clone(), None),
+        (call().with_one_message(), vec![STATUS_200_FIELD], one(0), None),
+        (call().with_one_message(), vec![STATUS_200_FIELD], none, Some(CallFault::NoMessage)),
+        (call().with_one_message(), vec![STATUS_200_FIELD], two.clone(), Some(CallFault::SeveralMessages)),
+        (call().with_one_message(), vec![STATUS_200_FIELD], two[..15].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS_200_FIELD], two[..9].to_vec(), Some(CallFault::Cut)),
+        (call(), vec![STATUS_200_FIELD], [one(0), one(2)].concat(), Some(CallFault::Prefix)),
+        (call(), vec![STATUS_200_FIELD], one(1), Some(CallFault::Compressed)),
         (call(), encoding("identity"), one(1), Some(CallFault::Compressed)),
         (call(), encoding("gzip"), [one(0), one(1)].concat(), None),
         (call(), encoding("zstd"), one(0), None),
         (call(), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("gzip,identity"), encoding("zstd"), one(1), Some(CallFault::Encoding)),
         (takes("zstd , gzip"), encoding("zstd"), one(1), None),
-        (call(), vec![STATUS, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
-        (call(), vec![STATUS, ("content-type", "Application/grpc+proto")], one(0), None),
+        (call(), vec![STATUS_200_FIELD, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
+        (call(), vec![STATUS_200_FIELD, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
-        // A fault in the response messages replaces only the status 0 of a gRPC call. Another
-        // status of a gRPC call stays, and so does the status of a request that is no gRPC call.
+        // A fault in the response messages turns only the status 0 (OK) of a gRPC call into 13
+        // (INTERNAL). Any other status stays unchanged, and so does the status of a request that is
+        // no gRPC call.
         for (asked, status, fault) in
             [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
         {
-            let answer =
-                [begun(), head(1, 0, &fields), frame(DATA, 0, 1, &content), head(1, END, &[("grpc-status", status)])];
+            let answer = [
+                server_preface_frames(),
+                headers_frame(1, 0, &fields),
+                frame(DATA, 0, 1, &content),
+                headers_frame(1, END_STREAM, &[("grpc-status", status)]),
+            ];
             let answer = answer.concat();
             for step in [answer.len(), 1] {
                 let (mut conn, mut plain, mut told) = (Conn::h2(1), Vec::new(), None);
                 conn.start(0, asked);
-                sent_now(&mut conn, asked);
+                take_bytes_to_send(&mut conn, asked);
                 for bytes in answer.chunks(step) {
                     let mut received = conn.receive(bytes, &mut plain);
                     while let Some(fact) = conn.next(&mut received) {
-                        if let Fact::Answered { grpc_status, .. } = fact {
-                            told = Some((grpc_status, conn.call_fault()));
+                        if let ConnectionEvent::Answered { grpc_status, .. } = fact {
+                            told = Some((grpc_status, conn.grpc_message_fault()));
                         }
                     }
                 }
@@ -126,22 +137,22 @@ fn invalid_messages_turn_status_ok_into_internal() {
 #[test]
 fn messages_in_turn_are_sent_after_each_response_message() {
     let messages = [grpc_message(3), grpc_message(0), grpc_message(40_000), grpc_message(1)];
-    let asked = call(&messages).in_turn();
+    let asked = grpc_call(&messages).with_messages_in_turn();
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
-    let begun = begun();
+    let begun = server_preface_frames();
     let mut received = conn.receive(&begun, &mut plain);
     while conn.next(&mut received).is_some() {}
     conn.start(0, &asked);
-    let mut answer = head(1, 0, &[STATUS]);
+    let mut answer = headers_frame(1, 0, &[STATUS_200_FIELD]);
     for (number, message) in messages.iter().enumerate() {
-        let mut sent = sent_now(&mut conn, &asked);
+        let mut sent = take_bytes_to_send(&mut conn, &asked);
         if number == 0 {
             sent.drain(..CONNECTION_PREFACE.len());
         }
-        let data: Vec<_> = frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
+        let data: Vec<_> = parse_frames(&sent).into_iter().filter(|frame| frame.0 == DATA).collect();
         let content: Vec<u8> = data.iter().flat_map(|frame| frame.3.clone()).collect();
         assert_eq!(content, *message, "{number}");
-        assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
+        assert_eq!(data.iter().any(|frame| frame.1 & END_STREAM != 0), number + 1 == messages.len());
         assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
         // After only a part of a response message, the client may not send a further request
         // message.
@@ -149,7 +160,7 @@ fn messages_in_turn_are_sent_after_each_response_message() {
             answer.extend(frame(DATA, 0, 1, piece));
             let mut received = conn.receive(&answer, &mut plain);
             let told: u32 = std::iter::from_fn(|| conn.next(&mut received))
-                .map(|fact| if let Fact::Piece { piece, .. } = fact { piece.messages } else { 0 })
+                .map(|fact| if let ConnectionEvent::Piece { piece, .. } = fact { piece.messages } else { 0 })
                 .sum();
             answer.clear();
             let is_whole = piece.len() == 1;
@@ -164,28 +175,32 @@ fn early_response_messages_release_as_many_request_messages() {
     let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
         let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
         let content = |bytes: &[u8]| -> Vec<u8> {
-            frames(bytes).into_iter().filter(|frame| frame.0 == DATA).flat_map(|frame| frame.3).collect()
+            parse_frames(bytes).into_iter().filter(|frame| frame.0 == DATA).flat_map(|frame| frame.3).collect()
         };
         conn.start(0, asked);
-        let sent = sent_now(&mut conn, asked);
+        let sent = take_bytes_to_send(&mut conn, asked);
         let expect = |messages: &[&Vec<u8>]| messages.iter().flat_map(|message| message.to_vec()).collect::<Vec<u8>>();
         assert_eq!(content(&sent[CONNECTION_PREFACE.len()..]), expect(at_first));
-        let two =
-            [begun(), head(1, 0, &[STATUS]), frame(DATA, 0, 1, &[grpc_message(5), grpc_message(0)].concat())].concat();
+        let two = [
+            server_preface_frames(),
+            headers_frame(1, 0, &[STATUS_200_FIELD]),
+            frame(DATA, 0, 1, &[grpc_message(5), grpc_message(0)].concat()),
+        ]
+        .concat();
         let mut received = conn.receive(&two, &mut plain);
         while conn.next(&mut received).is_some() {}
-        assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
+        assert_eq!(content(&take_bytes_to_send(&mut conn, asked)), expect(then));
         // A response that ends before all request messages are sent ends the gRPC call.
-        let end = head(1, END, &[("grpc-status", "0")]);
+        let end = headers_frame(1, END_STREAM, &[("grpc-status", "0")]);
         let mut received = conn.receive(&end, &mut plain);
-        assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
+        assert!(matches!(conn.next(&mut received), Some(ConnectionEvent::Answered { grpc_status: Some(0), .. })));
         while conn.next(&mut received).is_some() {}
-        sent_now(&mut conn, asked);
+        take_bytes_to_send(&mut conn, asked);
         assert!(conn.exchanges_available() == 1 && !conn.wants_to_send());
     };
     let [a, b, c, d] = &messages;
-    check(&call(&messages).in_turn(), &[a], &[b, c]);
-    check(&call(&messages), &[a, b, c, d], &[]);
+    check(&grpc_call(&messages).with_messages_in_turn(), &[a], &[b, c]);
+    check(&grpc_call(&messages), &[a, b, c, d], &[]);
 }
 
 #[test]
@@ -196,7 +211,7 @@ fn call_headers_match_grpc_clients_in_order() {
     type Given<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Given, &[&str]); 7] = [
         (
-            &[KIND, ("te", "trailers"), timeout],
+            &[GRPC_CONTENT_TYPE, ("te", "trailers"), timeout],
             &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
         ),
         // The user's gRPC fields appear once, in the order of the protocol, and the user's other
@@ -208,7 +223,7 @@ fn call_headers_match_grpc_clients_in_order() {
                 ("GRPC-Encoding", "gzip"),
                 ("grpc-accept-encoding", "gzip"),
                 ("x-a", "2"),
-                KIND,
+                GRPC_CONTENT_TYPE,
                 timeout,
             ],
             &[
@@ -222,7 +237,7 @@ fn call_headers_match_grpc_clients_in_order() {
             ],
         ),
         (
-            &[KIND, ("Accept", "a/b"), ("Content-Length", "6")],
+            &[GRPC_CONTENT_TYPE, ("Accept", "a/b"), ("Content-Length", "6")],
             &["content-type=application/grpc", user_agent, "accept=a/b", "content-length=6"],
         ),
         (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
@@ -235,7 +250,7 @@ fn call_headers_match_grpc_clients_in_order() {
         (&[], &[user_agent, "accept=*/*", "content-length=6"]),
     ];
     for (given, expect) in cases {
-        let asked = post("h:81", "/shop.Items/Get", given, &grpc_message(1), false);
+        let asked = post_request("h:81", "/shop.Items/Get", given, &grpc_message(1), false);
         let lines = String::from_utf8(asked.h2_form_text()).expect("text");
         let head = lines.split("\r\n\r\n").next().expect("a head");
         let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
@@ -251,10 +266,16 @@ fn call_headers_match_grpc_clients_in_order() {
 /// earlier heads.
 #[test]
 fn the_call_head_has_the_expected_bytes() {
-    let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &grpc_message(1), false);
+    let asked = post_request(
+        "h",
+        "/s/m",
+        &[GRPC_CONTENT_TYPE, ("te", "trailers"), ("user-agent", "u")],
+        &grpc_message(1),
+        false,
+    );
     let mut conn = Conn::h2(1);
     conn.start(0, &asked);
-    let sent = frames(&sent_now(&mut conn, &asked)[CONNECTION_PREFACE.len()..]);
+    let sent = parse_frames(&take_bytes_to_send(&mut conn, &asked)[CONNECTION_PREFACE.len()..]);
     assert_eq!((sent[2].0, sent[2].1), (HEADERS, END_HEADERS));
     let hex: String = sent[2].3.iter().map(|byte| format!("{byte:02x}")).collect();
     let expect = [

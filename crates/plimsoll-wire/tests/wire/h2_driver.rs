@@ -1,12 +1,13 @@
-//! Runs an HTTP/2 connection with three exchanges over bytes in many splits. An error is returned
-//! if the results of the exchanges depend on the split, or are inconsistent.
+//! Feeds bytes in many splits to an HTTP/2 client connection with three exchanges (requests and
+//! their responses). An error is returned if the results of the exchanges depend on the split, or
+//! are inconsistent.
 //!
 //! The driver is a separate file, like [`crate::driver`], because the cargo-fuzz targets in `fuzz/`
-//! include it, too. Not here: the expected results of the exchanges.
+//! include this file, too. Not here: the expected results of the exchanges.
 
 use crate::driver::{Random, compare_in_all_splits, request};
-use plimsoll_wire::h2::{Content, H2Server, ServerFact};
-use plimsoll_wire::{Conn, EncodedRequest, ExchangeError, Fact};
+use plimsoll_wire::h2::{Content, H2Server, ServerEvent};
+use plimsoll_wire::{Conn, ConnectionEvent, EncodedRequest, ExchangeError};
 
 /// The result of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,7 @@ pub enum H2Outcome {
     Refused,
 }
 
-/// What a connection reported about the bytes that it received, and about the close of the
-/// connection.
+/// The results that a connection reported for the bytes that it received, and for its close.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct H2Results {
     /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.
@@ -35,7 +35,7 @@ pub fn h2_requests() -> [EncodedRequest; 3] {
 }
 
 /// Appends all bytes that the connection has to send to `sent`.
-fn drain(
+fn append_bytes_to_send(
     conn: &mut Conn,
     requests: &[EncodedRequest; 3],
     sent: &mut Vec<u8>,
@@ -48,7 +48,7 @@ fn drain(
         }
         let count = bytes.len().div_ceil(2);
         sent.extend_from_slice(&bytes[..count]);
-        conn.sent(count, scratch);
+        conn.record_sent(count, scratch);
     }
     Err("there is always more to be sent".into())
 }
@@ -81,7 +81,7 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
     if conn.exchanges_available() != 0 {
         return Err("there is room for more than was asked for".into());
     }
-    drain(&mut conn, &requests, &mut sent, &mut scratch)?;
+    append_bytes_to_send(&mut conn, &requests, &mut sent, &mut scratch)?;
     let mut heard = H2Results::default();
     let mut content = [0; 3];
     for piece in pieces {
@@ -93,7 +93,7 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
                 return Err(format!("{facts} facts of {} bytes", piece.len()));
             }
             match fact {
-                Fact::HasBytesToSend => drain(&mut conn, &requests, &mut sent, &mut scratch)?,
+                ConnectionEvent::HasBytesToSend => append_bytes_to_send(&mut conn, &requests, &mut sent, &mut scratch)?,
                 fact => record_fact(&mut heard, &mut content, fact)?,
             }
         }
@@ -101,8 +101,8 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
             return Err(format!("wrong about what is under way: {conn:?}"));
         }
     }
-    drain(&mut conn, &requests, &mut sent, &mut scratch)?;
-    while let Some(fact) = conn.end() {
+    append_bytes_to_send(&mut conn, &requests, &mut sent, &mut scratch)?;
+    while let Some(fact) = conn.end_by_peer() {
         record_fact(&mut heard, &mut content, fact)?;
     }
     if !conn.is_over() || conn.exchanges_available() > 0 || heard.outcomes.contains(&None) {
@@ -112,26 +112,28 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
     Ok(heard)
 }
 
-fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
+fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: ConnectionEvent) -> Result<(), String> {
     let (exchange, outcome) = match fact {
-        Fact::Piece { exchange, piece, .. } => {
+        ConnectionEvent::Piece { exchange, piece, .. } => {
             content[exchange as usize] += piece.content().len() as u64;
             return match heard.outcomes[exchange as usize] {
                 None => Ok(()),
                 Some(_) => Err(format!("a piece of {exchange} after its end")),
             };
         }
-        Fact::Answered { exchange, status, body_bytes, piece, surplus: 0, .. } if (200..1000).contains(&status) => {
+        ConnectionEvent::Answered { exchange, status, body_bytes, piece, surplus: 0, .. }
+            if (200..1000).contains(&status) =>
+        {
             content[exchange as usize] += piece.content().len() as u64;
             if content[exchange as usize] != body_bytes {
                 return Err(format!("{body_bytes} bytes of content, {content:?} were told"));
             }
             (exchange, H2Outcome::Answered(status, body_bytes))
         }
-        Fact::Failed { exchange, error, .. } => (exchange, H2Outcome::Failed(error)),
-        Fact::Refused { exchange, .. } => (exchange, H2Outcome::Refused),
-        Fact::Leaves { .. } => return Ok(()),
-        Fact::Broke(_) if !heard.outcomes.contains(&None) => return Ok(()),
+        ConnectionEvent::Failed { exchange, error, .. } => (exchange, H2Outcome::Failed(error)),
+        ConnectionEvent::Refused { exchange, .. } => (exchange, H2Outcome::Refused),
+        ConnectionEvent::Leaves { .. } => return Ok(()),
+        ConnectionEvent::Broke(_) if !heard.outcomes.contains(&None) => return Ok(()),
         other => return Err(format!("{other:?} after {heard:?}")),
     };
     match heard.outcomes[exchange as usize].replace(outcome) {
@@ -165,7 +167,7 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
             if facts > 64 {
                 return Err("more facts than bytes".into());
             }
-            if let ServerFact::Head { stream, ends: true } | ServerFact::End { stream } = fact {
+            if let ServerEvent::Head { stream, ends: true } | ServerEvent::End { stream } = fact {
                 answered += 1;
                 let content = match stream % 3 {
                     0 => Content::Bytes(b"hello".to_vec()),
@@ -185,8 +187,8 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
 
 /// Frames of a correct server, which the fuzz tests mutate.
 const CORPUS: &[&[u8]] = &[
-    // The first entry has settings, and a response on each stream. Further entries have heads of
-    // literals, content, padding, trailers, and heads in pieces.
+    // The first entry has settings, and a response on each stream. Further entries have response
+    // heads with literal fields or in several frames, content, padding and trailers.
     b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88\0\0\x01\x01\x05\0\0\0\x03\x89\0\0\x01\x01\x05\0\0\0\x05\x8d",
     b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x06\x01\x04\0\0\0\x01\x88\x0f\x0d\x01\x35\x88\0\0\x05\0\x01\0\0\0\x01hello",
     b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\x01\x01\0\0\0\0\x05\x88\0\0\x03\x09\x04\0\0\0\x05\0\x01a\0\0\x05\0\x08\0\0\0\x05\x02xx\0\0",
@@ -199,7 +201,7 @@ const CORPUS: &[&[u8]] = &[
 pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
-        let bytes = random_bytes(&mut random);
+        let bytes = randomly_mutated_frames(&mut random);
         same_h2_facts_in_all_splits(&bytes, &mut random)
             .and_then(|_| serve(&bytes, &mut random))
             .map_err(|what| format!("seed {seed}, case {case}: {what}; bytes: {}", bytes.escape_ascii()))?;
@@ -208,7 +210,7 @@ pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
 }
 
 /// Returns valid frames with some mutations.
-fn random_bytes(random: &mut Random) -> Vec<u8> {
+fn randomly_mutated_frames(random: &mut Random) -> Vec<u8> {
     let some = |random: &mut Random| CORPUS[random.below(CORPUS.len())];
     let mut bytes = some(random).to_vec();
     if random.below(3) == 0 {

@@ -1,32 +1,36 @@
-//! Tests of single responses: the meaning for the client of each part of RFC 9112 that the parser
-//! uses, and the parser's leniences and refusals.
+//! Tests of single responses: the rules of RFC 9112 that the parser applies, and the invalid
+//! responses that the parser tolerates or refuses.
 //!
 //! The parser gets the bytes of every case in one piece, byte by byte, and in random splits. The
 //! bytes of short cases are also split into two pieces at every position.
 
-use crate::driver::{Outcome, Random, outcome, same_in_all_splits};
-use plimsoll_wire::EndError::{NothingReceived, Truncated};
+use crate::driver::{Outcome, Random, parse_pieces_then_close, same_in_all_splits};
+use plimsoll_wire::EarlyCloseError::{NothingReceived, Truncated};
 use plimsoll_wire::ProtocolError;
 use plimsoll_wire::ProtocolError::{
     BadChunk, BadContentLength, BadHeader, BadStatusLine, HeadTooLarge, Surplus, TooManyInterim, UnexpectedUpgrade,
 };
 use plimsoll_wire::h1::{
-    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, Expect, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX,
-    Reply, ResponseParser,
+    BLANK_LINES_MAX, CHUNK_LINE_BYTES_MAX, FeedResult, HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX, Reply,
+    ResponseExpectation, ResponseParser,
 };
 
 /// The maximum length, in bytes, of inputs that are tested in every split into two pieces.
-const SHORT: usize = 400;
+const TWO_PIECE_INPUT_BYTES_MAX: usize = 400;
 
 #[track_caller]
-fn run(input: &[u8], head_request: bool, expect: Outcome) {
+fn check_outcome_in_all_splits(input: &[u8], head_request: bool, expect: Outcome) {
     let mut parser = ResponseParser::new();
-    let context = input[..input.len().min(SHORT)].escape_ascii();
+    let context = input[..input.len().min(TWO_PIECE_INPUT_BYTES_MAX)].escape_ascii();
     let found = same_in_all_splits(&mut parser, head_request, input, &mut Random(1));
     assert_eq!(found, Ok(expect), "{context}");
-    for at in 0..input.len().min(SHORT) {
+    for at in 0..input.len().min(TWO_PIECE_INPUT_BYTES_MAX) {
         let (first, second) = input.split_at(at);
-        assert_eq!(outcome(&mut parser, head_request, [first, second]), Ok(expect), "split at {at}: {context}");
+        assert_eq!(
+            parse_pieces_then_close(&mut parser, head_request, [first, second]),
+            Ok(expect),
+            "split at {at}: {context}"
+        );
     }
 }
 
@@ -38,29 +42,33 @@ fn expected_reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
 #[track_caller]
 fn check(input: impl AsRef<[u8]>, expect: Reply) {
     let input = input.as_ref();
-    run(input, false, Outcome::Reply(expect, input.len()));
+    check_outcome_in_all_splits(input, false, Outcome::Reply(expect, input.len()));
     // Bytes after the response are not consumed.
-    run(&[input, b"HTTP/1.1 200 OK\r\n\r\n"].concat(), false, Outcome::Reply(expect, input.len()));
+    check_outcome_in_all_splits(
+        &[input, b"HTTP/1.1 200 OK\r\n\r\n"].concat(),
+        false,
+        Outcome::Reply(expect, input.len()),
+    );
 }
 
 #[track_caller]
-fn check_head(input: &str, expect: Reply) {
-    run(input.as_bytes(), true, Outcome::Reply(expect, input.len()));
+fn check_head_request_response(input: &str, expect: Reply) {
+    check_outcome_in_all_splits(input.as_bytes(), true, Outcome::Reply(expect, input.len()));
 }
 
 #[track_caller]
 fn check_until_close(input: &str, expect: Reply) {
-    run(input.as_bytes(), false, Outcome::ReplyAtClose(expect));
+    check_outcome_in_all_splits(input.as_bytes(), false, Outcome::ReplyAtClose(expect));
 }
 
 #[track_caller]
 fn check_refused(input: impl AsRef<[u8]>, expect: ProtocolError) {
-    run(input.as_ref(), false, Outcome::Refused(expect));
+    check_outcome_in_all_splits(input.as_ref(), false, Outcome::Refused(expect));
 }
 
 #[track_caller]
 fn check_truncated(input: &str) {
-    run(input.as_bytes(), false, Outcome::Cut(Truncated));
+    check_outcome_in_all_splits(input.as_bytes(), false, Outcome::Cut(Truncated));
 }
 
 /// Returns a response that has the header lines `lines` and no content.
@@ -194,11 +202,11 @@ fn bodyless_responses_are_recognised() {
         check(format!("HTTP/1.1 {status} X\r\n\r\n"), expected_reply(status, true, 0));
         check(format!("HTTP/1.0 {status} X\r\n\r\n"), expected_reply(status, false, 0));
     }
-    check_head(&response_with_headers("Content-Length: 7\r\n"), expected_reply(200, true, 0));
-    check_head(&response_with_headers("Transfer-Encoding: chunked\r\n"), expected_reply(200, true, 0));
-    check_head(&response_with_headers(""), expected_reply(200, true, 0));
-    check_head(&response_with_headers("Connection: close\r\n"), expected_reply(200, false, 0));
-    check_head("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 X\r\n\r\n", expected_reply(404, true, 0));
+    check_head_request_response(&response_with_headers("Content-Length: 7\r\n"), expected_reply(200, true, 0));
+    check_head_request_response(&response_with_headers("Transfer-Encoding: chunked\r\n"), expected_reply(200, true, 0));
+    check_head_request_response(&response_with_headers(""), expected_reply(200, true, 0));
+    check_head_request_response(&response_with_headers("Connection: close\r\n"), expected_reply(200, false, 0));
+    check_head_request_response("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 X\r\n\r\n", expected_reply(404, true, 0));
 }
 
 #[test]
@@ -281,7 +289,7 @@ fn header_lines_parse_or_fail() {
 }
 
 #[test]
-fn every_byte_in_header_names_and_values_is_judged() {
+fn header_names_and_values_accept_only_valid_bytes() {
     // The header names and values are so long that the parser reads them eight bytes at a time as
     // well as byte by byte.
     for byte in 0..=255u8 {
@@ -292,7 +300,9 @@ fn every_byte_in_header_names_and_values_is_judged() {
                 // A colon after the first byte ends the header name. A colon as the first byte
                 // starts a line without a name, which is refused.
                 b':' if !before.is_empty() => check(input, expected_reply(204, true, 0)),
-                b'\n' if before.is_empty() => run(&input, false, Outcome::Reply(expected_reply(204, true, 0), 17)),
+                b'\n' if before.is_empty() => {
+                    check_outcome_in_all_splits(&input, false, Outcome::Reply(expected_reply(204, true, 0), 17))
+                }
                 b if b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b) => {
                     check(input, expected_reply(204, true, 0))
                 }
@@ -305,9 +315,11 @@ fn every_byte_in_header_names_and_values_is_judged() {
                 0 | b'\r' => check_refused(input, BadHeader),
                 // The bytes after a line feed form a separate line: an invalid header line, or the
                 // empty line that ends the head.
-                b'\n' if after.is_empty() => {
-                    run(&input, false, Outcome::Reply(expected_reply(204, true, 0), input.len() - 2))
-                }
+                b'\n' if after.is_empty() => check_outcome_in_all_splits(
+                    &input,
+                    false,
+                    Outcome::Reply(expected_reply(204, true, 0), input.len() - 2),
+                ),
                 b'\n' => check_refused(input, BadHeader),
                 _ => check(input, expected_reply(204, true, 0)),
             }
@@ -352,7 +364,8 @@ fn chunked_bodies_parse_or_fail() {
     ] {
         check(response_with_headers(lines) + "1\r\nx\r\n0\r\n\r\n", expected_reply(200, true, 1));
     }
-    // After a response with signs of smuggling or garbling, the connection is not used again.
+    // A response with both lengths, or with chunks in HTTP/1.0, may be smuggled or garbled. After
+    // such a response, the connection is not used again.
     let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
     check(response_with_headers(both) + "1\r\nx\r\n0\r\n\r\n", expected_reply(200, false, 1));
     check(
@@ -436,7 +449,7 @@ fn chunk_framing_limits_are_enforced() {
 
 #[test]
 fn truncated_responses_are_detected() {
-    run(b"", false, Outcome::Cut(NothingReceived));
+    check_outcome_in_all_splits(b"", false, Outcome::Cut(NothingReceived));
     for input in ["H", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", "HTTP/1.1 204 X\r\n\r"] {
         check_truncated(input);
     }
@@ -449,7 +462,7 @@ fn one_parser_reads_all_responses_of_a_connection() {
     assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
     assert!(!parser.started());
     for body in ["", "x", "longer"] {
-        parser.begin(Expect::default());
+        parser.begin(ResponseExpectation::default());
         assert!(!parser.started());
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         let input = response_with_headers(&format!("Content-Length: {}\r\n", body.len())) + body;
@@ -470,9 +483,9 @@ fn one_parser_reads_all_responses_of_a_connection() {
     // The parser is used again after a response that is abandoned within a line, within a body, or
     // after an error.
     for left_behind in ["HTTP/1.1 200 OK\r\nConte", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "garbage"] {
-        parser.begin(Expect { head_request: true, ..Expect::default() });
+        parser.begin(ResponseExpectation { head_request: true, ..ResponseExpectation::default() });
         let _ = parser.feed(left_behind.as_bytes());
-        parser.begin(Expect::default());
+        parser.begin(ResponseExpectation::default());
         let input = response_with_headers("Content-Length: 1\r\n") + "x";
         assert_eq!(
             parser.feed(input.as_bytes()),

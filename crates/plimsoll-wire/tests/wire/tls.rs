@@ -10,13 +10,13 @@ use rustls::{ServerConfig, ServerConnection};
 use std::io::{Read, Write};
 use std::sync::{Arc, OnceLock};
 
-pub struct World {
+pub struct TlsTestServer {
     certificate: Vec<u8>,
     pub config: Arc<ServerConfig>,
 }
 
-pub fn world() -> &'static World {
-    static WORLD: OnceLock<World> = OnceLock::new();
+pub fn tls_test_server() -> &'static TlsTestServer {
+    static WORLD: OnceLock<TlsTestServer> = OnceLock::new();
     WORLD.get_or_init(|| {
         let key = KeyPair::generate().expect("a key");
         let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
@@ -27,12 +27,12 @@ pub fn world() -> &'static World {
         let mut config =
             builder.with_single_cert(vec![CertificateDer::from(certificate.clone())], key).expect("a pair");
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        World { certificate, config: Arc::new(config) }
+        TlsTestServer { certificate, config: Arc::new(config) }
     })
 }
 
-pub fn spec() -> TlsSpec {
-    TlsSpec { server_name: "api.test".into(), roots: vec![world().certificate.clone()], ..TlsSpec::default() }
+pub fn tls_client_spec() -> TlsSpec {
+    TlsSpec { server_name: "api.test".into(), roots: vec![tls_test_server().certificate.clone()], ..TlsSpec::default() }
 }
 
 /// A function that splits or damages the bytes sent in one direction.
@@ -47,7 +47,7 @@ fn exchange_over_tls(
     wire: Wire,
 ) -> Result<(Vec<u8>, Session), TlsFailure> {
     let mut session = client.session()?;
-    let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
+    let mut server = ServerConnection::new(Arc::clone(&tls_test_server().config)).expect("a server");
     let (mut heard, mut plain, mut asked) = (Vec::new(), Vec::new(), 0);
     // A TLS handshake takes four flights of messages. The remaining rounds of the loop send the
     // question, in pieces if the question is long.
@@ -96,7 +96,7 @@ fn bytes_in_one_piece(bytes: Vec<u8>) -> Vec<Vec<u8>> {
 
 #[test]
 fn tls_text_is_equal_in_any_split() {
-    let client = Client::new(&spec()).expect("a client");
+    let client = Client::new(&tls_client_spec()).expect("a client");
     let question = vec![b'q'; 200_000];
     let answer: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     for size in [1, 2, 3, 5, 7, 64, 1000, 4096, 16_389, 1 << 20] {
@@ -113,7 +113,7 @@ fn tls_text_is_equal_in_any_split() {
         let (text, _) = exchange_over_tls(&client, b"q", &answer[..5_000], &mut |mut bytes| {
             let mut pieces = Vec::new();
             while !bytes.is_empty() {
-                let rest = bytes.split_off((1 + rng.below(400) as usize).min(bytes.len()));
+                let rest = bytes.split_off((1 + rng.uniform_below(400) as usize).min(bytes.len()));
                 pieces.push(std::mem::replace(&mut bytes, rest));
             }
             pieces
@@ -125,12 +125,12 @@ fn tls_text_is_equal_in_any_split() {
 
 #[test]
 fn damaged_tls_records_fail_with_a_reason() {
-    let client = Client::new(&spec()).expect("a client");
+    let client = Client::new(&tls_client_spec()).expect("a client");
     let mut rng = Rng::new(crate::seed());
     let answer = vec![b'a'; 3_000];
     let (mut damaged, mut failed) = (0, 0);
     for _ in 0..300 {
-        let (flight, at, bit) = (rng.below(4), rng.below(4_000) as usize, 1u8 << rng.below(8));
+        let (flight, at, bit) = (rng.uniform_below(4), rng.uniform_below(4_000) as usize, 1u8 << rng.uniform_below(8));
         let mut number = 0;
         let talked = exchange_over_tls(&client, b"q", &answer, &mut |mut bytes| {
             if number == flight && !bytes.is_empty() {
@@ -151,7 +151,7 @@ fn damaged_tls_records_fail_with_a_reason() {
 
 #[test]
 fn any_tls_server_bytes_fail_with_a_reason() {
-    let client = Client::new(&spec()).expect("a client");
+    let client = Client::new(&tls_client_spec()).expect("a client");
     let mut rng = Rng::new(crate::seed());
     for (bytes, reason) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFailure::NotTls),
@@ -168,11 +168,11 @@ fn any_tls_server_bytes_fail_with_a_reason() {
     }
     for _ in 0..2_000 {
         let mut session = client.session().expect("a session");
-        let mut bytes: Vec<u8> = (0..rng.below(100)).map(|_| rng.next_u64() as u8).collect();
+        let mut bytes: Vec<u8> = (0..rng.uniform_below(100)).map(|_| rng.next_u64() as u8).collect();
         // Most inputs begin like a TLS record.
-        if bytes.len() > 5 && rng.below(4) > 0 {
+        if bytes.len() > 5 && rng.uniform_below(4) > 0 {
             let rest = (bytes.len() - 5) as u8;
-            bytes[..5].copy_from_slice(&[20 + rng.below(5) as u8, 3, 3, 0, rest]);
+            bytes[..5].copy_from_slice(&[20 + rng.uniform_below(5) as u8, 3, 3, 0, rest]);
         }
         let mut plain = Vec::new();
         let _ = session.receive(&bytes, &mut plain);
@@ -183,7 +183,7 @@ fn any_tls_server_bytes_fail_with_a_reason() {
 #[test]
 fn tls_sessions_resume_only_on_request() {
     for (resume, expect) in [(true, [false, true, true]), (false, [false; 3])] {
-        let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
+        let client = Client::new(&TlsSpec { resume, ..tls_client_spec() }).expect("a client");
         let resumed = [0; 3]
             .map(|_| exchange_over_tls(&client, b"q", b"a", &mut bytes_in_one_piece).expect("a talk").1.is_resumed());
         assert_eq!(resumed, expect);
@@ -200,14 +200,14 @@ fn tls_sessions_resume_only_on_request() {
 
 #[test]
 fn certificates_are_verified_before_anything_is_sent() {
-    let name = |name: &str| TlsSpec { server_name: name.into(), ..spec() };
+    let name = |name: &str| TlsSpec { server_name: name.into(), ..tls_client_spec() };
     let other = TlsSpec { verify: false, ..name("other.test") };
     for (spec, expect) in [
-        (spec(), None),
+        (tls_client_spec(), None),
         (other, None),
         (name("other.test"), Some(TlsFailure::WrongName)),
         (name("127.0.0.1"), Some(TlsFailure::WrongName)),
-        (TlsSpec { alpn: vec!["nonsense".into()], ..spec() }, Some(TlsFailure::NothingInCommon)),
+        (TlsSpec { alpn: vec!["nonsense".into()], ..tls_client_spec() }, Some(TlsFailure::NothingInCommon)),
     ] {
         let talked = exchange_over_tls(&Client::new(&spec).expect("a client"), b"q", b"a", &mut bytes_in_one_piece);
         match expect {
@@ -222,9 +222,9 @@ fn certificates_are_verified_before_anything_is_sent() {
     }
     for (spec, expect) in [
         (name("not a name"), ConfigError::ServerName("not a name".into())),
-        (TlsSpec { roots: vec![], ..spec() }, ConfigError::NoRoots),
-        (TlsSpec { roots: vec![vec![1, 2, 3]], ..spec() }, ConfigError::Roots),
-        (TlsSpec { certificate_pem: Some(b"no PEM".to_vec()), ..spec() }, ConfigError::Certificate),
+        (TlsSpec { roots: vec![], ..tls_client_spec() }, ConfigError::NoRoots),
+        (TlsSpec { roots: vec![vec![1, 2, 3]], ..tls_client_spec() }, ConfigError::Roots),
+        (TlsSpec { certificate_pem: Some(b"no PEM".to_vec()), ..tls_client_spec() }, ConfigError::Certificate),
     ] {
         assert_eq!(Client::new(&spec).expect_err("refused"), expect);
     }
@@ -247,7 +247,7 @@ fn own_tls_client_and_server_agree_in_any_split() {
         [(&one, &["h2", "http/1.1"][..], Some(&b"h2"[..])), (&two, &["http/1.1"], Some(b"http/1.1")), (&two, &[], None)]
     {
         let alpn = offered.iter().map(|name| (*name).to_owned()).collect();
-        let client = Client::new(&TlsSpec { alpn, roots: roots.clone(), ..spec() }).expect("a client");
+        let client = Client::new(&TlsSpec { alpn, roots: roots.clone(), ..tls_client_spec() }).expect("a client");
         let mut resumed = Vec::new();
         for piece_bytes in [1, 7, 1 << 16] {
             let (mut session, mut served) = (client.session().expect("begins"), server.session().expect("begins"));

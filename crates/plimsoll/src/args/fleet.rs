@@ -1,5 +1,5 @@
-//! Arguments about other machines: machines that generate the load of a command, machines on which
-//! a server is measured, and the agent on such a machine.
+//! Arguments about other machines: load generators, the machine of a measured server, and the agent
+//! that runs on such a machine.
 //!
 //! Not here: executing the load.
 
@@ -31,7 +31,7 @@ pub struct FleetArgs {
     /// After the loss of a machine, continue with the remaining machines (go), or end the study
     /// (stop)
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
-          value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
     /// Refuse a machine whose clock error may exceed this time; the possible error is half of the
     /// shortest round trip to the machine
@@ -76,7 +76,7 @@ pub struct AgentArgs {
     /// Join this NATS bus, and generate load for any plimsoll that uses the bus, one at a time
     #[arg(long, value_name = "nats://BUS:PORT")]
     pub join: Option<String>,
-    /// The agent's name on the bus [default: the machine's name]
+    /// The agent's name on the NATS bus [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "join")]
     pub name: Option<String>,
     /// Credentials for the NATS bus: a file with an nkey seed or NATS credentials
@@ -115,10 +115,10 @@ pub struct AgentArgs {
 pub struct FleetStatusArgs {
     /// Action: status (check machines), calibrate (measure machines), fetch (get a run file from a
     /// bus), up (start local agents), key (make a signing key)
-    #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
+    #[arg(value_name = "WHAT", value_parser = KnownWords::for_text_value(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines, such as ssh://load1,load2 or nats://bus:4222; for the action `key`, the key
-    /// file to write
+    /// The machines that generate load, such as ssh://load1,load2 or nats://bus:4222; for the action
+    /// `key`, the key file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
     /// For the action `fetch`, the name of the run, as printed by the plimsoll that started the run
@@ -139,7 +139,7 @@ pub struct FleetStatusArgs {
     #[arg(long, value_name = "N")]
     pub local: Option<u32>,
     /// For the action `up`, the message bus to start for the local agents
-    #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
+    #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::for_text_value(&["nats"]), hide_possible_values = true)]
     pub bus: String,
     /// For the action `up`, the addresses that the local agents may send load to [default: this
     /// machine]

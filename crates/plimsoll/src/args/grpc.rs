@@ -4,7 +4,7 @@
 use super::shared::{ConnectionArgs, SchemaArgs};
 use clap::{Args, ValueHint};
 
-/// The part of a server to show.
+/// The form in which `plimsoll grpc` shows the services of a gRPC server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrpcView {
     /// List the server's services and their methods

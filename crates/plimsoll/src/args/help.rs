@@ -4,7 +4,7 @@
 //! Not here: which flags matter most (`short_help`), and the help texts, which stand beside each
 //! flag.
 
-use super::{Cli, parser_of, short_help};
+use super::{Cli, parser_for_command, short_help};
 use clap::builder::Styles;
 use clap::{Arg, Command, CommandFactory};
 use plimsoll_report::text::wrap_text;
@@ -58,12 +58,12 @@ const MAIN_COMMANDS: [&str; 15] = [
 pub fn parser_with_help(arguments: &[OsString]) -> Command {
     let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
         || arguments.get(1).is_some_and(|word| word == "help");
-    match (short_help::is_wanted(arguments), is_long) {
+    match (short_help::is_short_help_requested(arguments), is_long) {
         (true, _) => short_help::with_short_help(commands_in_groups(Cli::command(), false)),
         (false, true) => commands_in_groups(Cli::command(), true),
         (false, false) => {
             let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-            parser_of::<Cli>(words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default())
+            parser_for_command::<Cli>(words.into_iter().find(|word| !word.starts_with('-')).unwrap_or_default())
         }
     }
 }
@@ -72,12 +72,12 @@ pub fn parser_with_help(arguments: &[OsString]) -> Command {
 /// the list describes all commands.
 pub fn commands_in_groups(commands: Command, is_full: bool) -> Command {
     let help = root_help(&commands, is_full);
-    commands.mut_subcommands(in_order).override_help(help)
+    commands.mut_subcommands(order_flags).override_help(help)
 }
 
 /// Returns a command with its most important flags first, then its flags in the order of the
 /// headings.
-fn in_order(mut command: Command) -> Command {
+fn order_flags(mut command: Command) -> Command {
     let main = short_help::main_flags(command.get_name()).unwrap_or_default();
     let mut flags: Vec<(usize, usize, String)> = command
         .get_arguments()
@@ -151,7 +151,7 @@ fn root_help(commands: &Command, is_full: bool) -> String {
 mod tests {
     use super::*;
 
-    fn help_of(line: &str) -> String {
+    fn help_text(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
         let shown = parser_with_help(&words).try_get_matches_from(&words);
         shown.expect_err("help comes as an error").to_string()
@@ -171,17 +171,17 @@ mod tests {
     #[test]
     fn the_list_of_commands_fits_on_a_screen() {
         for (line, lines_max) in [("plimsoll -h", 40), ("plimsoll --help", 80)] {
-            let help = help_of(line);
+            let help = help_text(line);
             assert!(help.lines().count() <= lines_max, "{help}");
             assert!(help.lines().all(|line| line.chars().count() <= COMMAND_LIST_WIDTH_CHARS), "{help}");
         }
         let commands = Cli::command();
-        let help = help_of("plimsoll --help");
+        let help = help_text("plimsoll --help");
         for command in commands.get_subcommands() {
             let about = command.get_about().expect("each command has a sentence").to_string();
             assert!(help.contains(&about), "{}: {help}", command.get_name());
         }
-        let short = help_of("plimsoll -h");
+        let short = help_text("plimsoll -h");
         for name in commands.get_subcommands().map(Command::get_name) {
             assert!(short.contains(name), "{name}: {short}");
         }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn main_flags_come_first_in_help() {
-        let help = help_of("plimsoll explain --help");
+        let help = help_text("plimsoll explain --help");
         let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
         let order = [
             "Main flags:",
@@ -211,7 +211,7 @@ mod tests {
             "Examples:",
         ];
         assert!(order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{help}");
-        let help = help_of("plimsoll prove -h");
+        let help = help_text("plimsoll prove -h");
         assert!(help.contains("The second target") && !help.contains("Connections:"), "{help}");
     }
 

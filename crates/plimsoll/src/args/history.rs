@@ -23,7 +23,7 @@ pub struct HistoryArgs {
     pub url: Option<String>,
     /// Show one point for each run in order of time (time), or one point for each commit (commit)
     #[arg(long, value_name = "ORDER", default_value = "time",
-          value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["commit", "time"]), hide_possible_values = true)]
     pub by: String,
     /// Show the runs of this branch [default: all runs]
     #[arg(long, value_name = "BRANCH")]
@@ -47,7 +47,7 @@ pub struct HistoryArgs {
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
     The gate compares the runs of one commit with the runs of the branch since the branch's last change in performance. At most \
-    1 in 100 commits without an effect on performance is reported as worse. With too few runs, the gate prints the command that decides."
+    1 in 100 commits without an effect on performance is reported as worse. With too few runs, the gate prints the plimsoll prove command that compares both directly."
 )]
 pub struct GateArgs {
     /// The run to judge: @latest, @2 (the run before @latest), @BRANCH, @COMMIT, @KEY=VALUE (a

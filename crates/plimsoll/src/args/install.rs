@@ -5,7 +5,7 @@
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
-/// A shell that has completions.
+/// A shell for which plimsoll generates completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
     /// In bash, run: source <(plimsoll completions bash)

@@ -18,7 +18,7 @@ pub struct KnownWords<P> {
 
 impl KnownWords<StringValueParser> {
     /// Lists the words of a flag whose value stays text.
-    pub fn text(words: &'static [&'static str]) -> KnownWords<StringValueParser> {
+    pub fn for_text_value(words: &'static [&'static str]) -> KnownWords<StringValueParser> {
         KnownWords::new(words, StringValueParser::new())
     }
 }

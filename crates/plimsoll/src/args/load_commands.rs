@@ -11,8 +11,8 @@ use super::shared::{
 use crate::quantity::with_flag_name;
 use clap::{Args, ValueHint};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::intervention::VARIED_MAX;
-use plimsoll_model::terms::ChangeTerms;
+use plimsoll_model::intervention::SETTING_VALUES_MAX;
+use plimsoll_model::terms::InterventionTerms;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{EndpointChoice, TextKind};
 use plimsoll_study::runner::VALUE_PLACEHOLDER;
@@ -188,7 +188,7 @@ pub struct OverloadArgs {
     /// The SLO: success rate and latency that users need
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
     pub slo: String,
-    /// Total time for the search and the overload
+    /// Total time for the search and for the loads above the load line
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
     /// Above the load line, repeat each failed request up to N times, after 0.1 s, 0.2 s, 0.4 s,
@@ -256,7 +256,7 @@ pub struct ChangeArgs {
 
 impl ChangeArgs {
     /// Converts the flags of the experiments to the terms (settings) that the run file records.
-    pub fn change_terms(&self) -> Result<ChangeTerms<String>, Failure> {
+    pub fn change_terms(&self) -> Result<InterventionTerms<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
             return Err(Failure::usage(format!(
@@ -272,7 +272,7 @@ impl ChangeArgs {
                 "--may-signal: give the name or the PID of the process that plimsoll may pause",
             ));
         }
-        Ok(ChangeTerms {
+        Ok(InterventionTerms {
             none: self.no_intervene,
             reference: self.reference.clone(),
             identities: self
@@ -303,9 +303,11 @@ impl ChangeArgs {
             .split(',')
             .map(|value| with_flag_name("--values", parse_number(value.trim())))
             .collect::<Result<_, _>>()?;
-        match values.iter().all(|value| *value > 0.0) && (2..=VARIED_MAX).contains(&values.len()) {
+        match values.iter().all(|value| *value > 0.0) && (2..=SETTING_VALUES_MAX).contains(&values.len()) {
             true => Ok(values),
-            false => Err(Failure::usage(format!("--values: give 2 to {VARIED_MAX} values above 0, such as 2,4,8"))),
+            false => {
+                Err(Failure::usage(format!("--values: give 2 to {SETTING_VALUES_MAX} values above 0, such as 2,4,8")))
+            }
         }
     }
 }
@@ -375,7 +377,7 @@ pub struct BaselineArgs {
     /// Speak TLS with this certificate (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
-    /// The key of the certificate (PEM) [default: in the --cert file]
+    /// The private key of the --cert certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
     /// Number of threads of the reference server, each with an event loop [default: one for each

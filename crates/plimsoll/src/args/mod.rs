@@ -1,12 +1,14 @@
 //! Declares the command line: all commands and their arguments. This module reads no files and
-//! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms. Flags
-//! with their own terms are converted next to their declaration (`ChangeArgs::change_terms`).
+//! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms (all
+//! settings that are not in a plan). Some flags are converted next to their declaration, such as
+//! the flags of experiments (`ChangeArgs::change_terms`).
 //!
 //! The files `load_commands`, `prove` and `replay` have the commands that generate load.
 //! `read_commands` has the commands that read files, and `history` the commands that read a store.
 //! `other_tools` has the commands that behave like another tool, and `fleet` has the arguments
-//! about other machines. Further files are `grpc`, `doctor` and `install`. `shared` has the flags
-//! that several commands share, and depends on no command. `help` has the order of the help.
+//! about other machines. `grpc`, `doctor` and `install` have the arguments of the remaining
+//! commands. `shared` has the flags that several commands share, and depends on no command. `help`
+//! orders the commands and the flags in the help texts.
 
 mod doctor;
 mod fleet;
@@ -30,7 +32,7 @@ pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
 pub use load_commands::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
-pub use only_named::parser_of;
+pub use only_named::parser_for_command;
 pub use other_tools::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use prove::ProveArgs;
 pub use read_commands::{

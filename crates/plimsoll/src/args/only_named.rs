@@ -15,7 +15,7 @@ thread_local! {
 
 /// Returns the parser of a command line whose command is `name`. The parser knows the names of the
 /// other commands, but not their flags.
-pub fn parser_of<P: CommandFactory>(name: &str) -> Command {
+pub fn parser_for_command<P: CommandFactory>(name: &str) -> Command {
     ONLY_DECLARED_COMMAND.with_borrow_mut(|named| *named = Some(name.to_owned()));
     let parser = P::command();
     ONLY_DECLARED_COMMAND.with_borrow_mut(|named| *named = None);

@@ -75,7 +75,7 @@ pub struct ProveArgs {
     /// The measure that decides the verdict: goodput, p50, p99, or cpu (CPU time per request, of
     /// processes on this machine)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison",
-          value_parser = KnownWords::text(&["goodput", "p50", "p99", "cpu"]),
+          value_parser = KnownWords::for_text_value(&["goodput", "p50", "p99", "cpu"]),
           hide_possible_values = true)]
     pub measure: String,
     /// The largest difference between A and B that does not matter
@@ -133,7 +133,7 @@ pub struct ProveArgs {
     pub watch: WatchArgs,
     /// Exit with code 1 if the verdict is this word; only `worse` is possible
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
-          value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,
     #[command(flatten)]
     pub inconclusive: InconclusiveArgs,

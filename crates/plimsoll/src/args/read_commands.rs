@@ -25,7 +25,7 @@ pub struct CheckArgs {
     pub seed: u64,
     /// HTTP version of the printed requests: 1.1 or 2 [default: 1.1; 2 for gRPC]
     #[arg(long, value_name = "VERSION",
-          value_parser = KnownWords::text(&["1.1", "2"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["1.1", "2"]), hide_possible_values = true)]
     pub http: Option<String>,
     #[command(flatten)]
     pub schema: SchemaArgs,
@@ -101,7 +101,7 @@ pub struct ProfileArgs {
     /// Order of the rows: by cost without callees (flat) or with callees (cum) [default: cum; flat
     /// with --diff]
     #[arg(long, value_name = "COLUMN", help_heading = "Output",
-          value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["flat", "cum"]), hide_possible_values = true)]
     pub sort: Option<String>,
     /// Write a flame graph (.html or .svg), or save the profile itself (.pb.gz); repeatable
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -129,7 +129,7 @@ pub struct DiffArgs {
     /// else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Folder for the charts
+    /// Folder for the charts of the comparison
     #[arg(long, value_name = "DIR", default_value = "_output/plimsoll",
           value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
@@ -227,13 +227,13 @@ pub struct CleanArgs {
     pub dir: PathBuf,
 }
 
-/// How the lines of an access log are parsed.
+/// The flags that say how to parse the lines of an access log.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
     /// Format of the log's lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format
     /// ($...), an Apache LogFormat (%...) or an Envoy format (%...%) [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
-          value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb", "gin", "uwsgi", "rails"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["combined", "common", "caddy", "traefik", "envoy", "alb", "gin", "uwsgi", "rails"]), hide_possible_values = true)]
     pub log_format: Option<String>,
     /// In a JSON log, the path of each field, such as time=.ts (fields: time, start, end, method,
     /// path, status, bytes, duration_ms, duration_s, duration_us, client, user_agent)

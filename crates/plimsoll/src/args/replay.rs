@@ -5,7 +5,7 @@ use super::shared::{
     ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_parser,
 };
 use clap::{Args, ValueHint};
-use plimsoll_model::Redact;
+use plimsoll_model::RedactionLevel;
 use std::path::PathBuf;
 
 /// `plimsoll replay`
@@ -76,7 +76,7 @@ pub struct ReplayArgs {
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
           value_parser = redact_parser(), hide_possible_values = true, help_heading = "Safety")]
-    pub redact: Redact,
+    pub redact: RedactionLevel,
     /// Record the bodies of failed responses, with any secrets in them
     #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
     pub keep_failed_bodies: bool,

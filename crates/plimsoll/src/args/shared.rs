@@ -7,7 +7,7 @@ use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueHint};
-use plimsoll_model::{Redact, Route, Spin};
+use plimsoll_model::{RedactionLevel, Route, Spin};
 use std::path::PathBuf;
 
 /// The result of a gate whose measurements allow no verdict.
@@ -39,7 +39,7 @@ pub struct RequestArgs {
     pub curl: Option<String>,
     /// HTTP method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD",
-          value_parser = KnownWords::text(&["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]), hide_possible_values = true)]
     pub method: Option<String>,
     /// Header to send, such as 'Accept: text/html' (repeatable)
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
@@ -55,7 +55,7 @@ pub struct RequestArgs {
     pub ok_status: String,
     /// Follow up to N redirects within the same origin, as part of the request [default: 0, at most
     /// 20]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(Route::FOLLOW_MAX)),
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(Route::FOLLOW_REDIRECTS_MAX)),
           conflicts_with = "file")]
     pub follow: Option<u8>,
     /// Statuses of gRPC calls that count as success, by name or code [default: OK]
@@ -85,7 +85,7 @@ pub struct RequestArgs {
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
           value_parser = redact_parser(), hide_possible_values = true, help_heading = "Safety")]
-    pub redact: Redact,
+    pub redact: RedactionLevel,
     /// Record the bodies of failed responses, with any secrets in them
     #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
     pub keep_failed_bodies: bool,
@@ -106,7 +106,7 @@ pub struct SchemaArgs {
     pub descriptor_set: Option<PathBuf>,
 }
 
-/// How connections are opened, secured and closed.
+/// The flags that say how plimsoll opens, secures and closes connections.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connections")]
 pub struct ConnectionArgs {
@@ -124,11 +124,11 @@ pub struct ConnectionArgs {
     pub resolve_every: Option<String>,
     /// Way to close connections: fin, or reset (leaves no port in TIME-WAIT)
     #[arg(long, value_name = "HOW",
-          value_parser = KnownWords::text(&["fin", "reset"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["fin", "reset"]), hide_possible_values = true)]
     pub close: Option<String>,
     /// HTTP version: 1.1, 2, or auto (2 if the server offers HTTP/2 over TLS, else 1.1)
     #[arg(long, value_name = "VERSION",
-          value_parser = KnownWords::text(&["1.1", "2", "auto"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["1.1", "2", "auto"]), hide_possible_values = true)]
     pub http: Option<String>,
     /// Over HTTP/2, keep up to N requests in flight on each connection [default: 1]
     #[arg(long, value_name = "N")]
@@ -174,7 +174,7 @@ pub struct GeneratorArgs {
     pub threads: Option<String>,
     /// Before each send time, wait in a busy loop instead of sleeping: auto, on, off
     #[arg(long, value_name = "WHEN", default_value = "auto",
-          value_parser = spin_words(), hide_possible_values = true)]
+          value_parser = spin_parser(), hide_possible_values = true)]
     pub spin: Spin,
     /// Seed of all random choices [default: a random seed, which is printed]
     #[arg(long, value_name = "N")]
@@ -182,7 +182,7 @@ pub struct GeneratorArgs {
     /// Spacing of arrivals in an open loop: constant, poisson [default: poisson in find, explain
     /// and overload, else constant]
     #[arg(long, value_name = "HOW",
-          value_parser = KnownWords::text(&["constant", "poisson"]), hide_possible_values = true)]
+          value_parser = KnownWords::for_text_value(&["constant", "poisson"]), hide_possible_values = true)]
     pub arrivals: Option<String>,
 }
 
@@ -247,7 +247,7 @@ pub struct SearchArgs {
     pub script: ScriptArgs,
 }
 
-/// Where results go.
+/// The flags that choose the form of the printed results, and whether progress is shown.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
@@ -279,24 +279,24 @@ pub struct StoreArgs {
 }
 
 /// Combines the values of --redact and --keep-failed-bodies to one redaction level.
-pub fn redaction_level(redact: Redact, keeps_failed_bodies: bool) -> Redact {
-    if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
+pub fn redaction_level(redact: RedactionLevel, keeps_failed_bodies: bool) -> RedactionLevel {
+    if keeps_failed_bodies { RedactionLevel::SecretsButBodies } else { redact }
 }
 
 /// Returns the parser of `--redact`, with its accepted words for completion.
-pub fn redact_parser() -> impl TypedValueParser<Value = Redact> {
+pub fn redact_parser() -> impl TypedValueParser<Value = RedactionLevel> {
     KnownWords::new(&["secrets", "all"], parse_redact)
 }
 
-fn spin_words() -> impl TypedValueParser<Value = Spin> {
+fn spin_parser() -> impl TypedValueParser<Value = Spin> {
     KnownWords::new(&["auto", "on", "off"], parse_spin)
 }
 
 /// Parses the value of `--redact`.
-fn parse_redact(text: &str) -> Result<Redact, String> {
+fn parse_redact(text: &str) -> Result<RedactionLevel, String> {
     match text {
-        "secrets" => Ok(Redact::Secrets),
-        "all" => Ok(Redact::All),
+        "secrets" => Ok(RedactionLevel::Secrets),
+        "all" => Ok(RedactionLevel::All),
         _ => Err("--redact takes secrets or all".into()),
     }
 }

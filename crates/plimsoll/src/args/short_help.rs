@@ -45,7 +45,7 @@ pub fn main_flags(command: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Whether the arguments contain `-h`.
-pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
+pub fn is_short_help_requested(arguments: &[std::ffi::OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "-h")
 }
 
@@ -102,8 +102,8 @@ mod tests {
         let line = ["plimsoll", "run", "--no-keepalive", "http://h/"];
         assert!(with_short_help(Cli::command()).try_get_matches_from(line).is_ok());
         let words = |line: &[&str]| line.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();
-        assert!(is_wanted(&words(&["plimsoll", "run", "-h"])));
-        assert!(!is_wanted(&words(&["plimsoll", "run", "--help"])));
-        assert!(!is_wanted(&words(&["plimsoll", "run", "--lua", "x", "http://h/", "--", "-h"])));
+        assert!(is_short_help_requested(&words(&["plimsoll", "run", "-h"])));
+        assert!(!is_short_help_requested(&words(&["plimsoll", "run", "--help"])));
+        assert!(!is_short_help_requested(&words(&["plimsoll", "run", "--lua", "x", "http://h/", "--", "-h"])));
     }
 }

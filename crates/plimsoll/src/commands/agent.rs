@@ -1,12 +1,12 @@
 //! `plimsoll agent`: generates load or measures a server for a plimsoll on another machine.
 
 use crate::args::AgentArgs;
-use crate::quantity::{positive_time, with_flag_name};
+use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_fleet::place::BusAddress;
-use plimsoll_fleet::{AllowList, BusAccess, JoinTerms, Permissions, TaskVerifier, presence};
+use plimsoll_fleet::{AllowList, BusAccess, BusJoinOptions, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::print_to_stderr;
-use plimsoll_sys::output_file::OWN_FOLDER;
+use plimsoll_sys::output_file::DEFAULT_RESULTS_FOLDER;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
@@ -27,19 +27,20 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
             ));
         }
         if args.watch_only {
-            plimsoll_fleet::serve_watch()?;
+            plimsoll_fleet::run_measuring_agent()?;
             return Ok(exit::SUCCESS);
         }
         plimsoll_fleet::serve_over_stdio(Permissions { allow, verifier })?;
         return Ok(exit::SUCCESS);
     };
     let address = with_flag_name("--join", BusAddress::parse(bus))?;
-    let name = args.name.as_deref().map(|name| with_flag_name("--name", presence::agent_name(name))).transpose()?;
-    let name = name.unwrap_or_else(presence::own_name);
+    let name =
+        args.name.as_deref().map(|name| with_flag_name("--name", presence::parse_agent_name(name))).transpose()?;
+    let name = name.unwrap_or_else(presence::default_agent_name);
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (creds, ca) = (args.creds.as_deref().map(text), args.bus_ca.as_deref().map(text));
-    let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
-    let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
+    let wait = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
+    let spool = args.spool.clone().unwrap_or_else(|| Path::new(DEFAULT_RESULTS_FOLDER).join("spool").join(&name));
     let url = &address.url;
     let joined = match allow.is_empty() {
         true => format!(
@@ -53,7 +54,7 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     };
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(BUS_WAIT_DEFAULT, Duration::from_nanos);
-    let terms = JoinTerms { access, name, allow, verifier, spool, wait };
-    plimsoll_fleet::join(terms, &mut || print_to_stderr(&joined))?;
+    let terms = BusJoinOptions { access, name, allow, verifier, spool, wait };
+    plimsoll_fleet::join_bus(terms, &mut || print_to_stderr(&joined))?;
     Ok(exit::SUCCESS)
 }

@@ -3,11 +3,11 @@
 use crate::args::BaselineArgs;
 use crate::quantity::parse_positive_count;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_study::baseline::{Options, pooled, start};
+use plimsoll_study::baseline::{ReferenceServerOptions, pooled, start};
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::connecting::tls_failure;
 use plimsoll_study::output::print;
-use plimsoll_sys::files::{Use, read};
+use plimsoll_sys::files::{FilePurpose, read};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::Url;
 use plimsoll_wire::tls::ServerTls;
@@ -28,15 +28,17 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     } as usize;
     let listen = args.listen;
     let read = |flag: &str, path: &PathBuf| {
-        read(path, Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{}' {why}", path.display())))
+        read(path, FilePurpose::Pem)
+            .map_err(|why| Failure::usage(format!("{flag}: the file '{}' {why}", path.display())))
     };
     let certificate = args.cert.as_ref().map(|path| read("--cert", path)).transpose()?;
     let key = args.key.as_ref().map(|path| read("--key", path)).transpose()?;
     let tls = certificate.map(|pem| ServerTls::new(&pem, key.as_deref())).transpose().map_err(|e| tls_failure(&e))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let server = start(Options { listen, threads, tls }).map_err(|error| cannot_serve(listen, &error))?;
+    let server =
+        start(ReferenceServerOptions { listen, threads, tls }).map_err(|error| listen_failure(listen, &error))?;
     serve_until_interrupted(scheme, server.listen_address());
-    server.stop().map_err(|error| cannot_serve(listen, &error))?;
+    server.stop().map_err(|error| listen_failure(listen, &error))?;
     Ok(exit::SUCCESS)
 }
 
@@ -44,13 +46,13 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
 fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = parse_positive_count("--pool", pool)?.min(1 << 16) as usize;
-    let address = pooled::start(args.listen, &url, connections).map_err(|error| cannot_serve(args.listen, &error))?;
+    let address = pooled::start(args.listen, &url, connections).map_err(|error| listen_failure(args.listen, &error))?;
     serve_until_interrupted("http", address);
     Ok(exit::SUCCESS)
 }
 
-fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::start(format!(
+fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::cannot_start(format!(
         "--listen: cannot listen on {listen}: {reason}; port 0 picks a free port",
         reason = system_text(error)
     ))
@@ -59,7 +61,7 @@ fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
     // If the address could not be printed, nobody can use the server, so the server ends.
-    let told = plimsoll_study::output::failures().is_empty();
+    let told = plimsoll_study::output::write_failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -5,8 +5,8 @@ use crate::args::CheckArgs;
 use crate::plan_from_args;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{HttpChoice, Terms};
-use plimsoll_report::{CheckedRequest, TrafficCheck, check_text};
-use plimsoll_study::file_traffic::plan_of;
+use plimsoll_report::{CheckedRequest, TrafficCheck, render_traffic_check};
+use plimsoll_study::file_traffic::plan_from_traffic_file;
 use plimsoll_study::output::print;
 use plimsoll_study::{grpc, traffic_file};
 
@@ -15,7 +15,8 @@ const REQUESTS_SHOWN: usize = 5;
 /// Reads the traffic file and prints its first requests. Returns the exit code.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
-    let (mut plan, mix) = plan_of(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
+    let (mut plan, mix) =
+        plan_from_traffic_file(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
     plan.load.seed = args.seed;
     let http = plan.carriage.http;
     let schema = plan_from_args::schema_terms(&args.schema)?;
@@ -23,7 +24,10 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     match (&schema, is_grpc) {
         (Some(_), true) => {
             let mut called = plan.clone();
-            grpc::make_messages(&mut called, &Terms { mix: Some(mix), schema: schema.clone(), ..Terms::default() })?;
+            grpc::encode_grpc_bodies(
+                &mut called,
+                &Terms { mix: Some(mix), schema: schema.clone(), ..Terms::default() },
+            )?;
             traffic_file::check_encodable(&called)?;
         }
         (Some(_), false) => {
@@ -36,7 +40,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     for route in &mut plan.traffic.routes {
         if let Some(call) = &mut route.grpc {
-            // Bodies are printed as the traffic file contains them, not as encoded messages.
+            // The bodies of gRPC calls are printed as in the traffic file, not as encoded messages.
             call.content = Some(route.request.body.clone());
         }
     }
@@ -51,7 +55,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
             bytes: &asked.bytes,
         })
         .collect();
-    print(&check_text(&TrafficCheck {
+    print(&render_traffic_check(&TrafficCheck {
         traffic: &plan.traffic,
         chooses_http: http == HttpChoice::Auto,
         has_schema: schema.is_some(),

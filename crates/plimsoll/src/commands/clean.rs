@@ -4,7 +4,7 @@ use crate::args::CleanArgs;
 use crate::results::stdout_terminal_width;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_count;
-use plimsoll_report::format::{bytes, date};
+use plimsoll_report::format::{bytes, format_utc_date};
 use plimsoll_report::text::wrap_text;
 use plimsoll_study::output::print;
 use plimsoll_study::result_store::{RUNS_KEPT, removable_runs, remove, stored_runs};
@@ -17,8 +17,8 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
         Some(text) => parse_count(text).map_err(|e| Failure::usage(format!("--keep: {e}")))? as usize,
     };
     let folder = args.dir.display();
-    let cannot = |what: &str, e: &std::io::Error| Failure::start(format!("{what}: {}", system_text(e)));
-    plimsoll_sys::output_file::refuse_links(&args.dir).map_err(|e| Failure::start(system_text(&e)))?;
+    let cannot = |what: &str, e: &std::io::Error| Failure::cannot_start(format!("{what}: {}", system_text(e)));
+    plimsoll_sys::output_file::refuse_linked_folder(&args.dir).map_err(|e| Failure::cannot_start(system_text(&e)))?;
     let all = stored_runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
     let count = all.len();
     let old = removable_runs(all, keep);
@@ -33,7 +33,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
             1 => "1 file".to_owned(),
             count => format!("{count} files"),
         };
-        let began = date(run.began_unix_s * 1000);
+        let began = format_utc_date(run.began_unix_s * 1000);
         let line = format!("  {}  ({began}, {} in {files})", run.files[0].display(), bytes(run.bytes as f64));
         print(&format!("{}\n", wrap_text(&line, columns, 4)));
     }

@@ -5,15 +5,15 @@
 
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::positive_time;
+use crate::quantity::parse_positive_time;
 use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    Arrivals, ConnectionPlan, Curve, ExperimentSpec, FindSpec, Load, LoadShape, Origin, Plan, Planning, Request, Route,
-    Terms, Traffic,
+    ArrivalSpacing, ConnectionPlan, ExperimentSpec, FindSpec, Load, LoadCurve, LoadShape, Origin, Plan, Planning,
+    Request, Route, Terms, Traffic,
 };
 use plimsoll_study::demo_server;
 use plimsoll_study::output::print;
@@ -22,32 +22,33 @@ use std::net::Ipv4Addr;
 
 /// The URL path on the sample server to which the demo sends load.
 const DEMO_URL_PATH: &str = "/items";
-/// The path that the sample server requests from its store. The store takes 20 ms to respond.
+/// The path that the sample server requests from its store, a second server that simulates a
+/// database. The store takes 20 ms to respond.
 const STORE_URL_PATH: &str = "/delay/20";
-/// The number of connections from the sample server to its store. This pool is the bottleneck that
-/// the demo finds.
+/// The number of connections in the sample server's pool to its store. The pool is the bottleneck
+/// that the demo finds.
 const POOL_CONNECTIONS: &str = "4";
-/// The number of connections of the sample server after the fix.
+/// The number of connections in the sample server's pool to its store after the fix.
 const LARGER_POOL: &str = "8";
 
 /// The default time for each of find, explain and prove.
 const PHASE_TIME_BUDGET: &str = "40s";
-/// The default time for the search alone, with --quick.
+/// The default time for the search, which is the only step of a demo with --quick.
 const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The target's port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { PHASE_TIME_BUDGET });
-    let budget_ns = positive_time("--budget", budget)?;
-    let request = Request { target: DEMO_URL_PATH.into(), ..Request::get() };
-    let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
+    let budget_ns = parse_positive_time("--budget", budget)?;
+    let request = Request { target: DEMO_URL_PATH.into(), ..Request::get_root() };
+    let mut load = Load::new(LoadShape::Closed { users: LoadCurve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
     let traffic = Traffic::with_one_route(origin, Route::new(request));
     let base = Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) };
     let output = plan_from_args::output_terms(&args.out, None)?;
     let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
-    let (slo, arrivals) = (Slo::default().to_string(), Arrivals::Poisson);
+    let (slo, arrivals) = (Slo::default().to_string(), ArrivalSpacing::Poisson);
     let (max_rate, first_answer_ns, profiles, planning) = (None, 0, None, Planning::default());
     Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
@@ -61,7 +62,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     asked.base.traffic.origin = Url::read(server.first_line())?.origin;
     let url = format!("{}{DEMO_URL_PATH}", server.first_line());
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
-    let mut live = Live::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&format!(
         "a sample server with a known bottleneck runs at {url}; plimsoll knows only this URL, not the bottleneck\n"
     ));
@@ -84,7 +85,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         // The servers of both sides of the comparison are started anew for each load, so that both
         // servers have the same history.
         let address = demo_server::free_address()?;
-        let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
+        let build = |pool: &str| demo_server::pooled_server_command(&address, &behind, pool);
         let (a, b, url) = (build(POOL_CONNECTIONS)?, build(LARGER_POOL)?, format!("http://{address}{DEMO_URL_PATH}"));
         live.print_line_unless_quiet(&format!(
             "\nthe known bottleneck is a pool of {POOL_CONNECTIONS} connections to a store that takes 20 ms \
@@ -114,8 +115,9 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
 
 /// Parses the words of a command line, and returns the command.
 fn parse_command(words: &[&str]) -> Result<Command, Failure> {
-    let cli = Cli::try_parse_from(words)
-        .map_err(|error| Failure::start(format!("plimsoll cannot parse the demo's own command line: {error}")))?;
+    let cli = Cli::try_parse_from(words).map_err(|error| {
+        Failure::cannot_start(format!("plimsoll cannot parse the demo's own command line: {error}"))
+    })?;
     Ok(cli.command)
 }
 

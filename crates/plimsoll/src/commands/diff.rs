@@ -4,10 +4,10 @@
 //! prove` applies new loads to both servers.
 
 use crate::args::DiffArgs;
-use crate::commands::stored_run::named_file;
+use crate::commands::stored_run::find_stored_run_file;
 use crate::pictures::write_chart;
-use crate::results::{self, decode, print, print_json, print_screen, recorded_search};
-use plimsoll_analysis::history::incomparability;
+use crate::results::{self, decode_run_file, print, print_json, print_screen, recorded_search};
+use plimsoll_analysis::history::incomparability_reasons;
 use plimsoll_analysis::levels::{LoadUnit, parse_dat, recorded_levels};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
@@ -17,16 +17,18 @@ use plimsoll_report::pages::{distinct_names, file_name};
 use plimsoll_report::{RecordedInput, RecordedPair, Report, flame_difference};
 use plimsoll_study::load_profiles::cpu_profile_of_run;
 use plimsoll_study::output::print_to_stderr;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
-fn read(path: &Path) -> Result<RecordedInput, Failure> {
+fn read_recording(path: &Path) -> Result<RecordedInput, Failure> {
     let file = path.display();
-    let bytes = files::read_as(path, |first| if is_run_file(first) { Use::RunFile } else { Use::Dat })
-        .map_err(|why| Failure::start(format!("'{file}' {why}")))?;
+    let bytes = files::read_with_detected_purpose(path, |first| {
+        if is_run_file(first) { FilePurpose::RunFile } else { FilePurpose::Dat }
+    })
+    .map_err(|why| Failure::cannot_start(format!("'{file}' {why}")))?;
     if is_run_file(&bytes) {
-        let experiment = decode(path, &bytes)?;
-        if experiment.spec.blocks().is_some() {
+        let experiment = decode_run_file(path, &bytes)?;
+        if experiment.spec.blocks_spec().is_some() {
             return Err(Failure::usage(format!(
                 "'{file}' already contains a comparison, whose result plimsoll show prints; plimsoll diff compares \
                  sweeps, runs of one load, .dat files, and searches"
@@ -68,8 +70,8 @@ fn recording_names(args: &DiffArgs) -> ([String; 2], String) {
 fn warn_about_incomparable(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
-    if a.measure() == "load line" && b.measure() == "load line" {
-        for reason in incomparability(&a, &b) {
+    if a.measure_name() == "load line" && b.measure_name() == "load line" {
+        for reason in incomparability_reasons(&a, &b) {
             print_to_stderr(&format!("warning: the results may differ for a reason other than the server: {reason}"));
         }
     }
@@ -77,10 +79,10 @@ fn warn_about_incomparable(args: &DiffArgs) {
 
 /// Compares two recordings and prints the result. Returns the exit code.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
-    let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
+    let [a, b] = [&args.a, &args.b].map(|word| find_stored_run_file(word, args.store.as_deref()));
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
     warn_about_incomparable(args);
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let (a, b) = (read_recording(&args.a)?, read_recording(&args.b)?);
     let (names, both) = recording_names(args);
     let files = [&args.a, &args.b].map(|path| path.display().to_string());
     let pair = RecordedPair::new((files[0].clone(), &names[0], &a), (files[1].clone(), &names[1], &b));
@@ -101,7 +103,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         written.push(path.display().to_string());
     }
     if args.json {
-        print_json(&pair.document(&written));
+        print_json(&pair.comparison_document(&written));
     } else {
         print_screen(&pair.table_report(), written.len() + 1, "--json");
         // The path of each chart is on its own line of text, and the line is never wrapped.
@@ -117,9 +119,9 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result<Report, Failure> {
     let names = names.map_or_else(|| distinct_names(a, b), |names| names.map(str::to_owned));
-    let (first, second) = (read(a)?, read(b)?);
+    let (first, second) = (read_recording(a)?, read_recording(b)?);
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
-    let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {
+    let mut report = pair.as_ref().map(RecordedPair::page_report).ok_or_else(|| {
         Failure::usage(format!(
             "these runs are of different kinds: one contains {first_kind}, the other contains {second_kind}; choose \
              two runs of the same kind",

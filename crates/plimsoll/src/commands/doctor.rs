@@ -1,7 +1,7 @@
 //! `plimsoll doctor`: checks whether this machine is fit to measure, and what it lacks.
 
 use crate::args::DoctorArgs;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::results::{print, print_json, stdout_terminal_width};
 use plimsoll_analysis::fitness::{Fitness, MachineFitness};
 use plimsoll_model::failure::{Failure, exit};
@@ -20,7 +20,8 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let measured = match args.quick || plimsoll_sys::signal::interrupted() {
         true => None,
         false => {
-            Live::new(args.json).print_line_unless_quiet("measuring plimsoll's speed with its reference server: 10 s");
+            ProgressDisplay::new(args.json)
+                .print_line_unless_quiet("measuring plimsoll's speed with its reference server: 10 s");
             Some(self_measurement::measure_own_speed()?)
         }
     };

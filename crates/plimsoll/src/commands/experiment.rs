@@ -48,9 +48,9 @@ pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u
     // A Lua script may print on standard output, so standard output is reserved for the JSON
     // document of the results.
     if !terms.output.is_text() && terms.script.is_some() {
-        output::reserve();
+        output::reserve_stdout();
     }
-    plimsoll_sys::process::release_code();
+    plimsoll_sys::process::drop_unmodified_file_pages();
     match asked {
         ExperimentSpec::Run(asked) => run::carry_out(asked, terms),
         ExperimentSpec::Sweep(asked) => sweep::carry_out(asked, terms),

@@ -3,15 +3,15 @@
 
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::positive_time;
+use crate::quantity::parse_positive_time;
 use crate::results::{Results, read};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{ExperimentSpec, ExplainSpec, Intervention, Plan, Terms};
-use plimsoll_probe::Effort;
+use plimsoll_probe::ProbeEffort;
 use plimsoll_report::questions::explain_question;
 use plimsoll_study::changes;
 use plimsoll_study::runner::{PlanChange, process_pauser};
@@ -25,18 +25,18 @@ pub fn run_file_path(args: &ExplainArgs) -> Option<&Path> {
 
 /// Converts the flags to a study of the bottleneck.
 pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<String>), Failure> {
-    let budget_ns = positive_time("--budget", &args.budget)?;
+    let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet_terms(&args.fleet, &search.base, &terms)?;
     terms.changes = args.changes.change_terms()?;
-    let mut interventions = changes::possible_before_load(&search.base, &terms)?;
+    let mut interventions = changes::interventions_possible_before_load(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // The experiments of explain use closed loops, which send as fast as the server responds
         // and could therefore exceed --max-rate. With --max-rate, explain makes no experiments.
         interventions.clear();
     }
-    let flagged = changes::explicitly_requested(&interventions, &terms.changes);
+    let flagged = changes::explicitly_requested_interventions(&interventions, &terms.changes);
     let varied = args.changes.parse_setting_values()?;
     Ok((
         ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied },
@@ -48,9 +48,9 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
 pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied } =
         asked;
-    let prepared = PreparedSearch::prepare(search, terms, Effort::Thorough)?;
+    let prepared = PreparedSearch::prepare(search, terms, ProbeEffort::Thorough)?;
     let pausable_processes = match interventions.contains(&Intervention::Stopped) {
-        true => process_pauser::find(terms, &prepared.base)?,
+        true => process_pauser::find_pausable_processes(terms, &prepared.base)?,
         false => Vec::new(),
     };
     let variants = changes::intervention_variants(&interventions, (&prepared.plan, &prepared.injector), terms)?;
@@ -65,7 +65,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
     let prepared = PreparedSearch { variants, pausable_processes, ..prepared };
-    let mut live = Live::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&explain_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| exit_code(finding))
 }

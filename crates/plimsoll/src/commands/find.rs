@@ -2,20 +2,20 @@
 
 use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
-use super::traffic::ReadingMeter;
+use super::traffic::LogReadingDisplay;
 use crate::args::{FindArgs, join_conditions, redaction_level};
 use crate::gate::Gate;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::{positive_time, with_flag_name};
+use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
-use plimsoll_analysis::find::{self, Demand};
+use plimsoll_analysis::find::{self, GateDemand};
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{parse_number, parse_share};
-use plimsoll_model::{Arrivals, ExperimentSpec, FindSpec, Plan, Planning, Terms};
-use plimsoll_probe::Effort;
+use plimsoll_model::{ArrivalSpacing, ExperimentSpec, FindSpec, Plan, Planning, Terms};
+use plimsoll_probe::ProbeEffort;
 use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, sentence_text};
 use plimsoll_study::log_replay;
@@ -28,29 +28,29 @@ const SOAK_NS_MIN: u64 = 10_000_000_000;
 pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let planning = parse_planning(args)?;
     let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
-    if args.logs.is_empty() && demands.iter().any(Demand::compares_with_log) {
+    if args.logs.is_empty() && demands.iter().any(GateDemand::compares_with_log) {
         return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
     }
-    let budget_ns = positive_time("--budget", &args.budget)?;
+    let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {
         true => search::spec_from_args(&args.search, budget_ns)?,
         false => search::search_with_changed_plan(&args.search, budget_ns, &mut |plan, terms| {
-            draw_from_logs(args, plan, terms)
+            set_traffic_from_logs(args, plan, terms)
         })?,
     };
     if terms.replay.is_some() {
-        asked.arrivals = Arrivals::Replayed;
+        asked.arrivals = ArrivalSpacing::Replayed;
     }
     asked.planning = planning;
     terms.fleet = plan_from_args::fleet_terms(&args.fleet, &asked.base, &terms)?;
     terms.fail_if = join_conditions(&args.fail_if);
-    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
+    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     Ok((asked, terms))
 }
 
 /// Replaces the plan's requests by sessions sampled from the logs of --replay.
-fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
+fn set_traffic_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
     let request = &args.search.request;
     if plan.traffic.origin.is_grpc() {
         return Err(Failure::usage("--replay: a log does not contain gRPC messages; give an http:// or https:// URL"));
@@ -70,7 +70,7 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         plan.load.seed,
         redaction_level(request.redact, request.keep_failed_bodies),
         args.out.quiet,
-        &mut ReadingMeter::new(),
+        &mut LogReadingDisplay::new(),
     )?
     .traffic;
     terms.replay = Some(replay);
@@ -78,8 +78,8 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
 }
 
 /// Parses the conditions of --fail-if, which refer to the search's findings.
-fn parse_fail_if(text: &str) -> Result<Vec<Demand>, Failure> {
-    with_flag_name("--fail-if", Demand::parse_list(text).map_err(|error| sentence_text(&error.sentence())))
+fn parse_fail_if(text: &str) -> Result<Vec<GateDemand>, Failure> {
+    with_flag_name("--fail-if", GateDemand::parse_list(text).map_err(|error| sentence_text(&error.error_sentence())))
 }
 
 /// Parses the flags for planning: --headroom, --need and --soak.
@@ -92,7 +92,7 @@ fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--need: must be more than 0")),
     });
-    let soak_ns = args.soak.as_deref().map(|text| positive_time("--soak", text)).transpose()?;
+    let soak_ns = args.soak.as_deref().map(|text| parse_positive_time("--soak", text)).transpose()?;
     if soak_ns.is_some_and(|ns| ns < SOAK_NS_MIN) {
         return Err(Failure::usage("--soak: must be at least 10s; a longer time such as 30m finds more problems"));
     }
@@ -103,13 +103,13 @@ fn parse_planning(args: &FindArgs) -> Result<Planning, Failure> {
 pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(parse_fail_if).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
-    let prepared = PreparedSearch::prepare(asked, terms, Effort::Little)?;
+    let prepared = PreparedSearch::prepare(asked, terms, ProbeEffort::Little)?;
     let asked = ExperimentSpec::Find(prepared.search_spec());
-    let mut live = Live::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&find_question(&prepared.settings, &find::forecast(&prepared.settings)));
     prepared.carry_out(asked, terms, live, |finding, live| {
         let Finding::Find(found) = finding else { return exit::NEGATIVE_RESULT };
-        let cpu_ns = found.cpu_us().map(|us| us * 1e3);
+        let cpu_ns = found.cpu_us_at_load_line().map(|us| us * 1e3);
         let (gate, notes) = decide_gate(&fail_if, found, cpu_ns);
         notes.iter().for_each(|note| live.print_note(note));
         match found.findings.load_line_rps.rps > 0.0 {
@@ -121,23 +121,23 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
 
 /// Evaluates the conditions of --fail-if. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
-fn decide_gate(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
+fn decide_gate(demands: &[GateDemand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
-    for demand in demands {
-        let undecided = demand.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
-        match (undecided, demand.failure_text(&found.findings, cpu_ns)) {
+    for condition in demands {
+        let undecided = condition.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
+        match (undecided, condition.failure_text(&found.findings, cpu_ns)) {
             (Some(undecided), _) => {
                 let reason = undecided.why;
                 notes.push(match undecided.budget_ns.map(format::flag_time) {
                     Some(budget) => {
-                        format!("--fail-if {demand}: not decided: {reason}; --budget {budget} would decide")
+                        format!("--fail-if {condition}: not decided: {reason}; --budget {budget} would decide")
                     }
-                    None => format!("--fail-if {demand}: not decided: {reason}"),
+                    None => format!("--fail-if {condition}: not decided: {reason}"),
                 });
                 gate = gate.max(Gate::Undecided);
             }
             (None, Some(figure)) => {
-                notes.push(format!("--fail-if {demand}: {figure}"));
+                notes.push(format!("--fail-if {condition}: {figure}"));
                 gate = Gate::Crossed;
             }
             (None, None) => {}

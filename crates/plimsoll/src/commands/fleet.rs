@@ -3,7 +3,7 @@
 //! to a target.
 
 use crate::args::FleetStatusArgs;
-use crate::quantity::{positive_time, with_flag_name};
+use crate::quantity::{parse_positive_time, with_flag_name};
 use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
@@ -92,17 +92,17 @@ fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> 
     }
     match failed.is_empty() {
         true => Ok(exit::SUCCESS),
-        false => Err(Failure::start(failed.join("; "))),
+        false => Err(Failure::cannot_start(failed.join("; "))),
     }
 }
 
 /// Converts the flags to the terms that select the agents.
 fn parse_fleet_terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
-    let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
+    let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
     let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
     let fleet = FleetTerms { place, copied, on_loss, skew_ns_max: u64::MAX, agents, wait_ns, weights: None };
-    plimsoll_fleet::check(&fleet).map_err(Failure::usage)?;
+    plimsoll_fleet::check_fleet_options(&fleet).map_err(Failure::usage)?;
     Ok(fleet)
 }
 
@@ -142,6 +142,6 @@ fn run_local_agents(args: &FleetStatusArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("fleet up starts agents on this machine; give --local N, and no address"));
     }
     let count = args.local.ok_or_else(|| Failure::usage("fleet up: give the number of agents, such as --local 3"))?;
-    plimsoll_fleet::run_agents(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
+    plimsoll_fleet::run_local_fleet(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
     Ok(exit::SUCCESS)
 }

@@ -4,15 +4,15 @@
 use crate::args::{GrpcArgs, GrpcView};
 use crate::plan_from_args;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_report::grpc_services::{services_described, services_list};
-use plimsoll_study::base::Base;
+use plimsoll_report::grpc_services::{describe_services, services_list};
+use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::grpc::{reflected_schema, schema_from_files};
 use plimsoll_study::output::print;
 
 /// Reads the server's message types and prints its services or methods. Returns the exit code.
 pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
-    let (plan, terms) = plan_from_args::grpc_server(args)?;
-    let plan = Base::resolve_target(&plan, &terms)?.plan;
+    let (plan, terms) = plan_from_args::grpc_server_plan(args)?;
+    let plan = ResolvedTarget::resolve_target(&plan, &terms)?.plan;
     let path = &plan.traffic.routes[0].request.target;
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     let schema = match &terms.schema {
@@ -22,7 +22,7 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     };
     let text = match args.shown {
         GrpcView::List => services_list(&schema, service),
-        GrpcView::Describe => services_described(&schema, service, method, &plan.traffic.origin),
+        GrpcView::Describe => describe_services(&schema, service, method, &plan.traffic.origin),
     };
     print(&text.map_err(|error| Failure::usage(error.to_string()))?);
     Ok(exit::SUCCESS)

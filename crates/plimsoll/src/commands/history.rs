@@ -2,7 +2,7 @@
 
 use crate::args::HistoryArgs;
 use crate::results::{print_json, print_report};
-use plimsoll_analysis::history::{LaneOrder, lanes};
+use plimsoll_analysis::history::{SeriesOrder, group_comparable_runs};
 use plimsoll_history::{RunFilter, Store};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::history::{HistoryView, history_document, history_report};
@@ -12,14 +12,14 @@ use plimsoll_traffic::target_url::Url;
 /// Prints the history of the store. Returns the exit code.
 pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     let order = match args.by.as_str() {
-        "time" => LaneOrder::Time,
-        "commit" => LaneOrder::Commit,
+        "time" => SeriesOrder::Time,
+        "commit" => SeriesOrder::Commit,
         _ => return Err(Failure::usage("--by: expected commit or time")),
     };
     let mut store = Store::open(&result_store::store_folder(args.store.as_deref()))?;
     store.refresh_index()?;
     let filter = RunFilter { service: args.url.as_deref().map(service_name), branch: args.branch.clone() };
-    let lanes = lanes(&store.matching_runs(&filter)?, order);
+    let lanes = group_comparable_runs(&store.matching_runs(&filter)?, order);
     let unreadable = store.unreadable_files()?;
     let view = HistoryView { lanes: &lanes, order, last: args.last as usize, unreadable: &unreadable };
     if args.json {
@@ -37,8 +37,8 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Returns the name of a service as run files contain it: a URL with its port, or the text of a
-/// tag.
+/// Returns the name of a service as run files contain it: a URL with its port, or the value of the
+/// tag `service`.
 fn service_name(text: &str) -> String {
     match Url::read(text) {
         Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),

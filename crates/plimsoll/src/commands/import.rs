@@ -8,12 +8,12 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::import_source::{missing_inputs_text, read};
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
-use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
+use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, openapi, postman};
 use std::path::Path;
 
 /// The largest number of printed lines about parts that have no equivalent in a traffic file.
 /// Further parts without an equivalent are only counted.
-const LINES_MAX: usize = 50;
+const OMISSION_LINES_MAX: usize = 50;
 
 /// Reads the source and writes the traffic file. Returns the exit code, which is a failure if the
 /// imported traffic is incomplete.
@@ -44,10 +44,10 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
 /// Converts a text of the format `kind` to a traffic file.
 fn convert_to_traffic(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
-        ImportKind::Har => har(text, host),
+        ImportKind::Har => import_har(text, host),
         ImportKind::Openapi => openapi(text),
         ImportKind::Postman => postman(text),
-        ImportKind::Jmx => jmx(text),
+        ImportKind::Jmx => import_jmx(text),
     }
 }
 
@@ -62,10 +62,10 @@ fn print_omissions(name: &str, imported: &ImportResult) {
         return;
     }
     print_to_stderr("plimsoll did not import these parts, or changed them:");
-    for left in left_out.iter().take(LINES_MAX) {
+    for left in left_out.iter().take(OMISSION_LINES_MAX) {
         print_to_stderr(&format!("  {name}:{}:{}: {}", left.at.line, left.at.column, left.text));
     }
-    if left_out.len() > LINES_MAX {
-        print_to_stderr(&format!("  and {} more", left_out.len() - LINES_MAX));
+    if left_out.len() > OMISSION_LINES_MAX {
+        print_to_stderr(&format!("  and {} more", left_out.len() - OMISSION_LINES_MAX));
     }
 }

@@ -29,13 +29,13 @@ pub fn run(args: &ManArgs) -> Result<u8, Failure> {
 }
 
 fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(error)))
+    Failure::cannot_start(format!("'{}' cannot be written: {}", path.display(), system_text(error)))
 }
 
 /// Returns the manual page of one command, in roff.
 fn render_manual_page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
-    let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
+    let unmade = |error: std::io::Error| Failure::cannot_start(format!("the manual page: {}", system_text(&error)));
     Man::new(command.clone()).source(PAGE_FOOTER_TEXT).render(&mut page).map_err(unmade)?;
     Ok(page)
 }

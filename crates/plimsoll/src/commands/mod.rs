@@ -37,13 +37,16 @@ mod stored_run;
 pub mod sweep;
 pub mod traffic;
 
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use plimsoll_analysis::Summary;
-pub use plimsoll_study::preflight::{first_answer, run_preflight};
+pub use plimsoll_study::preflight::{run_preflight, run_timed_preflight};
 
 /// Prints how many local ports are in TIME-WAIT, if connections of the load found no free port.
-pub fn note_ports(live: &mut Live, summary: &Summary) {
+pub fn note_ports_in_time_wait(live: &mut ProgressDisplay, summary: &Summary) {
     if summary.load.connect_errors.get(plimsoll_sys::tcp::NO_PORT_LEFT) > 0 {
-        live.print_note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));
+        live.print_note(&format!(
+            "{} local ports are in TIME-WAIT now",
+            plimsoll_sys::process::time_wait_connections()
+        ));
     }
 }

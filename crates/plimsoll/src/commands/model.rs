@@ -1,14 +1,14 @@
 //! `plimsoll model`: makes a traffic file that resembles access logs, and measures how far the
 //! file's traffic differs from the logs.
 
-use super::traffic::{ReadingMeter, reading_terms};
+use super::traffic::{LogReadingDisplay, log_reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
-use plimsoll_study::log_replay::{LogChoice, fold_path, path_folds, read_requests};
+use plimsoll_study::log_replay::{LogRequestSelection, compile_fold_patterns, fold_path, read_requests};
 use plimsoll_study::model_check::model_distances;
 use plimsoll_sys::output_file;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
@@ -24,10 +24,10 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let base = Url::read(&base)?.origin.to_string();
     let folder = path.with_extension("paths");
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let reading = reading_terms(&args.log);
-    let folding = path_folds(&reading)?;
+    let reading = log_reading_terms(&args.log);
+    let folding = compile_fold_patterns(&reading)?;
     let fold = |path: &str| fold_path(&folding, path);
-    let choice = LogChoice {
+    let choice = LogRequestSelection {
         logs: &args.logs,
         reading: &reading,
         only: &args.only,
@@ -35,7 +35,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         with_unsafe: args.allow_unsafe,
         prefix: "",
     };
-    let (gathered, logs, counts) = read_requests(&choice, &mut ReadingMeter::new())?;
+    let (gathered, logs, counts) = read_requests(&choice, &mut LogReadingDisplay::new())?;
     let names: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
     let file = path_text("-o", path)?;
     let command = match args.target {
@@ -48,7 +48,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     ];
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "no request of {logs} remains for the model: give --allow-unsafe for methods other than GET and HEAD, or \
              change --only and --skip",
             logs = names.join(", ")
@@ -58,7 +58,10 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         // The user names only the model file, and not the folder for its lists of paths. A symbolic
         // link in place of the folder is unexpected, so plimsoll refuses the link.
         output_file::refuse_link(&folder).and_then(|()| std::fs::create_dir_all(&folder)).map_err(|error| {
-            Failure::start(format!("the folder '{folder}' cannot be created: {error}", folder = folder.display()))
+            Failure::cannot_start(format!(
+                "the folder '{folder}' cannot be created: {error}",
+                folder = folder.display()
+            ))
         })?;
     }
     for (name, rows) in &model.files {

@@ -1,11 +1,11 @@
 //! `plimsoll overload`: measures how a target behaves above its load line, and whether it recovers.
 
-use super::first_answer;
+use super::run_timed_preflight;
 use super::search::{self, PreparedSearch};
 use crate::args::{OverloadArgs, PprofArgs, SearchArgs};
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::{positive_time, with_flag_name};
+use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::overload::budget_min_ns;
 use plimsoll_analysis::study::search::search_part_ns;
@@ -13,15 +13,15 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::retry::{RETRIES_MAX, with_retries};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{ExperimentSpec, OverloadSpec, Plan, Terms};
-use plimsoll_probe::Effort;
+use plimsoll_probe::ProbeEffort;
 use plimsoll_report::format;
 use plimsoll_report::questions::overload_question;
-use plimsoll_study::base::Base;
-use plimsoll_study::runner::{PlanChange, Variant};
+use plimsoll_study::base::ResolvedTarget;
+use plimsoll_study::runner::{PlanChange, PlanVariant};
 
 /// Converts the flags to an overload study.
 pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<String>), Failure> {
-    let budget_ns = positive_time("--budget", &args.budget)?;
+    let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let line_rps = args.line.as_deref().map(|text| match with_flag_name("--line", parse_number(text))? {
         rate if rate > 0.0 => Ok(rate),
         _ => Err(Failure::usage("--line: must be more than 0")),
@@ -69,26 +69,26 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
 /// Executes the study and prints its results. Returns the exit code.
 pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = asked;
-    let mut prepared = PreparedSearch::prepare(search, terms, Effort::Little)?;
+    let mut prepared = PreparedSearch::prepare(search, terms, ProbeEffort::Little)?;
     let again = |plan: &Plan| with_retries(&plan.traffic, retries).filter(|_| retries > 0);
     if let Some(traffic) = again(&prepared.plan) {
         let (plan, injector) = (Plan { traffic, ..prepared.plan.clone() }, prepared.injector.clone());
-        prepared.variants.insert(PlanChange::Retried, Variant { plan, injector });
+        prepared.variants.insert(PlanChange::Retried, PlanVariant { plan, injector });
     }
     let mut other = None;
     if let Some(against) = against {
-        let Base { mut plan, injector, .. } = Base::resolve_target(&against, terms)?;
-        let (warnings, _) = first_answer(&mut plan, &injector, terms)?;
+        let ResolvedTarget { mut plan, injector, .. } = ResolvedTarget::resolve_target(&against, terms)?;
+        let (warnings, _) = run_timed_preflight(&mut plan, &injector, terms)?;
         prepared.noted.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
         other = Some(plan.record());
         let traffic = again(&plan).unwrap_or_else(|| plan.traffic.clone());
-        // The second target gets the same limit of connections as the first.
+        // The second target gets the same limit of connections as the first target.
         plan.carriage.connections_max = prepared.plan.carriage.connections_max;
-        prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
+        prepared.variants.insert(PlanChange::Against, PlanVariant { plan: Plan { traffic, ..plan }, injector });
     }
     let search = prepared.search_spec();
     let asked = ExperimentSpec::Overload(OverloadSpec { search, line_rps, budget_ns, retries, second_target: other });
-    let mut live = Live::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     live.print_line_unless_quiet(&overload_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| match finding {
         Finding::Overload(found) if found.overload.verdict.is_some() => exit::SUCCESS,

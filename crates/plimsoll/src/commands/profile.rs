@@ -4,11 +4,13 @@
 use crate::args::ProfileArgs;
 use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
-use plimsoll_analysis::profile::{CostDivisor, Sort, diff, diff_tree, sum_by_function, tree};
+use plimsoll_analysis::profile::{
+    CostDivisor, FunctionCostOrder, diff, flame_graph_difference_tree, flame_graph_tree, sum_by_function,
+};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
-use plimsoll_report::profile::{diff_document, diff_report, profile_document, top_report};
-use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_flame};
+use plimsoll_report::profile::{diff_document, diff_report, function_table_report, profile_document};
+use plimsoll_report::profile_flames::{FlameFormat, render_difference_flame_graph, render_profile_flame_graph};
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, compile_pattern};
 use std::path::Path;
 
@@ -20,7 +22,7 @@ struct ProfileOptions<'a> {
     args: &'a ProfileArgs,
     /// The number of table rows, if the user set it.
     rows: Option<usize>,
-    sort: Sort,
+    sort: FunctionCostOrder,
     choice: ProfileChoice,
 }
 
@@ -37,16 +39,16 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     }
     let sort = match args.sort.as_deref() {
         // With --by, groups are at the roots of stacks, so only cumulative sums show the groups.
-        None if args.diff.is_empty() || args.by.is_some() => Sort::Cum,
-        None | Some("flat") => Sort::Flat,
-        Some("cum") => Sort::Cum,
+        None if args.diff.is_empty() || args.by.is_some() => FunctionCostOrder::Cum,
+        None | Some("flat") => FunctionCostOrder::Flat,
+        Some("cum") => FunctionCostOrder::Cum,
         Some(other) => return Err(Failure::usage(format!("--sort takes flat or cum, not '{other}'"))),
     };
     let (focus, ignore) =
         (compile_pattern("--focus", args.focus.as_ref())?, compile_pattern("--ignore", args.ignore.as_ref())?);
     let by = compile_pattern("--by", args.by.as_ref())?.and_then(|pattern| Some((args.by.clone()?, pattern)));
     for path in &args.output {
-        kind_of(path, !args.diff.is_empty())?;
+        output_file_format(path, !args.diff.is_empty())?;
     }
     let (seconds, allow_public, sample_index) = (args.seconds, args.allow_public, args.sample_index.clone());
     let choice = ProfileChoice { seconds, allow_public, sample_index, focus, ignore, by };
@@ -62,21 +64,23 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
 fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     let (profile, view) = given.profile_and_view();
     let column = given.selected_column();
-    let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
+    let drawn =
+        options.args.output.iter().any(|path| !matches!(output_file_format(path, false), Ok(FileFormat::Profile)));
     // The sums by function and the tree of the flame graph are slow to compute for a large profile,
     // and independent. Two threads therefore compute the sums and the tree in parallel.
     let (sums, tree) = std::thread::scope(|scope| {
-        let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
+        let tree = drawn.then(|| scope.spawn(|| flame_graph_tree(profile, view, FRAMES_MAX)));
         let sums = sum_by_function(profile, view, options.sort);
         let tree = tree.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (sums, tree)
     });
     let rows = options.rows.unwrap_or(ROWS_SHOWN_DEFAULT);
-    let report = top_report(profile, column, &sums, rows, options.choice.by.as_ref().map(|(name, _)| name.as_str()));
+    let report =
+        function_table_report(profile, column, &sums, rows, options.choice.by.as_ref().map(|(name, _)| name.as_str()));
     for path in &options.args.output {
-        match (kind_of(path, false)?, &tree) {
+        match (output_file_format(path, false)?, &tree) {
             (FileFormat::Flame(format), Some(tree)) => {
-                let drawn = profile_flame((profile, column), (&sums, tree), &given.name, format, &report);
+                let drawn = render_profile_flame_graph((profile, column), (&sums, tree), &given.name, format, &report);
                 write_and_note(path, drawn.as_bytes(), "")?;
             }
             _ => write_and_note(path, &given.bytes, "")?,
@@ -88,7 +92,7 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
         print_report(&report);
     } else {
         let by = options.choice.by.as_ref().map(|(name, _)| name.as_str());
-        print_screen(&top_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
+        print_screen(&function_table_report(profile, column, &sums, usize::MAX, by), 0, "--top N");
     }
     Ok(exit::SUCCESS)
 }
@@ -108,10 +112,11 @@ fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Resul
     let comparison = diff(before.profile_and_view(), after.profile_and_view(), basis, options.sort).map_err(failed)?;
     let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS_SHOWN_DEFAULT));
     for path in &options.args.output {
-        let FileFormat::Flame(format) = kind_of(path, true)? else { continue };
-        let tree = diff_tree(before.profile_and_view(), after.profile_and_view(), basis, FRAMES_MAX).map_err(failed)?;
+        let FileFormat::Flame(format) = output_file_format(path, true)? else { continue };
+        let tree = flame_graph_difference_tree(before.profile_and_view(), after.profile_and_view(), basis, FRAMES_MAX)
+            .map_err(failed)?;
         let title = format!("{} against {}", after.name, before.name);
-        let drawn = difference_flame(&comparison, &tree, &title, format, &report);
+        let drawn = render_difference_flame_graph(&comparison, &tree, &title, format, &report);
         write_and_note(path, drawn.as_bytes(), "")?;
     }
     if options.args.json {
@@ -131,7 +136,7 @@ enum FileFormat {
     Profile,
 }
 
-fn kind_of(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
+fn output_file_format(path: &Path, difference: bool) -> Result<FileFormat, Failure> {
     let name = path.to_string_lossy().to_lowercase();
     match name.rsplit('.').next() {
         Some("svg") => Ok(FileFormat::Flame(FlameFormat::Svg)),

@@ -1,12 +1,12 @@
 //! `plimsoll replay`: sends the requests of access logs again, with the recorded timing. Once the
-//! plan is made, the command works like `run`.
+//! plan is made, the command works like `plimsoll run`.
 
-use super::traffic::{ReadingMeter, reading_terms};
+use super::traffic::{LogReadingDisplay, log_reading_terms};
 use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction_level};
 use crate::plan_from_args;
-use crate::quantity::{positive_time, with_flag_name};
-use plimsoll_model::completion::FromFile;
+use crate::quantity::{parse_positive_time, with_flag_name};
+use plimsoll_model::completion::TrafficFromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
 use plimsoll_model::units::{SECOND, parse_number};
@@ -32,7 +32,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     if args.generator.arrivals.is_some() {
         return Err(Failure::usage("--arrivals: the log sets the times of requests; leave --arrivals out"));
     }
-    let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let length_ns = args.duration.as_deref().map(|text| parse_positive_time("--duration", text)).transpose()?;
     // All flags are checked before a long log is read.
     let (mut plan, mut terms) =
         plan_from_args::plan_for_url(&shared_request_args(args), &args.generator, &ScriptArgs::default())?;
@@ -50,13 +50,13 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     terms.profiles = plan_from_args::profile_terms(&args.profiles);
     terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    let FromFile { traffic, arrivals } = log_replay::load_from_logs(
+    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
+    let TrafficFromFile { traffic, arrivals } = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
         redaction_level(args.redact, args.keep_failed_bodies),
         args.out.quiet,
-        &mut ReadingMeter::new(),
+        &mut LogReadingDisplay::new(),
     )?;
     plan.traffic = traffic;
     if let Some(arrivals) = arrivals {
@@ -83,7 +83,8 @@ pub struct LogOptions<'a> {
 }
 
 impl LogOptions<'_> {
-    /// Converts the options to terms. Success statuses and timeout are those of `plan`.
+    /// Converts the options to the settings of a replay that run files record. The success statuses
+    /// and the timeout come from `plan`.
     pub fn replay_terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
         Ok(ReplayTerms {
             logs: self.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
@@ -91,7 +92,7 @@ impl LogOptions<'_> {
             headers: self.headers.iter().map(|text| header_text(text)).collect::<Result<_, _>>()?,
             ok_status: plan.traffic.routes[0].ok_status.clone(),
             timeout_ns: plan.traffic.routes[0].timeout_ns,
-            reading: reading_terms(self.reading),
+            reading: log_reading_terms(self.reading),
             speed_milli: 1000,
             scale_milli: 1000,
             only: self.only.to_vec(),
@@ -130,9 +131,9 @@ fn shared_request_args(args: &ReplayArgs) -> RequestArgs {
     }
 }
 
-/// Parses a header field and formats it as terms store it: `Name: value`.
+/// Parses a header field, and formats the field as run files record header fields: `Name: value`.
 fn header_text(text: &str) -> Result<String, Failure> {
-    fields::header(text).map(|(name, value)| format!("{name}: {value}"))
+    fields::parse_header_flag(text).map(|(name, value)| format!("{name}: {value}"))
 }
 
 /// Parses a factor such as `2x`, and returns the factor in thousandths. Without a text, returns
@@ -143,7 +144,7 @@ fn parse_factor(flag: &str, text: Option<&str>) -> Result<u64, Failure> {
     match with_flag_name(flag, parse_number(number))? {
         times if SPEED_FACTOR_RANGE.contains(&times) => Ok((times * 1e3).round() as u64),
         _ => Err(Failure::usage(format!(
-            "{flag}: '{text}' is not between {minimum}x and {maximum}x",
+            "{flag}: the factor '{text}' is not between {minimum}x and {maximum}x",
             minimum = SPEED_FACTOR_RANGE.start(),
             maximum = SPEED_FACTOR_RANGE.end()
         ))),
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replay_times_are_parsed_or_refused() {
+    fn speed_factors_are_parsed_or_refused() {
         for (text, expect) in [
             (None, Some(1000)),
             (Some("2x"), Some(2000)),

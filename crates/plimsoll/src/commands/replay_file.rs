@@ -6,7 +6,7 @@
 
 use super::run;
 use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
-use crate::quantity::positive_time;
+use crate::quantity::parse_positive_time;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, RunSpec, Terms};
 use plimsoll_report::load_text;
@@ -34,7 +34,7 @@ pub fn spec_from_args(
 ) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let file_name = file.display();
     refuse_log_flags(args, file)?;
-    let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let length_ns = args.duration.as_deref().map(|text| parse_positive_time("--duration", text)).transpose()?;
     let carried = traffic_file::read(file)?.load().clone();
     if carried.rate.is_none() && carried.users.is_none() {
         return Err(Failure::usage(format!(

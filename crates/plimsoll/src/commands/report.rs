@@ -33,10 +33,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             let Some(path) = &args.output else {
                 return Err(Failure::usage("--format png: a picture cannot go to a terminal; add -o FILE.png"));
             };
-            write_chart(path, &only_chart(args, &files)?)?;
+            write_chart(path, &draw_single_chart(args, &files)?)?;
             return Ok(exit::SUCCESS);
         }
-        ReportFormat::Svg => only_chart(args, &files)?,
+        ReportFormat::Svg => draw_single_chart(args, &files)?,
         ReportFormat::Md => {
             let mut reports = Vec::with_capacity(files.len());
             for (path, experiment) in &files {
@@ -54,14 +54,14 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         }
         ReportFormat::Json => {
             let of = |(path, experiment): &(&Path, &Experiment)| {
-                Ok(Results::from_experiment(experiment, Some(path))?.view().document())
+                Ok(Results::from_experiment(experiment, Some(path))?.view().render_json_document())
             };
             let documents = files.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
             let document = match <[_; 1]>::try_from(documents) {
                 Ok([only]) => only,
                 Err(several) => several.into(),
             };
-            json::text(&document)
+            json::indented_json_text(&document)
         }
     };
     match &args.output {
@@ -110,27 +110,32 @@ pub fn summary_text(path: &Path) -> Result<String, Failure> {
 /// Returns the chart of a run file as PNG, or as SVG in a build without PNG.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
-    let svg = draw(path, &read(path)?, None, Theme::Light)?;
-    chart::render_picture(&svg).map_err(|error| Failure::start(format!("the chart was not drawn: {error}")))
+    let svg = draw_chart(path, &read(path)?, None, Theme::Light)?;
+    chart::render_picture(&svg).map_err(|error| Failure::cannot_start(format!("the chart was not drawn: {error}")))
 }
 
 /// Returns the summary of an experiment.
 fn experiment_summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
-    let page = Results::from_experiment(experiment, Some(path))?.page();
+    let page = Results::from_experiment(experiment, Some(path))?.html_page_report();
     Ok(pages::shorten_to_summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))
 }
 
-fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
+fn draw_single_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let [(path, experiment)] = files else {
         return Err(Failure::usage(
             "--format svg and png: give one run file for the chart; `plimsoll diff A B` draws charts of two run files",
         ));
     };
     let theme = if args.dark { Theme::Dark } else { Theme::Light };
-    draw(path, experiment, args.chart.map(ChartKind::from), theme)
+    draw_chart(path, experiment, args.chart.map(ChartKind::from), theme)
 }
 
-fn draw(path: &Path, experiment: &Experiment, wanted: Option<ChartKind>, theme: Theme) -> Result<String, Failure> {
+fn draw_chart(
+    path: &Path,
+    experiment: &Experiment,
+    wanted: Option<ChartKind>,
+    theme: Theme,
+) -> Result<String, Failure> {
     let results = Results::from_experiment(experiment, Some(path))?;
     one_chart(&results.view(), path.display(), wanted, theme).map_err(Failure::usage)
 }

@@ -1,23 +1,24 @@
 //! `plimsoll rerun`: repeats the experiment of a run file with the same seed, or refuses.
 //!
 //! The rerun starts from the recorded specification and terms. The user must give the values that
-//! the record withholds, such as secrets, again with their flags. Each value given again must lead
-//! to the same record, and plimsoll refuses any other value. The command asks the user before an
-//! action that only the file demands and that could do harm: running commands, sending files, and
-//! load on public addresses. After the user's consent, the rerun works like any measuring command.
+//! the record withholds, such as secrets, again with their flags. plimsoll refuses a value that
+//! does not produce the same redacted record as the original value. The command asks the user
+//! before potentially harmful actions that only the run file demands: running commands, sending
+//! files, and load on public addresses. After the user's consent, the rerun works like any
+//! measuring command.
 
 use super::experiment;
-use super::traffic::ReadingMeter;
+use super::traffic::LogReadingDisplay;
 use crate::args::RerunArgs;
 use crate::results;
-use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, complete, missing_inputs};
+use plimsoll_model::completion::{RerunInputs, RerunUrl, RestoreError, body_file, missing_inputs, restore_experiment};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{BodySource, ExperimentSpec, RedactedText, Terms};
-use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
+use plimsoll_report::rerun::{cannot_rerun_reason_text, command_text, missing_input_flags_text};
 use plimsoll_report::spelling::repeat_command_words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{print, print_to_stderr};
-use plimsoll_study::rerun::{environment_differences, from_files, harmful_actions, output_terms};
+use plimsoll_study::rerun::{environment_differences, harmful_actions, output_terms, traffic_from_recorded_files};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -28,7 +29,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let (asked, terms) = (&experiment.spec, experiment.terms.as_deref());
     let Some(terms) = terms else {
         let command = experiment.command.join(" ");
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "the run file lacks the settings that plimsoll rerun needs; the recorded command was: {command}"
         )));
     };
@@ -38,7 +39,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
         if !missing.is_empty() {
             print_to_stderr(&format!(
                 "the run file withholds these values; give these values again: {flags}",
-                flags = inputs_text(&missing)
+                flags = missing_input_flags_text(&missing)
             ));
         }
         return Ok(exit::SUCCESS);
@@ -58,15 +59,17 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     }
     let mut unread = None;
     let seed = asked.plans().first().map_or(0, |plan| plan.load.seed);
-    let outcome = complete(asked, terms, given, &mut |complete| {
-        from_files(complete, seed, &mut ReadingMeter::new()).map_err(|failure| unread = Some(failure)).ok()
+    let outcome = restore_experiment(asked, terms, given, &mut |complete| {
+        traffic_from_recorded_files(complete, seed, &mut LogReadingDisplay::new())
+            .map_err(|failure| unread = Some(failure))
+            .ok()
     });
     let (asked, complete) = outcome.map_err(|why| {
-        let text = incomplete_text(&why, asked.word(), &missing);
+        let text = cannot_rerun_reason_text(&why, asked.study_word(), &missing);
         match why {
-            Incomplete::Unread => unread.unwrap_or_else(|| Failure::start(text)),
-            Incomplete::Missing => Failure::usage(format!("{}: {text}", args.file.display())),
-            Incomplete::Superfluous(_) | Incomplete::Differs(_) | Incomplete::Alike => Failure::usage(text),
+            RestoreError::Unread => unread.unwrap_or_else(|| Failure::cannot_start(text)),
+            RestoreError::Missing => Failure::usage(format!("{}: {text}", args.file.display())),
+            RestoreError::Superfluous(_) | RestoreError::Differs(_) | RestoreError::Alike => Failure::usage(text),
         }
     })?;
     experiment::carry_out(asked, &Terms { output, ..complete })
@@ -81,8 +84,8 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
         let Url { origin, path, authorization } = Url::read(url)?;
         given.urls.push_back(RerunUrl { text: url.clone(), origin, target: path, authorization });
     }
-    given.headers = args.headers.iter().map(|text| fields::header(text)).collect::<Result<_, _>>()?;
-    given.body = args.body.as_deref().map(fields::body).transpose()?;
+    given.headers = args.headers.iter().map(|text| fields::parse_header_flag(text)).collect::<Result<_, _>>()?;
+    given.body = args.body.as_deref().map(fields::parse_body_flag).transpose()?;
     Ok(given)
 }
 

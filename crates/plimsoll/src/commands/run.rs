@@ -1,29 +1,31 @@
 //! `plimsoll run`: executes one load on one target.
 
-use super::{note_ports, run_preflight};
+use super::{note_ports_in_time_wait, run_preflight};
 use crate::args::{RunArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
+use crate::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{SECOND, parse_duration_ns};
-use plimsoll_model::{Curve, Experiment, ExperimentSpec, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms};
-use plimsoll_probe::Effort;
+use plimsoll_model::{
+    Experiment, ExperimentSpec, LoadCurve, LoadShape, Plan, Run, RunSpec, Schedule, StartNotes, Terms,
+};
+use plimsoll_probe::ProbeEffort;
 use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_study::base::Base;
+use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::{self, Limits};
-use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
-use plimsoll_study::runner::ThisMachine;
+use plimsoll_study::runner::LocalMachineRunner;
 use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
 use plimsoll_study::traffic_file;
@@ -40,12 +42,14 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
              --max-connections",
         ));
     }
-    let duration_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
+    let duration_ns = args.duration.as_deref().map(|text| parse_positive_time("--duration", text)).transpose()?;
     let requests_max = args.requests.as_deref().map(|text| parse_positive_count("--requests", text)).transpose()?;
     let warmup_ns = with_flag_name("--warmup", parse_duration_ns(&args.warmup))?;
     let of_flags = match (&args.rate, &args.concurrency) {
-        (Some(rate), _) => Some(("--rate", with_flag_name("--rate", Curve::parse_rate_curve(rate))?, true)),
-        (None, Some(users)) => Some(("--concurrency", with_flag_name("--concurrency", Curve::of_users(users))?, false)),
+        (Some(rate), _) => Some(("--rate", with_flag_name("--rate", LoadCurve::parse_rate_curve(rate))?, true)),
+        (None, Some(users)) => {
+            Some(("--concurrency", with_flag_name("--concurrency", LoadCurve::parse_user_curve(users))?, false))
+        }
         (None, None) => None,
     };
     let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
@@ -57,7 +61,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     let of_file = || match (file.rate.clone(), file.users.clone()) {
         (Some(rate), _) => ("--file", rate, true),
         (None, Some(users)) => ("--file", users, false),
-        (None, None) => ("--concurrency", Curve::constant(10.0), false),
+        (None, None) => ("--concurrency", LoadCurve::constant(10.0), false),
     };
     let (flag, curve, is_open) = of_flags.unwrap_or_else(of_file);
     // If the flags set stages, the load ends with its last stage, so the duration in the traffic
@@ -108,12 +112,12 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         LoadShape::Open { .. } | LoadShape::Given { .. } => Schedule::compile(&plan.load).arrivals_total(),
         LoadShape::Closed { .. } => plan.load.requests_max,
     };
-    traffic_file::rows_suffice(&plan, needed)?;
+    traffic_file::check_unique_rows_suffice(&plan, needed)?;
     terms.probes = plan_from_args::probe_terms(&args.probes)?;
     terms.profiles = plan_from_args::profile_terms(&args.profiles);
     terms.fleet = plan_from_args::fleet_terms(&args.fleet, &plan, &terms)?;
     terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
+    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
@@ -139,7 +143,7 @@ pub struct MeasuredRun {
     pub experiment: Experiment,
     /// The path of the load's run file; `None` if no run file was written.
     pub path: Option<PathBuf>,
-    pub live: Live,
+    pub live: ProgressDisplay,
     /// A note to print below the results.
     pub note: Option<String>,
 }
@@ -189,9 +193,9 @@ pub fn measure_load(
     authoring: Option<Arc<dyn AuthorFactory>>,
 ) -> Result<MeasuredRun, Failure> {
     let RunSpec { plan, stop_if, .. } = asked;
-    let base = Base::resolve_target(&plan, terms)?;
+    let base = ResolvedTarget::resolve_target(&plan, terms)?;
     let mut plan = base.plan.clone();
-    let mut injector = base.injector_for(&plan.load);
+    let mut injector = base.generator_settings_for_load(&plan.load);
     let flag = match &plan.load.shape {
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
@@ -208,29 +212,32 @@ pub fn measure_load(
     let mut warnings = Vec::new();
     warnings.extend(run_preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
-    let profiles = Capture::from_terms(&plan, terms)?;
+    let profiles = RequestedProfiles::from_terms(&plan, terms)?;
     // A run file is needed if profiles are taken, because profiles are stored next to the run file.
     // A run file is also needed if the user named a store.
-    let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
-    let path = is_kept.then(|| result_store::path(&terms.output, "run"));
-    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
-    let profiles_asked = profiles.as_ref().map(Capture::profiles_spec);
+    let is_kept =
+        profiles.is_some() || terms.output.file.is_some() || result_store::is_store_chosen_by_user(&terms.output);
+    let path = is_kept.then(|| result_store::run_file_path(&terms.output, "run"));
+    let source = plimsoll_fleet::reading_source(&base, terms, ProbeEffort::Little)?;
+    let profiles_asked = profiles.as_ref().map(RequestedProfiles::profiles_spec);
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = StartNotes { warnings, adjustments: setup };
     let recording =
         Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::repeat_command_words)?;
-    let mut runner = ThisMachine::new(source, plan, injector, None).with_authoring(authoring).with_fleet(fleet);
-    let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
+    let mut runner =
+        LocalMachineRunner::new(source, plan, injector, None).with_request_script(authoring).with_fleet(fleet);
+    let mut study_loop =
+        StudyLoop::new(&mut runner, recording, StudyScreen::new(ProgressDisplay::new(terms.output.quiet)));
     event_stream::attach_if_requested(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.into_profiler(path));
-    study_loop.carry_out(&mut study, &mut |done, screen| {
+    study_loop.run_study(&mut study, &mut |done, screen| {
         if let StepOutcome::Measured(trial) = done {
-            note_ports(&mut screen.live, &Summary::from_run(&trial.run));
+            note_ports_in_time_wait(&mut screen.live, &Summary::from_run(&trial.run));
         }
     })?;
     if study_loop.recording.trials().is_empty() {
-        return Err(Failure::start("interrupted"));
+        return Err(Failure::cannot_start("interrupted"));
     }
     let (experiment, note, StudyScreen { live, .. }) = study_loop.end(None);
     Ok(MeasuredRun { experiment, path, live, note })

@@ -3,10 +3,10 @@
 //!
 //! Not here: the additional flags of each command, and the exit codes.
 
-use super::first_answer;
+use super::run_timed_preflight;
 use crate::args::SearchArgs;
 use crate::event_stream;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::plan_from_args;
 use crate::quantity::with_flag_name;
 use crate::results::page::write_page_beside;
@@ -16,19 +16,19 @@ use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{
-    Arrivals, Curve, ExperimentSpec, FindSpec, Injector, LoadShape, Plan, Planning, StartNotes, Terms,
+    ArrivalSpacing, ExperimentSpec, FindSpec, Injector, LoadCurve, LoadShape, Plan, Planning, StartNotes, Terms,
 };
-use plimsoll_probe::{Effort, ReadingSource};
+use plimsoll_probe::{ProbeEffort, ReadingSource};
 use plimsoll_report::load_profiles::profiles_note;
 use plimsoll_report::spelling;
-use plimsoll_study::base::Base;
+use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::{self, Limits};
 use plimsoll_study::hints::flag_hints;
-use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::process_pauser::PausableProcess;
-use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
+use plimsoll_study::runner::{LocalMachineRunner, PlanChange, PlanVariant, VariedServerSetting};
 use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
@@ -36,22 +36,24 @@ use std::collections::BTreeMap;
 
 /// A search whose target is resolved and checked.
 pub struct PreparedSearch {
-    pub base: Base,
+    pub base: ResolvedTarget,
     pub plan: Plan,
     pub injector: Injector,
     pub settings: Settings,
     pub planning: Planning,
-    pub profiles: Option<Capture>,
+    pub profiles: Option<RequestedProfiles>,
     pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
     /// The plans that differ from `plan` by one change, such as retries of failed requests. A load
-    /// whose tag has a change uses the plan of that change.
-    pub variants: BTreeMap<PlanChange, Variant>,
-    /// The processes that may be paused during loads whose tag asks for pauses.
+    /// whose tag (its purpose and its target) implies a change uses the plan of that change.
+    pub variants: BTreeMap<PlanChange, PlanVariant>,
+    /// The processes that plimsoll may pause during the loads of an experiment with pauses
+    /// (`--may-signal`).
     pub pausable_processes: Vec<PausableProcess>,
 }
 
-/// Converts the flags to a search within `budget_ns`. Conditions and output paths are not set yet.
+/// Converts the flags to a search within `budget_ns`. The caller sets the conditions of `--fail-if`
+/// and the output paths.
 pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let (asked, _, terms) = spec_with_other_targets(args, &[], budget_ns)?;
     Ok((asked, terms))
@@ -63,7 +65,7 @@ pub fn search_with_changed_plan(
     budget_ns: u64,
     become_other: &mut PlanEditor,
 ) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = spec_with_plan(args, &[], budget_ns, become_other)?;
+    let (asked, _, terms) = spec_with_changed_plan(args, &[], budget_ns, become_other)?;
     Ok((asked, terms))
 }
 
@@ -75,10 +77,10 @@ pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
 pub fn spec_with_other_targets(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
-    spec_with_plan(args, others, budget_ns, &mut |_, _| Ok(()))
+    spec_with_changed_plan(args, others, budget_ns, &mut |_, _| Ok(()))
 }
 
-fn spec_with_plan(
+fn spec_with_changed_plan(
     args: &SearchArgs,
     others: &[String],
     budget_ns: u64,
@@ -97,7 +99,8 @@ fn spec_with_plan(
     // Real users arrive at random, so the search uses Poisson arrivals unless a flag or the traffic
     // file sets another spacing. Evenly spaced arrivals make a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
-    let arrivals = if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { Arrivals::Poisson };
+    let arrivals =
+        if is_asked { plan_from_args::arrival_spacing(&args.generator, &file)? } else { ArrivalSpacing::Poisson };
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     become_other(&mut base, &mut terms)?;
@@ -114,14 +117,18 @@ fn spec_with_plan(
 impl PreparedSearch {
     /// Prepares a search on this machine: resolves the target, adapts the settings, and sends the
     /// preflight request.
-    pub fn prepare(asked: FindSpec<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
+    pub fn prepare(
+        asked: FindSpec<Plan>,
+        terms: &Terms<String>,
+        effort: ProbeEffort,
+    ) -> Result<PreparedSearch, Failure> {
         let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
         let slo = with_flag_name("--slo", Slo::parse(&slo))?;
-        let base = Base::resolve_target(&plan, terms)?;
+        let base = ResolvedTarget::resolve_target(&plan, terms)?;
         let mut plan = base.plan.clone();
         // The study chooses the loads later. The limits of the machine are therefore checked for an
         // open loop, which may need all connections.
-        plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals };
+        plan.load.shape = LoadShape::Open { rate: LoadCurve::constant(1.0), arrivals };
         let mut injector = base.injector.clone();
         // Each machine of a fleet adapts its own share of the load to its own limits, so this
         // machine adapts nothing.
@@ -133,9 +140,9 @@ impl PreparedSearch {
             }
         };
         plan.load.shape = base.plan.load.shape.clone();
-        let (warnings, first_answer_ns) = first_answer(&mut plan, &injector, terms)?;
+        let (warnings, first_answer_ns) = run_timed_preflight(&mut plan, &injector, terms)?;
         let noted = StartNotes { warnings, adjustments: fitted };
-        let profiles = Capture::from_terms(&plan, terms)?;
+        let profiles = RequestedProfiles::from_terms(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
         let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
@@ -160,14 +167,14 @@ impl PreparedSearch {
         self,
         asked: ExperimentSpec,
         terms: &Terms<String>,
-        live: Live,
-        code: impl FnOnce(&Finding, &mut Live) -> u8,
+        live: ProgressDisplay,
+        code: impl FnOnce(&Finding, &mut ProgressDisplay) -> u8,
     ) -> Result<u8, Failure> {
         let PreparedSearch { base, plan, injector, profiles, noted, source, variants, pausable_processes, .. } = self;
         let typed = typed_url(&plan);
-        let path = result_store::path(&terms.output, asked.word());
+        let path = result_store::run_file_path(&terms.output, asked.study_word());
         let setting = match &asked {
-            ExperimentSpec::Explain(explain) => Setting::from_terms(terms, &explain.setting_values, &path),
+            ExperimentSpec::Explain(explain) => VariedServerSetting::from_terms(terms, &explain.setting_values, &path),
             _ => None,
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
@@ -177,16 +184,17 @@ impl PreparedSearch {
             Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::repeat_command_words)?;
         let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
-        let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
+        let mut runner =
+            LocalMachineRunner::new(source, plan, injector, None).with_source_address_changes(moves).with_fleet(fleet);
         runner = runner
-            .with_authoring(scripted.map(into_author_factory))
+            .with_request_script(scripted.map(into_author_factory))
             .with_variants(variants)
             .with_setting(setting)
-            .with_stopped(pausable_processes);
+            .with_pausable_processes(pausable_processes);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
         event_stream::attach_if_requested(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.into_profiler(&path));
-        study_loop.carry_out(&mut study, &mut |_, _| ())?;
+        study_loop.run_study(&mut study, &mut |_, _| ())?;
         if !plimsoll_sys::signal::interrupted() {
             flag_hints(&base, terms).iter().for_each(|line| study_loop.display.live.print_line_unless_quiet(line));
         }
@@ -205,7 +213,7 @@ impl PreparedSearch {
     /// Returns the specification of the search for the run file.
     pub fn search_spec(&self) -> FindSpec {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
-        let profiles = self.profiles.as_ref().map(Capture::profiles_spec);
+        let profiles = self.profiles.as_ref().map(RequestedProfiles::profiles_spec);
         let (slo, planning) = (slo.to_string(), self.planning);
         FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }
     }

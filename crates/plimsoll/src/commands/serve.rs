@@ -9,7 +9,7 @@ use crate::results::{Results, read};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::{print, print_to_stderr};
 use plimsoll_study::result_store;
-use plimsoll_sys::files::{self, Use};
+use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
 use plimsoll_web::{Access, Renderers, WebSettings, WebTls, WebTlsError};
 use std::io::Read;
@@ -23,7 +23,7 @@ const TOKEN_BYTES: usize = 16;
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
         let reason = system_text(error);
-        Failure::start(format!(
+        Failure::cannot_start(format!(
             "--listen: cannot listen on {address}: {reason}; port 0 picks a free port",
             address = args.listen
         ))
@@ -33,9 +33,13 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let token = random_token()?;
     let store = result_store::store_folder(args.store.as_deref());
     let program = std::env::current_exe().map_err(|error| {
-        Failure::start(format!("the path of the plimsoll program is unknown: {reason}", reason = system_text(&error)))
+        Failure::cannot_start(format!(
+            "the path of the plimsoll program is unknown: {reason}",
+            reason = system_text(&error)
+        ))
     })?;
-    let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| web_tls(cert, key)).transpose()?;
+    let tls =
+        args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(cert, key)| read_tls_files(cert, key)).transpose()?;
     let access = Access::new(listens, args.name.as_deref(), token.clone());
     let (scheme, access) = if tls.is_some() { ("https", access.over_tls()) } else { ("http", access) };
     if !listens.ip().is_loopback() && tls.is_none() {
@@ -62,9 +66,9 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
         store = store.display()
     ));
     let renderers = Renderers {
-        report: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.page()),
+        report: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.html_page_report()),
         compare: comparison_report,
-        document: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.view().document()),
+        document: |path| Ok(Results::from_experiment(&read(path)?, Some(path))?.view().render_json_document()),
         whole_page: |path| whole_page(&[(path, &read(path)?)]),
         summary: summary_text,
         picture: chart_picture,
@@ -76,13 +80,16 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
 }
 
 /// Reads the certificate and key for HTTPS.
-fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
+fn read_tls_files(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
     let wrong =
         |flag: &str, path: &Path, why: &str| Failure::usage(format!("{flag}: the file '{}' {why}", path.display()));
-    let read = |flag: &str, path: &Path| files::read(path, Use::Pem).map_err(|why| wrong(flag, path, &why));
-    WebTls::new(&read("--tls-cert", cert)?, &read("--tls-key", key)?).map_err(|error| match error {
-        WebTlsError::Certificate(why) => wrong("--tls-cert", cert, &why),
-        WebTlsError::Key(why) => wrong("--tls-key", key, &why),
+    let read = |flag: &str, path: &Path| files::read(path, FilePurpose::Pem).map_err(|why| wrong(flag, path, &why));
+    WebTls::new(&read("--tls-cert", cert)?, &read("--tls-key", key)?).map_err(|error| {
+        let (flag, path, reason) = match error {
+            WebTlsError::Certificate(reason) => ("--tls-cert", cert, reason),
+            WebTlsError::Key(reason) => ("--tls-key", key, reason),
+        };
+        Failure::usage(format!("{flag} '{path}': {reason}", path = path.display()))
     })
 }
 
@@ -90,6 +97,6 @@ fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
 fn random_token() -> Result<String, Failure> {
     let mut bytes = [0; TOKEN_BYTES];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| Failure::start(format!("/dev/urandom gives no token: {}", system_text(&error))))?;
+    read.map_err(|error| Failure::cannot_start(format!("/dev/urandom gives no token: {}", system_text(&error))))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

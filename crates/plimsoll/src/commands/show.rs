@@ -10,11 +10,9 @@ use plimsoll_report::{csv, probes_csv};
 pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let documents = args
-            .files
-            .iter()
-            .zip(&experiments)
-            .map(|(path, experiment)| Ok(Results::from_experiment(experiment, Some(path))?.view().document()));
+        let documents = args.files.iter().zip(&experiments).map(|(path, experiment)| {
+            Ok(Results::from_experiment(experiment, Some(path))?.view().render_json_document())
+        });
         let documents = documents.collect::<Result<Vec<_>, Failure>>()?;
         match <[_; 1]>::try_from(documents) {
             Ok([only]) => print_json(&only),

@@ -6,8 +6,8 @@ use plimsoll_model::failure::Failure;
 use plimsoll_study::result_store;
 use std::path::{Path, PathBuf};
 
-/// Returns the run that a word names: one of `runs`, or the run file at that path.
-pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure> {
+/// Returns the run that `word` names: one of `runs`, or the run file at the path `word`.
+pub fn find_stored_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure> {
     let name = RunName::parse(word);
     if let Some(run) = name.find(runs).map_err(|error| Failure::usage(error.to_string()))? {
         return Ok(run.clone());
@@ -17,16 +17,17 @@ pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure>
     // A run of the store can also be named by its file name.
     match runs.iter().find(|run| run.file == file && !path.exists()) {
         Some(run) => Ok(run.clone()),
-        None => read_run(path, &file).map_err(|why| Failure::start(format!("'{word}' {why}"))),
+        None => read_run(path, &file).map_err(|why| Failure::cannot_start(format!("'{word}' {why}"))),
     }
 }
 
-/// Returns the path of the run file that a word names. The store is read only for a name with `@`.
-pub fn named_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
+/// Returns the path of the run file that `word` names. Only a name that begins with `@` makes the
+/// function read the store.
+pub fn find_stored_run_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(name) = word.to_str().filter(|word| word.starts_with('@')) else { return Ok(word.to_owned()) };
     let folder = result_store::store_folder(store);
     let mut store = Store::open(&folder)?;
     store.refresh_index()?;
     let runs = store.matching_runs(&RunFilter::default())?;
-    Ok(folder.join(named_run(name, &runs)?.file))
+    Ok(folder.join(find_stored_run(name, &runs)?.file))
 }

@@ -1,34 +1,34 @@
-//! `plimsoll sweep`: executes one load for each of several concurrencies.
+//! `plimsoll sweep`: measures throughput and latency at several concurrencies (numbers of users).
 //! `plimsoll_analysis::study` chooses the next load and its length.
 
-use super::{note_ports, run_preflight};
+use super::{note_ports_in_time_wait, run_preflight};
 use crate::args::{SweepArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
-use crate::quantity::{positive_time, with_flag_name};
+use crate::quantity::{parse_positive_time, with_flag_name};
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
-use plimsoll_analysis::levels::SHARE_MIN_NS;
+use plimsoll_analysis::levels::LEVEL_TIME_NS_MIN;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
-use plimsoll_model::{Experiment, ExperimentSpec, Lengths, Plan, Purpose, StartNotes, SweepSpec, Terms};
-use plimsoll_probe::Effort;
+use plimsoll_model::{Experiment, ExperimentSpec, LevelDurations, LoadPurpose, Plan, StartNotes, SweepSpec, Terms};
+use plimsoll_probe::ProbeEffort;
 use plimsoll_report::chart::PICTURE_SUFFIX;
 use plimsoll_report::spelling;
 use plimsoll_report::{ROUTES_MAX, dat_line, format, route_tables, sweep_charts};
-use plimsoll_study::base::Base;
+use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::fields::path_text;
 use plimsoll_study::output;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
-use plimsoll_study::runner::ThisMachine;
+use plimsoll_study::runner::LocalMachineRunner;
 use plimsoll_study::runner::machine::LoadFitter;
 use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
@@ -41,30 +41,30 @@ use std::path::{Path, PathBuf};
 /// The concurrencies (numbers of users) of --full, in order.
 const FULL_SWEEP_USERS: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 /// The time for each concurrency of --full, ns (300 s).
-const FULL_LEVEL_NS: u64 = 300 * SECOND;
+const FULL_SWEEP_LEVEL_NS: u64 = 300 * SECOND;
 /// The largest number of users of a sweep without --full and -c, in which the number of users
 /// doubles from 1 on.
 const DOUBLED_USERS_MAX: u64 = 512;
 /// The time for each concurrency chosen with -c, unless --for sets it, ns (10 s).
-const CHOSEN_LEVEL_NS: u64 = 10 * SECOND;
+const LISTED_LEVEL_DEFAULT_NS: u64 = 10 * SECOND;
 /// Total time of a sweep without -c, --for and --full, ns (60 s).
-const BUDGET_NS: u64 = 60 * SECOND;
-/// The warm-up before each load of a concurrency, ns (200 ms). The measured figures exclude the
+const SWEEP_BUDGET_DEFAULT_NS: u64 = 60 * SECOND;
+/// The warm-up before the measured part of each load, ns (200 ms). The measured figures exclude the
 /// warm-up, because the connections have only just been opened.
-const WARMUP_NS: u64 = 200 * MS;
+const WARMUP_DEFAULT_NS: u64 = 200 * MS;
 
 /// The concurrencies, the durations and the warm-up that the flags ask for.
 #[derive(Debug)]
 struct LevelsSpec {
     users: Vec<u64>,
-    lengths: Lengths,
+    lengths: LevelDurations,
     warmup_ns: u64,
 }
 
 impl LevelsSpec {
     fn from_args(args: &SweepArgs) -> Result<LevelsSpec, Failure> {
         let time =
-            |flag: &str, text: &Option<String>| text.as_deref().map(|text| positive_time(flag, text)).transpose();
+            |flag: &str, text: &Option<String>| text.as_deref().map(|text| parse_positive_time(flag, text)).transpose();
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
         if args.full && args.concurrency.is_some() {
             return Err(Failure::usage("--full and --concurrency: both choose the user counts; leave one out"));
@@ -75,13 +75,13 @@ impl LevelsSpec {
                 "--budget and {flag}: both set how long each user count is measured; leave one out"
             )));
         }
-        let chosen = args.concurrency.as_deref().map(parse_levels).transpose()?;
+        let chosen = args.concurrency.as_deref().map(parse_user_counts).transpose()?;
         let lengths = match (each_ns, budget_ns, args.full) {
-            (Some(ns), ..) => Lengths::Fixed(ns),
-            (None, Some(ns), _) => Lengths::Budget(ns),
-            (None, None, true) => Lengths::Fixed(FULL_LEVEL_NS),
-            (None, None, false) if chosen.is_some() => Lengths::Fixed(CHOSEN_LEVEL_NS),
-            (None, None, false) => Lengths::Budget(BUDGET_NS),
+            (Some(ns), ..) => LevelDurations::Fixed(ns),
+            (None, Some(ns), _) => LevelDurations::Budget(ns),
+            (None, None, true) => LevelDurations::Fixed(FULL_SWEEP_LEVEL_NS),
+            (None, None, false) if chosen.is_some() => LevelDurations::Fixed(LISTED_LEVEL_DEFAULT_NS),
+            (None, None, false) => LevelDurations::Budget(SWEEP_BUDGET_DEFAULT_NS),
         };
         let levels = match (chosen, args.full) {
             (Some(chosen), _) => chosen,
@@ -90,25 +90,25 @@ impl LevelsSpec {
                 .take_while(|u| *u <= DOUBLED_USERS_MAX)
                 .collect(),
         };
-        if let Lengths::Budget(ns) = lengths
-            && ns < levels.len() as u64 * SHARE_MIN_NS
+        if let LevelDurations::Budget(ns) = lengths
+            && ns < levels.len() as u64 * LEVEL_TIME_NS_MIN
         {
             return Err(Failure::usage(format!(
                 "--budget: {user_counts} user counts need at least {duration}; give more time, or fewer user counts \
                  with -c",
                 user_counts = levels.len(),
-                duration = format::duration((levels.len() as u64 * SHARE_MIN_NS) as f64)
+                duration = format::duration((levels.len() as u64 * LEVEL_TIME_NS_MIN) as f64)
             )));
         }
         let warmup_ns = match (&args.warmup, lengths) {
             (Some(text), _) => parse_duration_ns(text).map_err(|e| Failure::usage(format!("--warmup: {e}")))?,
-            (None, _) => WARMUP_NS,
+            (None, _) => WARMUP_DEFAULT_NS,
         };
         Ok(LevelsSpec { users: levels, lengths, warmup_ns })
     }
 }
 
-fn parse_levels(text: &str) -> Result<Vec<u64>, Failure> {
+fn parse_user_counts(text: &str) -> Result<Vec<u64>, Failure> {
     let levels: Result<Vec<u64>, _> = text.split(',').map(parse_count).collect();
     let levels = levels.map_err(|e| Failure::usage(format!("--concurrency: {e}")))?;
     match levels.iter().find(|level| !(1..=1_000_000).contains(*level)) {
@@ -140,7 +140,7 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     terms.fleet = plan_from_args::fleet_terms(&args.fleet, &base, &terms)?;
     terms.probes = plan_from_args::probe_terms(&args.probes)?;
     terms.fail_if = fail_if.as_ref().map(ToString::to_string);
-    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
+    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::output_terms(&args.out, None)?;
     terms.output.files = Some((path_text("--dir", &args.dir)?, args.name.clone()));
     Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
@@ -154,10 +154,10 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (folder, name) =
         terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
-    let mut base = Base::resolve_target(&plan, terms)?;
+    let mut base = ResolvedTarget::resolve_target(&plan, terms)?;
     let noted: Vec<String> = run_preflight(&mut base.plan, &base.injector, terms)?;
-    let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
-    let mut live = Live::new(terms.output.quiet);
+    let source = plimsoll_fleet::reading_source(&base, terms, ProbeEffort::Little)?;
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.print_note(&format!("warning: {warning}")));
     let (run_path, dat_path) = (output_path(&stem, ".plimsoll"), output_path(&stem, ".dat"));
     let asked =
@@ -174,61 +174,66 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         Some(&run_path),
         spelling::repeat_command_words,
     )?;
-    let cannot =
-        |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
+    let cannot = |e: std::io::Error| {
+        Failure::cannot_start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)))
+    };
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
     let typed = typed_url(&plan);
     let moves = terms.preflight && fleet.is_none();
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let scripted = ScriptRun::from_terms(&plan, terms)?;
-    let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
-    runner = runner.with_authoring(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
+    let mut runner = LocalMachineRunner::new(source, plan, injector, Some(fitting));
+    runner = runner
+        .with_request_script(scripted.map(into_author_factory))
+        .with_source_address_changes(moves)
+        .with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::attach_if_requested(&mut study_loop, &terms.output);
-    study_loop.carry_out(&mut study, &mut |done, screen| {
+    study_loop.run_study(&mut study, &mut |done, screen| {
         let StepOutcome::Measured(trial) = done else { return };
-        let Some(level) = Some(trial).filter(|it| it.tag.purpose == Purpose::Level).and_then(SweepLevel::measured)
+        let Some(level) =
+            Some(trial).filter(|it| it.tag.purpose == LoadPurpose::Level).and_then(SweepLevel::from_single_load)
         else {
             return;
         };
         if let Ok(figures) = &level.outcome {
-            note_ports(&mut screen.live, &figures.summary);
+            note_ports_in_time_wait(&mut screen.live, &figures.summary);
         }
         // If the table cannot be written, the sweep continues: its measurements are still useful.
         if let Some(line) = dat_line(&level)
             && let Err(error) = dat.write_all(line.as_bytes())
         {
-            output::failed(cannot(error).to_string());
+            output::record_write_failure(cannot(error).to_string());
         }
     })?;
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::from_experiment(&experiment, Some(&run_path))?.with_typed_url(typed);
     let Finding::Sweep(found) = results.finding() else {
-        return Err(Failure::start("the run file contains no sweep (one load for each user count)"));
+        return Err(Failure::cannot_start("the run file contains no sweep (one load for each user count)"));
     };
     // During the sweep, the table has one line of text for each load. The final table has one line
     // for each concurrency.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
-        output::failed(cannot(error).to_string());
+        output::record_write_failure(cannot(error).to_string());
     }
     results.print(&terms.output, true);
     live.print_note(&format!("table: {}", dat_path.display()));
-    match write_by_route(&stem, &found.levels) {
+    match write_tables_by_route(&stem, &found.levels) {
         Ok(note) => note.iter().for_each(|note| live.print_note(note)),
-        Err(failure) => output::failed(failure.to_string()),
+        Err(failure) => output::record_write_failure(failure.to_string()),
     }
-    match draw(&stem, &experiment, &found.levels) {
+    match write_charts(&stem, &experiment, &found.levels) {
         Ok(paths) => paths.iter().for_each(|path| live.print_note(&format!("chart: {path}"))),
-        Err(failure) => output::failed(failure.to_string()),
+        Err(failure) => output::record_write_failure(failure.to_string()),
     }
     for note in write_page_beside(&run_path, &experiment).into_iter().chain(note) {
         live.print_note(&note);
     }
     let (gate, notes) = fail_if.map(|conditions| judge_at_peak(&conditions, found)).unwrap_or_default();
     notes.iter().for_each(|note| live.print_note(note));
-    let anything = found.measured().iter().any(|level| level.success_rate > 0.0);
+    let anything = found.measured_levels().iter().any(|level| level.success_rate > 0.0);
     Ok(match (plimsoll_sys::signal::interrupted(), anything) {
         (true, _) => exit::INTERRUPTED,
         (false, false) => exit::NEGATIVE_RESULT,
@@ -244,7 +249,7 @@ fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<St
     match at_peak.next() {
         None => (Gate::Crossed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
         Some(figures) => {
-            let crossed = conditions.crossed_with_cpu_use(&figures.load.run, &|| figures.server.clone());
+            let crossed = conditions.conditions_met_with_cpu_use(&figures.load.run, &|| figures.server.clone());
             let (gate, notes) = Gate::judge_conditions(&crossed, &figures.summary);
             (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
         }
@@ -259,12 +264,13 @@ fn output_path(stem: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Writes a table for each route if there are several. Returns a note about the files.
-fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
+fn write_tables_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
     let tables = match route_tables(levels) {
         Ok(tables) => tables,
         Err(routes) => {
             return Ok(Some(format!(
-                "plimsoll wrote no tables by route: the sweep has {routes} routes, more than the maximum {ROUTES_MAX}"
+                "plimsoll wrote no tables for single routes: the sweep has {routes} routes, more than the maximum \
+                 {ROUTES_MAX}"
             )));
         }
     };
@@ -274,14 +280,14 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(None) };
     let [first, last] = [first, last].map(|(end, _)| output_path(stem, end));
     Ok(Some(format!(
-        "tables by route: {first_file} to {last_file}",
+        "plimsoll wrote a table for each route: {first_file} to {last_file}",
         first_file = first.display(),
         last_file = last.display()
     )))
 }
 
 /// Draws the charts and returns their paths.
-fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
+fn write_charts(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let mut written = Vec::new();
     for (end, svg) in sweep_charts(experiment, levels) {
         let path = output_path(stem, &format!("{end}.{PICTURE_SUFFIX}"));
@@ -301,14 +307,14 @@ mod tests {
     fn flags_determine_sweep_levels_and_lengths() {
         let doubled: Vec<u64> = vec![1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
         for (said, expect) in [
-            ("", Ok((doubled.clone(), Lengths::Budget(60 * SECOND), WARMUP_NS))),
-            ("--budget 30s", Ok((doubled.clone(), Lengths::Budget(30 * SECOND), WARMUP_NS))),
-            ("--for 5s", Ok((doubled.clone(), Lengths::Fixed(5 * SECOND), WARMUP_NS))),
-            ("-c 1,2", Ok((vec![1, 2], Lengths::Fixed(10 * SECOND), WARMUP_NS))),
-            ("-c 1,2 --for 2s --warmup 1s", Ok((vec![1, 2], Lengths::Fixed(2 * SECOND), SECOND))),
-            ("-c 1,2 --budget 10s --warmup 0s", Ok((vec![1, 2], Lengths::Budget(10 * SECOND), 0))),
-            ("--full", Ok((FULL_SWEEP_USERS.to_vec(), Lengths::Fixed(300 * SECOND), WARMUP_NS))),
-            ("--full --for 1m", Ok((FULL_SWEEP_USERS.to_vec(), Lengths::Fixed(60 * SECOND), WARMUP_NS))),
+            ("", Ok((doubled.clone(), LevelDurations::Budget(60 * SECOND), WARMUP_DEFAULT_NS))),
+            ("--budget 30s", Ok((doubled.clone(), LevelDurations::Budget(30 * SECOND), WARMUP_DEFAULT_NS))),
+            ("--for 5s", Ok((doubled.clone(), LevelDurations::Fixed(5 * SECOND), WARMUP_DEFAULT_NS))),
+            ("-c 1,2", Ok((vec![1, 2], LevelDurations::Fixed(10 * SECOND), WARMUP_DEFAULT_NS))),
+            ("-c 1,2 --for 2s --warmup 1s", Ok((vec![1, 2], LevelDurations::Fixed(2 * SECOND), SECOND))),
+            ("-c 1,2 --budget 10s --warmup 0s", Ok((vec![1, 2], LevelDurations::Budget(10 * SECOND), 0))),
+            ("--full", Ok((FULL_SWEEP_USERS.to_vec(), LevelDurations::Fixed(300 * SECOND), WARMUP_DEFAULT_NS))),
+            ("--full --for 1m", Ok((FULL_SWEEP_USERS.to_vec(), LevelDurations::Fixed(60 * SECOND), WARMUP_DEFAULT_NS))),
             ("--full -c 1", Err("--full and --concurrency")),
             ("--full --budget 1m", Err("--budget and --full")),
             ("--for 1s --budget 1m", Err("--budget and --for")),

@@ -1,7 +1,7 @@
 //! `plimsoll traffic`: describes the traffic in access logs. Nothing is sent.
 
 use crate::args::{LogArgs, TrafficArgs};
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
 use plimsoll_model::failure::{Failure, exit};
@@ -10,10 +10,10 @@ use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
 use plimsoll_study::log_replay::{
-    ReadingProgress, check_strict, fold_path, log_reading_options, path_folds, refuse_unread,
+    ReadingProgress, check_strict, compile_fold_patterns, fold_path, log_reading_options, refuse_unparsed_logs,
 };
-use plimsoll_study::logs::{Counts, Logs};
-use plimsoll_traffic::survey::{Figures, Survey};
+use plimsoll_study::logs::{LogLineCounts, Logs};
+use plimsoll_traffic::survey::{LogFigures, Survey};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,23 +25,25 @@ const PAGE_ROWS: usize = 20;
 
 /// Reads the logs and prints the description. Returns the exit code.
 pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
-    if let Some(path) = args.output.as_ref().filter(|path| !is_page(path)) {
+    if let Some(path) = args.output.as_ref().filter(|path| !has_html_suffix(path)) {
         return Err(Failure::usage(format!("-o {file}: the name must end with .html", file = path.display())));
     }
-    let terms = reading_terms(&args.log);
-    let path_folds = path_folds(&terms)?;
+    let terms = log_reading_terms(&args.log);
+    let path_folds = compile_fold_patterns(&terms)?;
     let fold = |path: &str| fold_path(&path_folds, path);
     let mut logs = Logs::open(&args.logs, log_reading_options(&terms))?;
     let mut survey = Survey::new(if path_folds.is_empty() { None } else { Some(&fold) });
-    let mut meter = ReadingMeter::new();
-    let counts =
-        logs.for_each_request(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
+    let mut meter = LogReadingDisplay::new();
+    let counts = logs.for_each_request(
+        |entry, stamp| survey.add(entry, stamp),
+        |read, length| meter.show_bytes_read(read, length),
+    )?;
     meter.clear();
     check_strict(&terms, &counts)?;
     let figures = survey.finish();
-    refuse_empty_logs(&counts, &figures)?;
+    refuse_unusable_logs(&counts, &figures)?;
     let shown: Vec<LogSummary> = logs
-        .read()
+        .log_sources()
         .into_iter()
         .map(|log| LogSummary { name: log.name, format: log.format, stamp: log.stamp })
         .collect();
@@ -67,46 +69,46 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-fn is_page(path: &Path) -> bool {
+fn has_html_suffix(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("html") || suffix.eq_ignore_ascii_case("htm"))
 }
 
-fn refuse_empty_logs(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
-    refuse_unread(counts)?;
+fn refuse_unusable_logs(counts: &LogLineCounts, figures: &LogFigures) -> Result<(), Failure> {
+    refuse_unparsed_logs(counts)?;
     if figures.late * 2 > figures.requests {
-        return Err(Failure::start(format!(
+        return Err(Failure::cannot_start(format!(
             "the log is not in order: {late_lines} of {lines} lines are more than {minutes} min older than an \
              earlier line. Sort the log first (if the newest line is first: tac LOG | plimsoll traffic -)",
             late_lines = format::count(figures.late),
             lines = format::count(figures.requests),
-            minutes = plimsoll_traffic::survey::WINDOW_S / 60
+            minutes = plimsoll_traffic::survey::DISORDER_WINDOW_S / 60
         )));
     }
     Ok(())
 }
 
-/// Converts the flags for parsing log lines to terms.
-pub fn reading_terms(args: &LogArgs) -> LogReadingTerms {
+/// Converts the flags for parsing log lines to the settings that run files record.
+pub fn log_reading_terms(args: &LogArgs) -> LogReadingTerms {
     let LogArgs { log_format, field, session, fold, strict } = args.clone();
     LogReadingTerms { log_format, field, session, fold, strict }
 }
 
 /// Shows on a terminal how much of the logs has been read.
-pub struct ReadingMeter {
-    live: Live,
+pub struct LogReadingDisplay {
+    live: ProgressDisplay,
     began: Instant,
     said: Instant,
 }
 
-impl ReadingMeter {
+impl LogReadingDisplay {
     /// Creates a meter; nothing has been read yet.
-    pub fn new() -> ReadingMeter {
-        ReadingMeter { live: Live::new(false), began: Instant::now(), said: Instant::now() }
+    pub fn new() -> LogReadingDisplay {
+        LogReadingDisplay { live: ProgressDisplay::new(false), began: Instant::now(), said: Instant::now() }
     }
 }
 
-impl ReadingProgress for ReadingMeter {
-    fn passing(&mut self, read: u64, length: Option<u64>) {
+impl ReadingProgress for LogReadingDisplay {
+    fn show_bytes_read(&mut self, read: u64, length: Option<u64>) {
         if self.said.elapsed() < READ_PROGRESS_INTERVAL {
             return;
         }

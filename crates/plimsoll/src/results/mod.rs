@@ -10,13 +10,14 @@ pub mod page;
 use plimsoll_analysis::finding::SearchFinding;
 use plimsoll_analysis::finding::explain::explain_search;
 use plimsoll_analysis::taken_profiles::ProfileFindings;
-use plimsoll_analysis::{Assessment, Finding, conclude};
+use plimsoll_analysis::{Assessment, Finding, compute_finding};
 use plimsoll_history::{decode_experiment, read_experiment};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{Experiment, Plan};
 use plimsoll_report::{
-    LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, render_short, text,
+    LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section,
+    render_report_in_lines_max, text,
 };
 pub use plimsoll_study::output::print;
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
@@ -70,10 +71,10 @@ impl<'a> Results<'a> {
     /// Computes the findings of an experiment. Reads the profiles that are stored next to the run
     /// file at `path`.
     pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
-        let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
-        let profiles = match experiment.spec.blocks() {
-            None => load_profiles::read_back(experiment, path).map(ProfileFindings::SingleTarget),
-            Some(_) => side_profiles::read_back(experiment, path).map(ProfileFindings::BothSides),
+        let finding = compute_finding(experiment).map_err(|error| Failure::cannot_start(error.to_string()))?;
+        let profiles = match experiment.spec.blocks_spec() {
+            None => load_profiles::read_load_profiles(experiment, path).map(ProfileFindings::SingleTarget),
+            Some(_) => side_profiles::read_side_profiles(experiment, path).map(ProfileFindings::BothSides),
         };
         Ok(Results { experiment, finding, profiles, path, typed_url: None })
     }
@@ -123,12 +124,12 @@ impl<'a> Results<'a> {
     /// Prints the results in the form `form`. With `in_full`, verbose text also contains the lines
     /// that were shown during the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
-        plimsoll_sys::process::release_code();
+        plimsoll_sys::process::drop_unmodified_file_pages();
         match form.into() {
-            ResultForm::Lines => print_unescaped(&event_lines::finding_event_line(&self.view().document())),
+            ResultForm::Lines => print_unescaped(&event_lines::finding_event_line(&self.view().render_json_document())),
             ResultForm::Json => {
-                let document = self.view().document();
-                plimsoll_sys::process::release_code();
+                let document = self.view().render_json_document();
+                plimsoll_sys::process::drop_unmodified_file_pages();
                 print_json(&document);
             }
             ResultForm::Text => {
@@ -137,7 +138,7 @@ impl<'a> Results<'a> {
                 );
             }
             ResultForm::Verbose => {
-                print_unescaped(&self.text_view().text(
+                print_unescaped(&self.text_view().render_text(
                     in_full,
                     std::io::stdout().is_terminal(),
                     stdout_terminal_width(),
@@ -147,7 +148,7 @@ impl<'a> Results<'a> {
     }
 
     /// Returns the report from which the HTML page of the experiment is made.
-    pub fn page(&self) -> Report {
+    pub fn html_page_report(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
             Some(ProfileFindings::SingleTarget(profiles)) => {
@@ -170,7 +171,7 @@ pub fn typed_url(plan: &Plan) -> Option<String> {
 
 /// Returns the findings of a recorded search; `None` if the experiment is no search.
 pub fn recorded_search(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
-    let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
+    let finding = compute_finding(experiment).map_err(|error| Failure::cannot_start(error.to_string()))?;
     Ok(RecordedSearch::from_finding(finding.doubts_and_figures().1))
 }
 
@@ -180,7 +181,7 @@ pub fn read(path: &Path) -> Result<Experiment, Failure> {
 }
 
 /// Decodes the bytes of the run file at `path`. Warns on standard error if the file is incomplete.
-pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
+pub fn decode_run_file(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     decode_experiment(path, bytes, &mut |text| print_to_stderr(&format!("warning: {text}")))
 }
 
@@ -193,17 +194,23 @@ pub fn stdout_terminal_width() -> Option<usize> {
 
 /// Prints a report as text.
 pub fn print_report(report: &Report) {
-    print_unescaped(&text::render_in(report, std::io::stdout().is_terminal(), stdout_terminal_width()));
+    print_unescaped(&text::render_wrapped(report, std::io::stdout().is_terminal(), stdout_terminal_width()));
 }
 
 /// Prints a report as text on one screen, with room for `lines_after` more lines. `more` is the
 /// flag that shows the omitted part.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
-    print_unescaped(&render_short(report, colour, stdout_terminal_width(), LINES_MAX - lines_after, more));
+    print_unescaped(&render_report_in_lines_max(
+        report,
+        colour,
+        stdout_terminal_width(),
+        LINES_MAX - lines_after,
+        more,
+    ));
 }
 
 /// Prints a JSON document.
 pub fn print_json(document: &serde_json::Value) {
-    print(&json::text(document));
+    print(&json::indented_json_text(document));
 }

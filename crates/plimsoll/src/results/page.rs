@@ -25,7 +25,7 @@ pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<Str
     match whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes())) {
         Ok(()) => Some(format!("report: {}", path.display())),
         Err(failure) => {
-            output::failed(format!("the report was not written: {failure}"));
+            output::record_write_failure(format!("the report was not written: {failure}"));
             None
         }
     }
@@ -35,12 +35,12 @@ pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<Str
 pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let mut parts = Vec::with_capacity(files.len());
     for (path, experiment) in files {
-        let report = Results::from_experiment(experiment, Some(path))?.page();
+        let report = Results::from_experiment(experiment, Some(path))?.html_page_report();
         // Only a page about two searches has a common chart.
         let search = if files.len() == 2 { recorded_search(experiment)? } else { None };
         parts.push(PagePart { path, report, search });
     }
     let first = files.iter().find_map(|(_, experiment)| experiment.trials.first());
     let target = first.map_or_else(String::new, |trial| heading::target_title(&trial.run.plan));
-    Ok(pages::whole_page(parts, &target))
+    Ok(pages::render_multi_file_page(parts, &target))
 }

@@ -4,34 +4,34 @@
 //! use`) are followed to the declaration. Declaring a child module, or re-exporting its items, does
 //! not count as use.
 
-use crate::rust::{File, words};
+use crate::rust::{SourceFile, split_into_tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A path in a file's code, and the name under which `use` imports it.
 #[derive(Debug, Clone, PartialEq)]
-struct Named {
+struct UsedPath {
     path: Vec<String>,
     /// The name under which the path is known in the file; `None` for a path in an expression.
     imported_name: Option<String>,
     public: bool,
 }
 
-/// The files that one file uses, by number. Each used file has the names that are taken from it.
+/// The files that one file uses, by their numbers, each with the names that the using file takes.
 pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 
 /// Returns for each file which other files it uses.
-pub fn uses(files: &[File]) -> Vec<Uses> {
+pub fn find_file_uses(files: &[SourceFile]) -> Vec<Uses> {
     let modules: BTreeMap<&[String], usize> =
         files.iter().enumerate().map(|(number, file)| (&file.module[..], number)).collect();
-    let named: Vec<Vec<Named>> = files.iter().map(find_paths).collect();
+    let named: Vec<Vec<UsedPath>> = files.iter().map(find_paths).collect();
     let counts: Vec<BTreeMap<String, usize>> = files.iter().map(count_words).collect();
-    let crate_files = Crate { files, modules, named: &named };
+    let crate_files = CrateFiles { files, modules, named: &named };
     let mut all = vec![Uses::new(); files.len()];
     for (number, file) in files.iter().enumerate() {
         for one in &named[number] {
             let Some((target, word)) = crate_files.resolve_path(number, &one.path, 0) else { continue };
-            // If a file names an item of its child module in `pub use` and nowhere else, the file
-            // re-exports the item, but does not use it.
+            // If a file names an item of its child module only in `pub use`, the file re-exports
+            // the item, but does not use the item.
             let imported_name = one.imported_name.as_deref().unwrap_or_default();
             let mentioned = counts[number].get(imported_name).copied().unwrap_or(0);
             if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {
@@ -42,17 +42,17 @@ pub fn uses(files: &[File]) -> Vec<Uses> {
     all
 }
 
-fn is_child(file: &File, other: &File) -> bool {
+fn is_child(file: &SourceFile, other: &SourceFile) -> bool {
     other.module.len() > file.module.len() && other.module.starts_with(&file.module)
 }
 
-struct Crate<'a> {
-    files: &'a [File],
+struct CrateFiles<'a> {
+    files: &'a [SourceFile],
     modules: BTreeMap<&'a [String], usize>,
-    named: &'a [Vec<Named>],
+    named: &'a [Vec<UsedPath>],
 }
 
-impl Crate<'_> {
+impl CrateFiles<'_> {
     /// Returns the number of the file that declares the item of a path, and the item's name.
     fn resolve_path(&self, from: usize, path: &[String], depth: usize) -> Option<(usize, String)> {
         let mut module = self.files[from].module.clone();
@@ -91,9 +91,9 @@ impl Crate<'_> {
 }
 
 /// Counts how often each word occurs in a file's code.
-fn count_words(file: &File) -> BTreeMap<String, usize> {
+fn count_words(file: &SourceFile) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for (_, word) in words(&file.code.chars().collect::<Vec<_>>()) {
+    for (_, word) in split_into_tokens(&file.code.chars().collect::<Vec<_>>()) {
         *counts.entry(word).or_default() += 1;
     }
     counts
@@ -101,8 +101,9 @@ fn count_words(file: &File) -> BTreeMap<String, usize> {
 
 /// Returns all paths in a file's code: the paths of `use` declarations, and paths that begin at a
 /// module.
-fn find_paths(file: &File) -> Vec<Named> {
-    let words: Vec<String> = words(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
+fn find_paths(file: &SourceFile) -> Vec<UsedPath> {
+    let words: Vec<String> =
+        split_into_tokens(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
     let (mut named, mut at) = (Vec::new(), 0);
     while at < words.len() {
         // `use<'a>` in a bound names no path.
@@ -118,7 +119,7 @@ fn find_paths(file: &File) -> Vec<Named> {
                 at += 2;
                 path.push(words[at].clone());
             }
-            named.push(Named { path, imported_name: None, public: false });
+            named.push(UsedPath { path, imported_name: None, public: false });
         }
         at += 1;
     }
@@ -126,7 +127,13 @@ fn find_paths(file: &File) -> Vec<Named> {
 }
 
 /// Parses one branch of a `use` declaration. Returns the index of the word after the branch.
-fn parse_use_branch(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
+fn parse_use_branch(
+    words: &[String],
+    mut at: usize,
+    above: &[String],
+    public: bool,
+    named: &mut Vec<UsedPath>,
+) -> usize {
     let mut path = above.to_vec();
     while at < words.len() {
         match &*words[at] {
@@ -155,13 +162,13 @@ fn parse_use_branch(words: &[String], mut at: usize, above: &[String], public: b
         imported_name = words.get(at + 1).cloned();
         at += 2;
     }
-    named.push(Named { path, imported_name, public });
+    named.push(UsedPath { path, imported_name, public });
     at
 }
 
 /// Returns the groups of files that use each other in a circle, directly or indirectly, each group
 /// once.
-pub fn circles(uses: &[Uses]) -> Vec<Vec<usize>> {
+pub fn find_use_circles(uses: &[Uses]) -> Vec<Vec<usize>> {
     let reach: Vec<BTreeSet<usize>> = (0..uses.len())
         .map(|from| {
             let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
@@ -183,7 +190,7 @@ pub fn circles(uses: &[Uses]) -> Vec<Vec<usize>> {
 #[test]
 fn uses_are_found_and_reexports_are_not_uses() {
     let file = |path: &str, module: &[&str], text: &str| {
-        File::read(path.into(), module.iter().map(|word| (*word).to_owned()).collect(), text)
+        SourceFile::read(path.into(), module.iter().map(|word| (*word).to_owned()).collect(), text)
     };
     let files = [
         file("lib.rs", &[], "mod a; mod b; pub use a::One; pub(crate) fn top() {}"),
@@ -192,7 +199,7 @@ fn uses_are_found_and_reexports_are_not_uses() {
         file("a/y.rs", &["a", "y"], "use crate::{One, b::{self, Three as T}}; pub struct Two;"),
         file("b.rs", &["b"], "use std::fmt; pub struct Three; fn f() { crate::top() }"),
     ];
-    let uses = uses(&files);
+    let uses = find_file_uses(&files);
     let of = |number: usize| uses[number].keys().copied().collect::<Vec<_>>();
     // In the example, lib.rs (file 0) only re-exports, so it uses no file. File 1 (a/mod.rs) calls
     // x (file 2) and names `Two` of y (file 3).
@@ -200,5 +207,5 @@ fn uses_are_found_and_reexports_are_not_uses() {
     // File 2 (x.rs) uses `Own` of file 1 (a/mod.rs), and `Two` of file 3 (y.rs), which declares
     // `Two`. File 3 (y.rs) uses `One` of file 2 (x.rs).
     assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));
-    assert_eq!(circles(&uses), [vec![1, 2, 3]]);
+    assert_eq!(find_use_circles(&uses), [vec![1, 2, 3]]);
 }

@@ -1,18 +1,18 @@
-//! Tests the rules of ARCHITECTURE.md: which crates may depend on which, which files on which, and
-//! which words may not occur where.
+//! Tests the rules of ARCHITECTURE.md: the allowed dependencies between crates and between files,
+//! and the words that the code of a crate must not contain.
 
 #![forbid(unsafe_code)]
 
 mod circles;
 mod rust;
 
-use rust::{File, words};
+use rust::{SourceFile, split_into_tokens};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The crates of this workspace, each with the crates that it may depend on.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
@@ -77,10 +77,13 @@ fn crates_folder() -> PathBuf {
 }
 
 /// Returns the source files of a crate, without files that only tests use. All tests share the
-/// files, because parsing takes most of their time.
-fn crate_sources(name: &str) -> &'static [File] {
-    static PARSED: LazyLock<BTreeMap<&str, Vec<File>>> = LazyLock::new(|| {
-        ARROWS.iter().map(|(name, _)| (*name, rust::files(&crates_folder().join(name).join("src")))).collect()
+/// parsed files, because parsing takes most of the tests' time.
+fn crate_sources(name: &str) -> &'static [SourceFile] {
+    static PARSED: LazyLock<BTreeMap<&str, Vec<SourceFile>>> = LazyLock::new(|| {
+        ALLOWED_DEPENDENCIES
+            .iter()
+            .map(|(name, _)| (*name, rust::read_crate_sources(&crates_folder().join(name).join("src"))))
+            .collect()
     });
     let files = &PARSED[name];
     assert!(!files.is_empty(), "the sources of {name} were found");
@@ -89,7 +92,7 @@ fn crate_sources(name: &str) -> &'static [File] {
 
 #[test]
 fn crates_depend_only_in_the_allowed_direction() {
-    for (name, allowed) in ARROWS {
+    for (name, allowed) in ALLOWED_DEPENDENCIES {
         let manifest = std::fs::read_to_string(crates_folder().join(name).join("Cargo.toml")).expect(name);
         let dependencies = manifest.split("[dependencies]").nth(1).expect(name);
         let dependencies = dependencies.split("\n[").next().expect(name);
@@ -99,12 +102,13 @@ fn crates_depend_only_in_the_allowed_direction() {
         }
     }
     let folders = std::fs::read_dir(crates_folder()).expect("the crates folder").count();
-    assert_eq!(folders, ARROWS.len(), "a new crate belongs into ARCHITECTURE.md and into this test");
+    assert_eq!(folders, ALLOWED_DEPENDENCIES.len(), "a new crate belongs into ARCHITECTURE.md and into this test");
 }
 
 #[test]
 fn each_crate_uses_only_allowed_facilities() {
-    let everywhere_but = |home: &'static str| ARROWS.iter().map(|(name, _)| *name).filter(move |name| *name != home);
+    let everywhere_but =
+        |home: &'static str| ALLOWED_DEPENDENCIES.iter().map(|(name, _)| *name).filter(move |name| *name != home);
     let pure = [
         "plimsoll-model",
         "plimsoll-wire",
@@ -134,7 +138,7 @@ fn each_crate_uses_only_allowed_facilities() {
         // them.
         ("raw_os_error", ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis"].to_vec()),
     ];
-    for (name, _) in ARROWS {
+    for (name, _) in ALLOWED_DEPENDENCIES {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
         for file in crate_sources(name) {
             for word in &words {
@@ -181,10 +185,10 @@ fn only_allowed_crates_name_flags() {
 #[test]
 fn type_names_are_unique() {
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, _) in ARROWS {
+    for (name, _) in ALLOWED_DEPENDENCIES {
         for file in crate_sources(name) {
             for (number, line) in file.code.lines().enumerate() {
-                for pair in words(&line.chars().collect::<Vec<_>>()).windows(2) {
+                for pair in split_into_tokens(&line.chars().collect::<Vec<_>>()).windows(2) {
                     let [(_, keyword), (_, word)] = pair else { continue };
                     // An indented `type` belongs to an implementation of a trait and declares no
                     // new name.
@@ -207,9 +211,9 @@ fn type_names_are_unique() {
 #[test]
 fn files_have_no_circular_uses() {
     let mut found = Vec::new();
-    for (name, _) in ARROWS {
+    for (name, _) in ALLOWED_DEPENDENCIES {
         let files = crate_sources(name);
-        let uses = circles::uses(files);
+        let uses = circles::find_file_uses(files);
         let uses_count: usize = uses.iter().map(BTreeMap::len).sum();
         assert!(files.len() == 1 || uses_count > files.len() / 2, "the uses of {name} were found");
         let source = crates_folder().join(name).join("src");
@@ -217,7 +221,7 @@ fn files_have_no_circular_uses() {
             let path = files[number].path.strip_prefix(&source).expect("a file of the crate");
             path.to_string_lossy().into_owned()
         };
-        for circle in circles::circles(&uses) {
+        for circle in circles::find_use_circles(&uses) {
             let edges = circle.iter().flat_map(|from| {
                 let inside = uses[*from].iter().filter(|(to, _)| circle.contains(to));
                 inside.map(|(to, words)| {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 /// A source file of a crate.
-pub struct File {
+pub struct SourceFile {
     pub path: PathBuf,
     /// The modules from the crate's root down to this file.
     pub module: Vec<String>,
@@ -20,16 +20,16 @@ pub struct File {
 }
 
 /// Returns all source files of a crate, without files that only tests use.
-pub fn files(source: &Path) -> Vec<File> {
+pub fn read_crate_sources(source: &Path) -> Vec<SourceFile> {
     let root = ["lib.rs", "main.rs"].into_iter().map(|name| source.join(name)).find(|path| path.exists());
     let mut files = Vec::new();
     read_module_tree(&root.expect("a crate's root"), Vec::new(), &mut files);
     files
 }
 
-fn read_module_tree(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
+fn read_module_tree(path: &Path, module: Vec<String>, files: &mut Vec<SourceFile>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file = File::read(path.to_owned(), module, &text);
+    let file = SourceFile::read(path.to_owned(), module, &text);
     // The child modules of a root or mod.rs are files in the same folder. The child modules of any
     // other file are in a folder of its name.
     let name = path.file_stem().expect("a name").to_string_lossy();
@@ -45,11 +45,11 @@ fn read_module_tree(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     files.push(file);
 }
 
-impl File {
-    pub fn read(path: PathBuf, module: Vec<String>, text: &str) -> File {
-        let mut split = split(text);
-        blank_tests(&mut split);
-        let words = words(&split.code);
+impl SourceFile {
+    pub fn read(path: PathBuf, module: Vec<String>, text: &str) -> SourceFile {
+        let mut split = split_code_and_strings(text);
+        blank_out_test_code(&mut split);
+        let words = split_into_tokens(&split.code);
         let mut children: Vec<String> = words
             .windows(3)
             .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
@@ -58,13 +58,13 @@ impl File {
         // A child module that has a replacement for builds without some feature is declared twice.
         // Only the file with the module's own name counts; the replacement's file does not count.
         children.dedup();
-        File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
+        SourceFile { path, module, children, code: split.code.iter().collect(), strings: split.strings }
     }
 }
 
 /// Splits code into words and single characters, each with its position in characters; `::` is kept
 /// together.
-pub fn words(code: &[char]) -> Vec<(usize, String)> {
+pub fn split_into_tokens(code: &[char]) -> Vec<(usize, String)> {
     let of_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut out, mut at) = (Vec::new(), 0);
     while at < code.len() {
@@ -81,7 +81,7 @@ pub fn words(code: &[char]) -> Vec<(usize, String)> {
     out
 }
 
-struct Split {
+struct SplitSource {
     code: Vec<char>,
     strings: Vec<(usize, String)>,
     /// The position at which each string begins.
@@ -89,9 +89,9 @@ struct Split {
 }
 
 /// Separates the code, the comments and the strings of a source text.
-fn split(text: &str) -> Split {
+fn split_code_and_strings(text: &str) -> SplitSource {
     let text: Vec<char> = text.chars().collect();
-    let mut split = Split { code: text.clone(), strings: Vec::new(), places: Vec::new() };
+    let mut split = SplitSource { code: text.clone(), strings: Vec::new(), places: Vec::new() };
     let blank = |code: &mut Vec<char>, from: usize, to: usize| {
         code[from..to].iter_mut().filter(|c| **c != '\n').for_each(|c| *c = ' ');
     };
@@ -161,8 +161,8 @@ fn split(text: &str) -> Split {
 }
 
 /// Replaces each item under a test attribute by blanks, up to its closing brace or semicolon.
-fn blank_tests(split: &mut Split) {
-    let words = words(&split.code);
+fn blank_out_test_code(split: &mut SplitSource) {
+    let words = split_into_tokens(&split.code);
     let sign = |at: usize| words.get(at).map_or("", |word| &*word.1);
     // Returns the position after the bracket that closes the bracket at `at`.
     let closed = |mut at: usize, open: &str, close: &str| {
@@ -240,7 +240,7 @@ fn code_strings_comments_and_tests_are_separated() {
         fn one() { gone() }
         fn last() {}
     "##;
-    let file = File::read("a.rs".into(), Vec::new(), text);
+    let file = SourceFile::read("a.rs".into(), Vec::new(), text);
     let strings: Vec<&str> = file.strings.iter().map(|string| &*string.1).collect();
     assert_eq!(strings, [r#"--flag \" // no comment"#, r#"raw "x""#]);
     assert_eq!(file.strings[0].0, 4);

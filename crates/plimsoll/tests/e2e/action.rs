@@ -3,7 +3,7 @@
 //!
 //! Not here: the content of reports (`report`).
 
-use crate::test_support::{baseline, folder};
+use crate::test_support::{create_new_folder, start_baseline};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,8 +21,8 @@ fn run_ci_action(out: &Path, variables: &[(&str, &str)]) -> Output {
 
 #[test]
 fn reports_are_written_and_the_exit_code_is_kept() {
-    let server = baseline(1);
-    let out = folder("action");
+    let server = start_baseline(1);
+    let out = create_new_folder("action");
     let args = format!("-c 2 -d 500ms -H 'X-Words: a b' '{}/bytes/10'", server.url);
     let baseline = out.join("old.plimsoll").display().to_string();
     let run = [("COMMAND", "run"), ("ARGS", args.as_str()), ("SLO", "p99<=5s")];
@@ -41,12 +41,12 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
 }
 
-/// Checks that a gate passes, fails or is inconclusive, even if every load is void on a busy
-/// machine. A condition about errors always decides the gate; a condition about CPU time without
-/// readings never decides the gate.
+/// Checks that a gate passes, fails or is inconclusive, even if every load on a busy machine is
+/// void (without information about the server). A condition about errors always decides the gate; a
+/// condition about CPU time without readings never decides the gate.
 #[test]
 fn each_action_outcome_has_its_exit_code_and_one_comment() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let args = format!("-c 1 -d 300ms --no-probes {}/healthz", server.url);
     for (gate, chosen, code, outcome) in [
         ("errors>50%", "", 0, "passed"),
@@ -58,7 +58,7 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
         // be decided.
         ("cpu>1ns, errors<50%", "pass", 1, "failed"),
     ] {
-        let out = folder("action-outcome");
+        let out = create_new_folder("action-outcome");
         let variables = [("COMMAND", "run"), ("ARGS", args.as_str()), ("FAIL_IF", gate), ("ON_INCONCLUSIVE", chosen)];
         let done = run_ci_action(&out, &variables);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
@@ -82,10 +82,10 @@ fn each_action_outcome_has_its_exit_code_and_one_comment() {
 /// Checks that the action installs the given version of plimsoll and uses that version.
 #[test]
 fn the_action_installs_and_uses_a_package() {
-    let out = folder("action-version");
+    let out = create_new_folder("action-version");
     let program = env!("CARGO_BIN_EXE_plimsoll");
-    // The package contains a script that calls the program under test. The folder of the script
-    // shows whether the action used the package.
+    // The package contains a script that logs its own path and calls the program under test. The
+    // log shows whether the action used the package.
     let script = format!("#!/bin/sh\necho \"$0\" >>{}/used\nexec {program} \"$@\"\n", out.display());
     let tree = out.join("tree");
     std::fs::create_dir_all(tree.join("DEBIAN")).expect("a folder");
@@ -110,7 +110,7 @@ fn the_action_installs_and_uses_a_package() {
         .output()
         .expect("python3");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let server = baseline(1);
+    let server = start_baseline(1);
     let args = format!("-n 3 -c 1 --no-probes {}/healthz", server.url);
     for package in [deb, wheel] {
         let _ = std::fs::remove_file(out.join("used"));
@@ -129,7 +129,7 @@ fn the_action_installs_and_uses_a_package() {
 
 #[test]
 fn action_inputs_are_never_executed() {
-    let out = folder("action-words");
+    let out = create_new_folder("action-words");
     let done = run_ci_action(&out, &[("COMMAND", "run"), ("ARGS", "-n 1 '$(touch made)' `touch made` ; touch made")]);
     assert_eq!(done.status.code(), Some(2));
     assert!(!out.join("made").exists());
@@ -144,7 +144,7 @@ fn action_inputs_are_never_executed() {
 /// logs its calls replaces `gh`, the command line tool of GitHub.
 #[test]
 fn a_pull_request_has_one_comment() {
-    let out = folder("action-comment");
+    let out = create_new_folder("action-comment");
     let gh = out.join("gh");
     std::fs::write(
         &gh,

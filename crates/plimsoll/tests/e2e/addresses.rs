@@ -2,7 +2,8 @@
 //! sockets, local addresses, and closing by reset.
 
 use crate::test_support::{
-    assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll,
+    assert_ledger_closes, baseline_at, create_new_folder, nginx_unix, number_at_path, plimsoll, run_to_json,
+    start_baseline, wait_for_exit,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -16,24 +17,24 @@ use std::sync::{Arc, Mutex};
 fn a_target_with_ipv6_only_is_loaded() {
     let server = baseline_at("[::1]:0", 1);
     let url = format!("{}/healthz", server.url);
-    let document = json(&["run", &url, "-c", "3", "-n", "50"]);
-    assert_eq!(number(&document, "ledger.succeeded"), 50.0, "{document:#}");
-    let document = json(&["run", &url, "-n", "20", "--source-ip", "::1", "--no-keepalive"]);
-    assert_eq!(number(&document, "ledger.succeeded"), 20.0, "{document:#}");
+    let document = run_to_json(&["run", &url, "-c", "3", "-n", "50"]);
+    assert_eq!(number_at_path(&document, "ledger.succeeded"), 50.0, "{document:#}");
+    let document = run_to_json(&["run", &url, "-n", "20", "--source-ip", "::1", "--no-keepalive"]);
+    assert_eq!(number_at_path(&document, "ledger.succeeded"), 20.0, "{document:#}");
 }
 
 #[test]
 fn connections_use_the_requested_addresses() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let there = server.url.trim_start_matches("http://");
-    let document = json(&["run", "http://api.invalid:81/healthz", "--connect-to", there, "-n", "20"]);
-    assert_eq!(number(&document, "ledger.succeeded"), 20.0, "{document:#}");
+    let document = run_to_json(&["run", "http://api.invalid:81/healthz", "--connect-to", there, "-n", "20"]);
+    assert_eq!(number_at_path(&document, "ledger.succeeded"), 20.0, "{document:#}");
     assert_eq!(document["url"], "http://api.invalid:81/healthz");
     // Resolving the name repeatedly changes nothing if the addresses stay the same.
     let url = format!("{}/healthz", server.url.replace("127.0.0.1", "localhost"));
-    let document = json(&["run", &url, "-c", "2", "-d", "400ms", "--resolve-every", "20ms", "--no-keepalive"]);
+    let document = run_to_json(&["run", &url, "-c", "2", "-d", "400ms", "--resolve-every", "20ms", "--no-keepalive"]);
     assert_ledger_closes(&document, "resolved again");
-    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{document:#}");
 }
 
 #[test]
@@ -47,9 +48,9 @@ fn unix_sockets_are_loaded_or_reported() {
     for load in
         [&["-c", "3", "-n", "100"][..], &["-c", "3", "-n", "50", "--no-keepalive"], &["--rate", "200", "-n", "50"]]
     {
-        let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
+        let document = run_to_json(&[&["run", "http://api/", "--unix", shown], load].concat());
         assert_ledger_closes(&document, "unix");
-        assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
+        assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
         // plimsoll finds the server's processes by the unix socket on which they listen.
         assert_eq!(document["server"]["name"], "nginx", "{:#}", document["server"]);
         assert_eq!(document["server"]["found_by"], format!("it listens on the unix socket {shown}"));
@@ -63,9 +64,9 @@ fn unix_sockets_are_loaded_or_reported() {
     for (path, said) in [(left.to_str().expect("text"), "refused"), ("/no/such.sock", "no such file")] {
         let done = plimsoll(&["run", "http://api/", "--unix", path]);
         assert!(done.code == 2 && done.stderr.contains(said) && done.stderr.contains(path), "{}", done.stderr);
-        let document = json(&["run", "http://api/", "--unix", path, "--no-preflight", "-c", "2", "-n", "4"]);
+        let document = run_to_json(&["run", "http://api/", "--unix", path, "--no-preflight", "-c", "2", "-n", "4"]);
         assert_ledger_closes(&document, path);
-        assert_eq!(number(&document, "ledger.failed.connect"), 4.0, "{document:#}");
+        assert_eq!(number_at_path(&document, "ledger.failed.connect"), 4.0, "{document:#}");
     }
     std::fs::remove_dir_all(&folder).expect("removed");
 }
@@ -92,11 +93,11 @@ fn abstract_sockets_are_loaded_and_observed() {
         answering.into_iter().for_each(|thread| thread.join().expect("ends"));
     });
     let at = format!("@{name}");
-    let document = json(&["run", "http://api/", "--unix", &at, "-c", "2", "-d", "500ms"]);
+    let document = run_to_json(&["run", "http://api/", "--unix", &at, "-c", "2", "-d", "500ms"]);
     serving.join().expect("ends");
     assert_ledger_closes(&document, "abstract");
-    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
-    assert_eq!(number(&document, "server.pid"), f64::from(std::process::id()), "{:#}", document["server"]);
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "server.pid"), f64::from(std::process::id()), "{:#}", document["server"]);
 }
 
 /// The source addresses of all connections, and the number of connections that ended by a reset.
@@ -144,9 +145,9 @@ fn source_addresses_rotate_and_connections_close_as_requested() {
     ] {
         let (address, seen) = start_recording_server();
         let url = format!("http://{address}/");
-        let document = json(&[&["run", &url, "--no-preflight", "-c", "14", "-n", "140"], flags].concat());
+        let document = run_to_json(&[&["run", &url, "--no-preflight", "-c", "14", "-n", "140"], flags].concat());
         assert_ledger_closes(&document, &format!("{flags:?}"));
-        assert_eq!(number(&document, "ledger.succeeded"), 140.0, "{flags:?}: {document:#}");
+        assert_eq!(number_at_path(&document, "ledger.succeeded"), 140.0, "{flags:?}: {document:#}");
         // The test waits, because the server's threads may not have received the last connection
         // resets yet.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
@@ -168,37 +169,37 @@ fn short_lived_connections_spread_over_loopback_addresses() {
     assert!(seen.lock().expect("no poison").0.len() > 50);
 }
 
-/// Runs the binary with names resolved by the hosts file `hosts`. Returns `None` if this user may
-/// not mount a hosts file.
-fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
+/// Runs the plimsoll binary with the text `hosts` as the content of /etc/hosts. Returns `None` if
+/// this user may not mount a hosts file.
+fn run_with_hosts_file(hosts: &str, arguments: &[&str]) -> Option<Value> {
     let allowed = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
     if !allowed.is_ok_and(|status| status.success()) {
         return None;
     }
-    let path = folder("names").join("hosts");
+    let path = create_new_folder("names").join("hosts");
     std::fs::write(&path, hosts).expect("written");
     let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script]).arg(&path).arg(env!("CARGO_BIN_EXE_plimsoll")).args(arguments);
     let child = command.args(["--json", "--quiet"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let done = finish(child.expect("unshare starts"));
+    let done = wait_for_exit(child.expect("unshare starts"));
     assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
     Some(done.json())
 }
 
 #[test]
 fn a_dead_address_of_a_host_is_reported_and_fails_no_request() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url.replace("127.0.0.1", "api.test"));
     let port = server.url.rsplit(':').next().expect("a port");
     let hosts = "127.0.0.1 localhost\n127.0.0.9 api.test\n127.0.0.1 api.test\n::1 api.test\n";
     for load in [&["-c", "4", "-n", "200"][..], &["--rate", "400", "-n", "200", "--no-keepalive"]] {
-        let Some(document) = where_names_are(hosts, &[&["run", &url], load].concat()) else {
+        let Some(document) = run_with_hosts_file(hosts, &[&["run", &url], load].concat()) else {
             eprintln!("not tried: a name of several addresses takes a mount namespace, which this user may not make");
             return;
         };
         assert_ledger_closes(&document, "a dead address");
-        assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+        assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{document:#}");
         let errors = document["address_errors"].as_object().expect("an object");
         let named: BTreeSet<&str> = errors.keys().map(String::as_str).collect();
         let dead = [format!("127.0.0.9:{port}"), format!("[::1]:{port}")];

@@ -4,7 +4,7 @@
 //!
 //! Without root, `unshare`, `ip` and `sshd`, the tests are skipped with a message.
 
-use crate::test_support::{baseline, command, finish, folder, number, signal};
+use crate::test_support::{command, create_new_folder, number_at_path, signal, start_baseline, wait_for_exit};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The private addresses of the two simulated machines.
-const LOAD: &str = "10.77.7.1";
-const SERVER: &str = "10.77.7.2";
+const LOAD_MACHINE_ADDRESS: &str = "10.77.7.1";
+const SERVER_MACHINE_ADDRESS: &str = "10.77.7.2";
 const SSH_PORT: u16 = 2222;
 
 /// A simulated machine: its own network and process namespace. Dropping this value ends all
@@ -90,18 +90,18 @@ fn find_child_process(parent: u32) -> Option<u32> {
 
 /// Two simulated machines. One machine generates the load; the other has the servers and allows
 /// logins.
-struct Pair {
+struct MachinePair {
     load: Machine,
     server: Machine,
     folder: PathBuf,
     sshd: Child,
 }
 
-impl Pair {
+impl MachinePair {
     /// Creates the two simulated machines. Returns `None` and prints a message if the machines
     /// cannot be created.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    fn start() -> Option<Pair> {
+    fn start() -> Option<MachinePair> {
         let skipped = |why: &str| eprintln!("SKIPPED: {why}: servers on other machines are not watched in this run");
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
         let Some(sshd) = sshd else {
@@ -121,10 +121,10 @@ impl Pair {
             skipped("no pair of network interfaces (ip link add, as root)");
             return None;
         }
-        for (machine, address) in [(&load, LOAD), (&server, SERVER)] {
+        for (machine, address) in [(&load, LOAD_MACHINE_ADDRESS), (&server, SERVER_MACHINE_ADDRESS)] {
             machine.run(&format!("ip link set lo up; ip addr add {address}/24 dev eth0; ip link set eth0 up"));
         }
-        let folder = folder("pair");
+        let folder = create_new_folder("pair");
         let at = |name: &str| folder.join(name).display().to_string();
         for name in ["host", "user"] {
             let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(name)]).status();
@@ -135,7 +135,7 @@ impl Pair {
         fs::create_dir(&bin).expect("a folder");
         symlink(env!("CARGO_BIN_EXE_plimsoll"), bin.join("plimsoll")).expect("a link");
         let config = format!(
-            "Port {SSH_PORT}\nListenAddress {SERVER}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+            "Port {SSH_PORT}\nListenAddress {SERVER_MACHINE_ADDRESS}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PidFile none\nPasswordAuthentication no\nSetEnv PATH={}:/usr/bin:/bin\n",
             at("host"),
             at("authorized"),
@@ -146,7 +146,7 @@ impl Pair {
         let _ = fs::create_dir_all("/run/sshd");
         let log = fs::File::create(at("sshd.log")).expect("a log");
         let started = server.command(sshd).args(["-D", "-e", "-f", &at("config")]).stderr(log).spawn();
-        let pair = Pair { load, server, folder: folder.clone(), sshd: started.expect("sshd starts") };
+        let pair = MachinePair { load, server, folder: folder.clone(), sshd: started.expect("sshd starts") };
         let deadline = Instant::now() + Duration::from_secs(10);
         while !pair.run_over_ssh("true").is_ok_and(|status| status.success()) {
             assert!(Instant::now() < deadline, "{}", fs::read_to_string(at("sshd.log")).unwrap_or_default());
@@ -166,12 +166,12 @@ impl Pair {
     }
 
     fn run_over_ssh(&self, line: &str) -> std::io::Result<std::process::ExitStatus> {
-        let whole = format!("{} -p {SSH_PORT} {SERVER} {line}", self.ssh_command_line());
+        let whole = format!("{} -p {SSH_PORT} {SERVER_MACHINE_ADDRESS} {line}", self.ssh_command_line());
         self.load.command("sh").args(["-c", &whole]).stderr(Stdio::null()).status()
     }
 
     /// Starts a Python server on the server's machine that prints its port.
-    fn serve(&self, source: &str) -> PairServer {
+    fn start_python_server(&self, source: &str) -> RemotePythonServer {
         let mut child = self
             .server
             .command("python3")
@@ -183,12 +183,12 @@ impl Pair {
             .expect("python3 is needed for the end-to-end tests");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a port");
-        PairServer { child, url: format!("http://{SERVER}:{}/items", line.trim()) }
+        RemotePythonServer { child, url: format!("http://{SERVER_MACHINE_ADDRESS}:{}/items", line.trim()) }
     }
 
     /// Returns the flag that makes plimsoll measure the server's machine.
     fn watch_flag() -> String {
-        format!("--watch=ssh://{SERVER}:{SSH_PORT}")
+        format!("--watch=ssh://{SERVER_MACHINE_ADDRESS}:{SSH_PORT}")
     }
 
     /// Starts plimsoll on the machine that generates the load.
@@ -198,24 +198,24 @@ impl Pair {
         command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
     }
 
-    fn run_plimsoll(&self, words: &[&str]) -> crate::test_support::Done {
-        finish(self.start_plimsoll(words))
+    fn run_plimsoll(&self, words: &[&str]) -> crate::test_support::CommandOutcome {
+        wait_for_exit(self.start_plimsoll(words))
     }
 }
 
-impl Drop for Pair {
+impl Drop for MachinePair {
     fn drop(&mut self) {
         let _ = self.sshd.kill();
         let _ = self.sshd.wait();
     }
 }
 
-struct PairServer {
+struct RemotePythonServer {
     child: Child,
     url: String,
 }
 
-impl Drop for PairServer {
+impl Drop for RemotePythonServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -223,7 +223,7 @@ impl Drop for PairServer {
 }
 
 /// The source of a server with one thread that works 2 ms for each request.
-const BUSY: &str = r#"
+const BUSY_SERVER_SOURCE: &str = r#"
 import asyncio, time
 class Busy(asyncio.Protocol):
     def connection_made(self, transport):
@@ -243,7 +243,7 @@ asyncio.run(main())
 
 /// The source of a server with four connections to a store in another process. The store responds
 /// after 30 ms.
-const POOLED: &str = r#"
+const POOLED_SERVER_SOURCE: &str = r#"
 import asyncio, os, sys
 async def main(port):
     pool = asyncio.Queue()
@@ -278,40 +278,40 @@ asyncio.run(main())
 asyncio.run(main(int(os.read(read, 20))))
 "#;
 
-fn server_of(document: &Value) -> &Value {
+fn server_section(document: &Value) -> &Value {
     &document["server"]
 }
 
 fn find_series<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
-    server_of(document)["probes"].as_array()?.iter().find(|series| series["name"] == name)
+    server_section(document)["probes"].as_array()?.iter().find(|series| series["name"] == name)
 }
 
 #[test]
 fn a_remote_server_is_read_like_a_local_server() {
-    let Some(pair) = Pair::start() else { return };
-    let server = pair.serve(BUSY);
+    let Some(pair) = MachinePair::start() else { return };
+    let server = pair.start_python_server(BUSY_SERVER_SOURCE);
     let url = server.url.as_str();
     let load = ["run", url, "--rate", "100", "--json", "--quiet", "-d"];
     // Without --watch, plimsoll has no figures of the server.
     let blind = pair.run_plimsoll(&[&load[..], &["2s"]].concat());
     assert_eq!(blind.code, 0, "{}", blind.stderr);
     let document = blind.json();
-    assert!(server_of(&document)["cpu_us_per_request"].is_null(), "{:#}", server_of(&document));
-    let reason = server_of(&document)["reason"].as_str().unwrap_or_default();
+    assert!(server_section(&document)["cpu_us_per_request"].is_null(), "{:#}", server_section(&document));
+    let reason = server_section(&document)["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("--watch ssh://HOST"), "{reason}");
     // With --watch, plimsoll has all figures of the server.
-    let watch = Pair::watch_flag();
+    let watch = MachinePair::watch_flag();
     let done = pair.run_plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
-    let seen = server_of(&document);
-    assert_eq!(seen["host"], format!("{SERVER}:{SSH_PORT}"), "{seen:#}");
-    let cpu_us = number(seen, "cpu_us_per_request");
+    let seen = server_section(&document);
+    assert_eq!(seen["host"], format!("{SERVER_MACHINE_ADDRESS}:{SSH_PORT}"), "{seen:#}");
+    let cpu_us = number_at_path(seen, "cpu_us_per_request");
     assert!((1_900.0..6_000.0).contains(&cpu_us), "2 ms a request and what Python adds: {cpu_us}");
-    assert!(number(seen, "cores_used") > 0.1, "{seen:#}");
+    assert!(number_at_path(seen, "cores_used") > 0.1, "{seen:#}");
     for name in ["server.cpu", "listen.backlog", "host.cpu_idle", "client.cpu", "generator.client.cpu"] {
         let series = find_series(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
-        assert!(number(series, "samples") >= 5.0, "{series:#}");
+        assert!(number_at_path(series, "samples") >= 5.0, "{series:#}");
     }
     // The server's readings are converted to the clock of the machine that generates the load, so
     // the times of the readings lie within the load.
@@ -322,7 +322,7 @@ fn a_remote_server_is_read_like_a_local_server() {
     let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
     let shown = pair.run_plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
-    assert!(shown.contains(&format!("on {SERVER}:{SSH_PORT}")), "{shown}");
+    assert!(shown.contains(&format!("on {SERVER_MACHINE_ADDRESS}:{SSH_PORT}")), "{shown}");
     // plimsoll finds the same server if `--watch-copy` copies plimsoll to the server's machine.
     fs::remove_file(pair.folder.join("bin/plimsoll")).expect("removed");
     let bare = pair.run_plimsoll(&[&load[..], &["1s", &watch]].concat());
@@ -331,10 +331,10 @@ fn a_remote_server_is_read_like_a_local_server() {
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
-/// Returns the series (measured values over time) of a server, without the numbers in their names.
-/// The series of threads, and of network devices, which belong to the load's machine, are excluded.
+/// Returns the names of a server's series (measured values over time), without the digits in the
+/// names. The series of threads, of network devices and of the load generator are excluded.
 fn series_kinds(document: &Value) -> BTreeSet<String> {
-    let series = server_of(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
+    let series = server_section(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     let names = series.iter().filter_map(|series| series["name"].as_str());
     let elsewhere = ["generator.", "net.", "thread."];
     let own = names.filter(|name| !elsewhere.iter().any(|prefix| name.starts_with(prefix)));
@@ -343,14 +343,14 @@ fn series_kinds(document: &Value) -> BTreeSet<String> {
 
 #[test]
 fn a_watched_server_has_the_same_series_as_a_local_server() {
-    let Some(pair) = Pair::start() else { return };
-    let server = pair.serve(POOLED);
+    let Some(pair) = MachinePair::start() else { return };
+    let server = pair.start_python_server(POOLED_SERVER_SOURCE);
     let words = ["--rate", "40", "-d", "10s", "--json", "--quiet"];
-    let watched = pair.run_plimsoll(&[&["run", &server.url, &Pair::watch_flag()][..], &words].concat());
+    let watched = pair.run_plimsoll(&[&["run", &server.url, &MachinePair::watch_flag()][..], &words].concat());
     assert_eq!(watched.code, 0, "{}", watched.stderr);
     let mut command = pair.server.command(env!("CARGO_BIN_EXE_plimsoll"));
     command.current_dir(&pair.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let local = finish(command.args(["run", &server.url]).args(words).spawn().expect("the binary starts"));
+    let local = wait_for_exit(command.args(["run", &server.url]).args(words).spawn().expect("the binary starts"));
     assert_eq!(local.code, 0, "{}", local.stderr);
     let (watched, local) = (series_kinds(&watched.json()), series_kinds(&local.json()));
     assert!(local.iter().any(|name| name.starts_with("peer.") && name.ends_with(".connections")), "{local:?}");
@@ -359,37 +359,40 @@ fn a_watched_server_has_the_same_series_as_a_local_server() {
 }
 
 #[test]
-fn a_lost_watcher_leaves_a_gap() {
-    let Some(pair) = Pair::start() else { return };
-    let server = pair.serve(BUSY);
-    let watch = Pair::watch_flag();
+fn lost_server_readings_are_a_gap() {
+    let Some(pair) = MachinePair::start() else { return };
+    let server = pair.start_python_server(BUSY_SERVER_SOURCE);
+    let watch = MachinePair::watch_flag();
     let words = ["sweep", &server.url, "-c", "1,2", "--for", "4s", "--json", &watch, "--name", "lost", "--dir", "."];
     let child = pair.start_plimsoll(&words);
     std::thread::sleep(Duration::from_secs(6));
     signal(pair.server.find_process_id("--watch-only").expect("an agent"), "KILL");
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let levels = document["levels"].as_array().expect("levels");
     assert_eq!(levels.len(), 2, "the study goes on");
     for level in levels {
-        assert!(number(level, "throughput_rps") > 20.0, "{level:#}");
+        assert!(number_at_path(level, "throughput_rps") > 20.0, "{level:#}");
         // Each concurrency was measured both before and after the process that observes the server
         // was killed.
         assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
         assert!(level["server"]["unseen"].to_string().contains("was observed only for the first"), "{level:#}");
     }
     let cpu = find_series(&levels[0], "server.cpu").expect("read before the loss");
-    assert!(number(cpu, "samples") > 3.0 && number(cpu, "gaps") > 0.0, "{cpu:#}");
+    assert!(number_at_path(cpu, "samples") > 3.0 && number_at_path(cpu, "gaps") > 0.0, "{cpu:#}");
     assert!(done.stderr.contains("was observed only for the first"), "{}", done.stderr);
 }
 
 #[test]
 fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
-    let Some(pair) = Pair::start() else { return };
-    let (a, b) = (pair.serve(BUSY), pair.serve(&BUSY.replace("0.002", "0.003")));
+    let Some(pair) = MachinePair::start() else { return };
+    let (a, b) = (
+        pair.start_python_server(BUSY_SERVER_SOURCE),
+        pair.start_python_server(&BUSY_SERVER_SOURCE.replace("0.002", "0.003")),
+    );
     let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
-    let done = pair.run_plimsoll(&[&words[..], &[&Pair::watch_flag()]].concat());
+    let done = pair.run_plimsoll(&[&words[..], &[&MachinePair::watch_flag()]].concat());
     let document = done.json();
     // The true difference in CPU time between the two servers is 50 %. On a noisy machine the
     // measured difference may be smaller, but never reversed.
@@ -399,13 +402,13 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
         done.stdout,
         done.stderr
     );
-    let builds = pair.run_plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch_flag()]);
+    let builds = pair.run_plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &MachinePair::watch_flag()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
 }
 
 /// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name a
 /// cause.
-fn explained_cause(done: &crate::test_support::Done) -> (String, bool) {
+fn explained_cause(done: &crate::test_support::CommandOutcome) -> (String, bool) {
     let document = done.json();
     let warnings = document["warnings"].to_string();
     let hindered = warnings.contains("disturbed") || document["cause"] == "client";
@@ -414,13 +417,14 @@ fn explained_cause(done: &crate::test_support::Done) -> (String, bool) {
 
 #[test]
 fn explain_names_the_same_cause_for_a_remote_server() {
-    let Some(pair) = Pair::start() else { return };
-    let server = pair.serve(POOLED);
+    let Some(pair) = MachinePair::start() else { return };
+    let server = pair.start_python_server(POOLED_SERVER_SOURCE);
     let mut told = Vec::new();
     let named = (0..3).any(|_| {
-        let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch_flag()];
+        let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &MachinePair::watch_flag()];
         let (named, hindered) = explained_cause(&pair.run_plimsoll(&words));
-        // Beside other programs, the cores can be the bottleneck; the warnings then say so.
+        // If other programs keep the cores busy, the cores can be the bottleneck, and a warning
+        // reports the interference.
         let is_cores = hindered && named == "cpu";
         assert!(is_cores || ["pool", "neighbour", "client", "unknown"].contains(&named.as_str()), "{named}");
         told.push((named.clone(), hindered));
@@ -432,9 +436,9 @@ fn explain_names_the_same_cause_for_a_remote_server() {
 
 #[test]
 fn unwatchable_servers_are_reported_before_the_load() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let folder = folder("fake-watch");
+    let folder = create_new_folder("fake-watch");
     let script = format!(
         r#"#!/bin/sh
 host= line=
@@ -455,7 +459,7 @@ exec '{0}' agent --stdio --watch-only
         let words = [&["run", "-d", "1s", "--json", "--quiet"], words].concat();
         let mut command = command(&words);
         command.env("PLIMSOLL_SSH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the binary starts"))
+        wait_for_exit(command.spawn().expect("the binary starts"))
     };
     let own = format!("that plimsoll {} needs", env!("CARGO_PKG_VERSION"));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
@@ -487,5 +491,5 @@ exec '{0}' agent --stdio --watch-only
     // machine.
     let done = run(&["--watch", "ssh://a", "-c", "2", &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(number(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);
+    assert!(number_at_path(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);
 }

@@ -4,7 +4,9 @@
 //! Not here: parsers alone (`plimsoll-traffic/tests/bounds.rs`), and misbehaving servers
 //! (`hostile`, `floods`).
 
-use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll, signal};
+use crate::test_support::{
+    CommandOutcome, command, create_new_folder, path_in_new_folder, plimsoll, signal, start_baseline, wait_for_exit,
+};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
@@ -13,13 +15,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A random secret, in which no part is a word.
-const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
+const SECRET: &str = "Zq7xK2mW9vLp4TnR8sYd";
 /// The time within which a command must end after its last signal. Most of this time is an
 /// allowance for a busy machine.
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(4);
 
 fn write_file(name: &str, file: &str, text: &str) -> String {
-    let path = place(name, file);
+    let path = path_in_new_folder(name, file);
     std::fs::write(&path, text).expect("written");
     path
 }
@@ -55,7 +57,7 @@ fn import_prints_and_writes_the_same() {
         "url":"http://127.0.0.1:1/a","headers":[],"postData":{"mimeType":"text/plain",
         "text":"zero\u200bwidth, soft\u00adhyphen, \u202eturned \ud83d\ude00 \u001b[2J"}},"response":{"status":200,"headers":[]}}]}}"#;
     let source = write_file("import-stdout", "x.har", har);
-    let output = place("import-stdout", "x.toml");
+    let output = path_in_new_folder("import-stdout", "x.toml");
     let printed = plimsoll(&["import", "har", &source]);
     let written = plimsoll(&["import", "har", &source, "-o", &output]);
     assert_eq!((printed.code, written.code), (0, 0), "{}", printed.stderr);
@@ -86,7 +88,7 @@ fn regular_expressions_of_a_file_have_a_memory_budget() {
 #[cfg(feature = "grpc")]
 #[test]
 fn a_library_panic_is_one_sentence() {
-    let path = place("syntax", "proto4.pb");
+    let path = path_in_new_folder("syntax", "proto4.pb");
     std::fs::write(&path, b"\n\x11\n\x07a.protob\x06proto4").expect("written");
     let done = plimsoll(&["grpc", "list", "grpc://127.0.0.1:1/", "--descriptor-set", &path]);
     assert_eq!(done.code, 2, "{}", done.stderr);
@@ -96,7 +98,7 @@ fn a_library_panic_is_one_sentence() {
 #[cfg(feature = "lua")]
 #[test]
 fn script_output_does_not_mix_with_the_document() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/bytes/1", server.url);
     let script = "print('hello'); io.write('there\\n'); os.execute('echo child')\n\
                   function done() io.stdout:write('done\\n') end";
@@ -112,7 +114,7 @@ fn script_output_does_not_mix_with_the_document() {
 #[cfg(feature = "lua")]
 #[test]
 fn a_script_that_exits_does_not_pass_a_gate() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     for hook in [
         "function response() os.exit(0) end",
         "function request() os.exit(0) end",
@@ -129,7 +131,7 @@ fn a_script_that_exits_does_not_pass_a_gate() {
 
 /// Sends signals to a command after `begun` has returned, and waits for the command's end. Returns
 /// the command's exit code or signal, and the time from the last signal to the end.
-fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
+fn signal_and_wait_for_end(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
     use std::os::unix::process::ExitStatusExt;
     begun(&mut child);
     let began = Instant::now();
@@ -157,9 +159,9 @@ fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) 
 #[cfg(feature = "lua")]
 #[test]
 fn a_signal_ends_a_command_at_any_point() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let script = write_file("endless", "endless.lua", "function request() while true do end end");
-    let fifo = place("fifo", "run.plimsoll");
+    let fifo = path_in_new_folder("fifo", "run.plimsoll");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
     let waits = ["run", "-q", "-n", "3", "-o", &fifo, &server.url];
@@ -173,7 +175,7 @@ fn a_signal_ends_a_command_at_any_point() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).spawn().expect("starts");
             let pid = child.id();
-            let (got, took) = ended_by(
+            let (got, took) = signal_and_wait_for_end(
                 child,
                 |_| {
                     // The command is ready for signals once /proc lists its signal handlers, or
@@ -201,11 +203,11 @@ fn a_signal_ends_a_command_at_any_point() {
 
 #[test]
 fn output_does_not_follow_symbolic_links() {
-    let server = baseline(1);
-    let work = folder("links");
+    let server = start_baseline(1);
+    let work = create_new_folder("links");
     let victim = work.join("victim");
-    let run = |arguments: &[&str]| -> Done {
-        finish(
+    let run = |arguments: &[&str]| -> CommandOutcome {
+        wait_for_exit(
             command(arguments)
                 .current_dir(&work)
                 .stdout(Stdio::piped())
@@ -246,25 +248,25 @@ fn output_does_not_follow_symbolic_links() {
 fn pprof_and_metrics_requests_go_to_the_load_target() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let ((named, heard), (load, _)) = (start_fixed_response_server(ok), start_fixed_response_server(ok));
-    let url = format!("http://u:{KEY}@{named}/");
+    let url = format!("http://u:{SECRET}@{named}/");
     for flag in ["--pprof=auto", "--metrics=auto"] {
         let run = ["run", "-n", "3", "-c", "1", "-q", "--pprof-seconds", "1", "--connect-to", &load, flag, &url];
         let done = plimsoll(&run);
         assert!(heard.lock().expect("no panic").is_empty(), "{flag}: {heard:?}");
-        assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{flag}: {}", done.stderr);
+        assert!(!done.stderr.contains(SECRET) && !done.stdout.contains(SECRET), "{flag}: {}", done.stderr);
     }
 }
 
 #[test]
 fn error_messages_contain_no_secret() {
-    let header = format!("Authorization Bearer {KEY}:x");
-    let curl_option = format!("curl --{KEY} http://127.0.0.1:1/");
-    let curl_joined = format!("curl --tok={KEY} http://127.0.0.1:1/");
-    let flag = format!("--{KEY}");
+    let header = format!("Authorization Bearer {SECRET}:x");
+    let curl_option = format!("curl --{SECRET} http://127.0.0.1:1/");
+    let curl_joined = format!("curl --tok={SECRET} http://127.0.0.1:1/");
+    let flag = format!("--{SECRET}");
     for arguments in [
         &["run", "-H", &header, "http://127.0.0.1:1/"][..],
-        &["run", "-H", KEY, "http://127.0.0.1:1/"],
-        &["run", "-H", "Authorization:", "Bearer", KEY, "http://127.0.0.1:1/"],
+        &["run", "-H", SECRET, "http://127.0.0.1:1/"],
+        &["run", "-H", "Authorization:", "Bearer", SECRET, "http://127.0.0.1:1/"],
         &["run", "--curl", &curl_option],
         &["run", "--curl", &curl_joined],
         &["run", &flag, "http://127.0.0.1:1/"],
@@ -272,7 +274,7 @@ fn error_messages_contain_no_secret() {
     ] {
         let done = plimsoll(arguments);
         assert_eq!(done.code, 2, "{arguments:?}");
-        for secret in [KEY, "correct-horse"] {
+        for secret in [SECRET, "correct-horse"] {
             assert!(!done.stderr.contains(secret), "{arguments:?}: {}", done.stderr);
         }
     }
@@ -280,23 +282,23 @@ fn error_messages_contain_no_secret() {
 
 #[test]
 fn failed_responses_are_redacted_unless_requested() {
-    let body = format!("{{\"error\":\"no such key\",\"key\":\"{KEY}\",\"invite\":\"A1B2-C3D4-E5F6\"}}");
+    let body = format!("{{\"error\":\"no such key\",\"key\":\"{SECRET}\",\"invite\":\"A1B2-C3D4-E5F6\"}}");
     let head = format!("HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
     let (address, _) = start_fixed_response_server(&format!("{head}{body}"));
     let url = format!("http://{address}/");
-    let file = place("failed", "run.plimsoll");
+    let file = path_in_new_folder("failed", "run.plimsoll");
     let run = ["run", "-n", "3", "-c", "1", "--json", "-o", &file];
     let kept = |more: &[&str]| {
         let done = plimsoll(&[&run, more, &[&url]].concat());
         let recorded = std::fs::read(&file).expect("a run file");
-        let recorded = recorded.windows(KEY.len()).any(|window| window == KEY.as_bytes());
-        (recorded, done.stdout.contains(KEY), done.stdout.contains("C3D4"), done.stdout)
+        let recorded = recorded.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        (recorded, done.stdout.contains(SECRET), done.stdout.contains("C3D4"), done.stdout)
     };
     let (in_file, in_document, grouped, text) = kept(&[]);
     assert!(!in_file && !in_document && !grouped && text.contains("no such key"), "{text}");
     let (in_file, in_document, ..) = kept(&["--keep-failed-bodies"]);
     assert!(in_file && in_document);
-    let page = place("failed", "page.html");
+    let page = path_in_new_folder("failed", "page.html");
     let done = plimsoll(&["report", &file, "-o", &page]);
     assert_eq!(done.code, 0, "{}", done.stderr);
 }
@@ -305,14 +307,14 @@ fn failed_responses_are_redacted_unless_requested() {
 fn unparsed_log_lines_are_not_repeated() {
     let log = format!(
         "10.0.0.1 - - [12/Mar/2024:10:00:00 +0000] \"GET /items/1 HTTP/1.1\" 200 5 \"-\" \"ua\"\n\
-         password={KEY} Authorization: Bearer 8f14e45fceea167a5a36dedd4bea2543\n"
+         password={SECRET} Authorization: Bearer 8f14e45fceea167a5a36dedd4bea2543\n"
     );
     let log = write_file("unparsed", "u.log", &log);
-    let page = place("unparsed", "page.html");
+    let page = path_in_new_folder("unparsed", "page.html");
     for arguments in [&["traffic", &log][..], &["traffic", "--json", &log], &["traffic", "-o", &page, &log]] {
         let done = plimsoll(arguments);
         let page = std::fs::read_to_string(&page).unwrap_or_default();
-        for secret in [KEY, "8f14e45f"] {
+        for secret in [SECRET, "8f14e45f"] {
             let all = [&done.stdout, &done.stderr, &page];
             assert!(!all.iter().any(|text| text.contains(secret)), "{arguments:?}: {}", done.stdout);
         }
@@ -321,7 +323,7 @@ fn unparsed_log_lines_are_not_repeated() {
 
 #[test]
 fn build_logs_are_bounded() {
-    let work = folder("loud");
+    let work = create_new_folder("loud");
     let loud = format!("yes & exec {} baseline --listen 127.0.0.1:$PORT", env!("CARGO_BIN_EXE_plimsoll"));
     let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
     let build = loud.replace("$PORT", &free.port().to_string());
@@ -349,7 +351,7 @@ fn build_logs_are_bounded() {
 /// folder.
 #[test]
 fn nothing_behind_a_linked_folder_is_changed() {
-    let work = folder("linked");
+    let work = create_new_folder("linked");
     let other = work.join("other");
     std::fs::create_dir_all(&other).expect("a folder");
     std::fs::create_dir_all(work.join("_output")).expect("a folder");
@@ -371,7 +373,7 @@ fn nothing_behind_a_linked_folder_is_changed() {
     for words in [&["clean", "--keep", "0"][..], &["model", "access.log", "-o", "s.toml"]] {
         let mut started = command(words);
         started.current_dir(&work).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let done = finish(started.spawn().expect("the binary starts"));
+        let done = wait_for_exit(started.spawn().expect("the binary starts"));
         assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{words:?}: {} {}", done.code, done.stderr);
     }
     for name in ["paths1.csv", "run-11-4194999.plimsoll"] {

@@ -3,7 +3,7 @@
 //!
 //! Not here: the tests that use the browser.
 
-use crate::test_support::folder;
+use crate::test_support::create_new_folder;
 use base64::Engine;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The longest time that a test waits for one step in a page, on any machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PAGE_STEP_WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// A browser with one page. Dropping this value ends the browser.
 pub struct Browser {
@@ -40,7 +40,7 @@ impl Drop for Browser {
 impl Browser {
     /// Starts a browser. Requests to other origins than `origin` are recorded.
     pub fn start(origin: &str) -> Browser {
-        let profile = folder("browser-pipe");
+        let profile = create_new_folder("browser-pipe");
         let flags = [
             "--headless=new",
             "--no-sandbox",
@@ -107,7 +107,7 @@ impl Browser {
             command["sessionId"] = json!(self.session);
         }
         self.commands.write_all(format!("{command}\0").as_bytes()).expect("the browser is there");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PAGE_STEP_WAIT_MAX;
         loop {
             let message = self.next(until).unwrap_or_else(|| panic!("{method}: no answer"));
             if message["id"] == id {
@@ -150,7 +150,7 @@ impl Browser {
     }
 
     /// Evaluates an expression in the page and returns its value.
-    pub fn value(&mut self, expression: &str) -> Value {
+    pub fn evaluate_in_page(&mut self, expression: &str) -> Value {
         let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
         assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
         result["result"]["value"].clone()
@@ -159,20 +159,24 @@ impl Browser {
     /// Waits until an expression is true. While the page is changing, the expression has no result,
     /// so it is evaluated again.
     pub fn wait(&mut self, what: &str, expression: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PAGE_STEP_WAIT_MAX;
         loop {
             let parameters = json!({ "expression": expression, "returnByValue": true });
             if self.send_command("Runtime.evaluate", parameters).is_ok_and(|it| it["result"]["value"] == true) {
                 return;
             }
-            assert!(Instant::now() < until, "{what}: waited too long; {}", self.value("document.body.innerText"));
+            assert!(
+                Instant::now() < until,
+                "{what}: waited too long; {}",
+                self.evaluate_in_page("document.body.innerText")
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
     /// Clicks the element that a selector finds, at its position on the screen.
     pub fn click(&mut self, selector: &str) {
-        let place = self.value(&format!(
+        let place = self.evaluate_in_page(&format!(
             "(() => {{ const it = document.querySelector({selector:?}); if (!it) return null; \
              it.scrollIntoView({{ block: 'center' }}); const box = it.getBoundingClientRect(); \
              return [box.left + box.width / 2, box.top + box.height / 2, box.width * box.height]; }})()"
@@ -187,15 +191,15 @@ impl Browser {
 
     /// Types a text into a field.
     pub fn fill(&mut self, selector: &str, text: &str) {
-        self.value(&format!(
+        self.evaluate_in_page(&format!(
             "document.querySelector({selector:?}).focus(); document.querySelector({selector:?}).value = ''"
         ));
         self.call("Input.insertText", json!({ "text": text }));
-        assert_eq!(self.value(&format!("document.querySelector({selector:?}).value")), *text, "{selector}");
+        assert_eq!(self.evaluate_in_page(&format!("document.querySelector({selector:?}).value")), *text, "{selector}");
     }
 
     /// Sets the width of the window, and whether the user prefers dark pages.
-    pub fn show(&mut self, width: u32, is_dark: bool) {
+    pub fn set_window_and_theme(&mut self, width: u32, is_dark: bool) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
         let scheme = if is_dark { "dark" } else { "light" };
@@ -204,9 +208,10 @@ impl Browser {
     }
 
     /// Saves a picture of the whole page, with limited height.
-    pub fn picture(&mut self, path: &Path) {
-        let size =
-            self.value("[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]");
+    pub fn save_screenshot(&mut self, path: &Path) {
+        let size = self.evaluate_in_page(
+            "[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]",
+        );
         let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
         let shot = self.call("Page.captureScreenshot", json!({ "clip": clip, "captureBeyondViewport": true }));
         let bytes = base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().expect("text"));

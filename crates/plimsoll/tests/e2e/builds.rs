@@ -1,8 +1,8 @@
 //! Tests that no build of `prove` and no demo server keeps running, however plimsoll ends. Further
 //! tests check that a build is not blamed for a port that the previous build still uses.
 
-use crate::prove::{build, free_port, is_build_running, wait_for};
-use crate::test_support::{command, finish, folder, number, plimsoll, signal};
+use crate::prove::{free_port, is_build_running, shell_command_of_build, wait_for};
+use crate::test_support::{command, create_new_folder, number_at_path, plimsoll, signal, wait_for_exit};
 use std::process::{Child, Stdio};
 
 /// Whether any process has this text in its arguments.
@@ -19,7 +19,10 @@ fn is_port_listening(port: u16) -> bool {
 
 /// Starts a comparison of builds whose processes leave their session and ignore SIGTERM.
 fn start_build_comparison(port: u16) -> Child {
-    let astray = format!("(setsid sleep 10{port} &); (trap '' TERM HUP; sleep 10{port}) & {}", build(port, "a"));
+    let astray = format!(
+        "(setsid sleep 10{port} &); (trap '' TERM HUP; sleep 10{port}) & {}",
+        shell_command_of_build(port, "a")
+    );
     let url = format!("http://127.0.0.1:{port}/delay/2");
     command(&["prove", "--a", &astray, "--b", &astray, &url, "-c", "2", "--for", "2s", "--warmup", "0s", "--quiet"])
         .stdout(Stdio::piped())
@@ -46,7 +49,7 @@ fn no_build_outlives_plimsoll() {
         let child = start_build_comparison(port);
         wait_for("a build answers", || is_port_listening(port));
         signal(child.id(), name);
-        let done = finish(child);
+        let done = wait_for_exit(child);
         let asks = ["HUP", "QUIT", "TERM"].contains(&name);
         let code = if name == "HUP" { 129 } else { 130 };
         assert_eq!(done.code, if asks { code } else { -1 }, "{name}: {}", done.stderr);
@@ -80,7 +83,7 @@ fn the_demo_server_ends_with_the_demo() {
         let lives = |pid: &String| std::path::Path::new("/proc").join(pid).join("exe").read_link().is_ok();
         assert!(pids.iter().all(lives));
         signal(child.id(), name);
-        finish(child);
+        wait_for_exit(child);
         wait_for(&format!("{name}: keeper and server end"), || !pids.iter().any(lives));
     }
 }
@@ -96,7 +99,7 @@ fn a_killed_keeper_leaves_no_process() {
     for keeper in children.split_whitespace() {
         signal(keeper.parse().expect("a number"), "KILL");
     }
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert!(done.code > 0 && (done.stdout + &done.stderr).contains("signal 9"));
     assert!(!is_build_running(port) && !is_port_listening(port));
 }
@@ -107,7 +110,7 @@ fn a_killed_keeper_leaves_no_process() {
 /// children in other sessions, and the third kind shares its port.
 #[test]
 fn a_port_is_free_before_the_next_build_starts() {
-    let folder = folder("silent");
+    let folder = create_new_folder("silent");
     let program = folder.join("server.py");
     std::fs::write(&program, include_str!("slow-server.py")).expect("written");
     let (program, file) = (program.display(), folder.join("silent.plimsoll"));
@@ -119,7 +122,7 @@ fn a_port_is_free_before_the_next_build_starts() {
         let sides = ["prove", "--a", &a, "--b", &b, &url, "-o", file.to_str().expect("text")];
         let done = plimsoll(&[&sides[..], &load[..]].concat());
         assert_eq!(done.code, 3, "{a}, {b}: {}", done.stderr);
-        assert_eq!(number(&done.json(), "blocks"), 2.0, "{a}, {b}: {}", done.stdout);
+        assert_eq!(number_at_path(&done.json(), "blocks"), 2.0, "{a}, {b}: {}", done.stdout);
         assert!(
             !has_process_with_argument(&program.to_string()) && !is_port_listening(port),
             "{a}, {b}: something is left"
@@ -136,13 +139,13 @@ fn builds_of_a_path_get_a_free_port() {
     let load = ["--blocks", "1", "-c", "1", "--for", "100ms", "--warmup", "0s", "--json", "-q"];
     let done = plimsoll(&[&["prove", "--a", &build("{port}"), "--b", &build("$PORT"), "/delay/2"], &load[..]].concat());
     assert_eq!(done.code, 3, "one block tells nothing: {}", done.stderr);
-    assert_eq!(number(&done.json(), "blocks"), 1.0, "{}", done.stdout);
+    assert_eq!(number_at_path(&done.json(), "blocks"), 1.0, "{}", done.stdout);
 }
 
 /// Checks that the error names another process that still uses the port after a while.
 #[test]
 fn the_process_that_uses_the_port_is_named() {
-    let other = crate::test_support::baseline(1);
+    let other = crate::test_support::start_baseline(1);
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains(&format!("process {} (plimsoll) already responds", other.pid())), "{}", done.stderr);
@@ -150,7 +153,7 @@ fn the_process_that_uses_the_port_is_named() {
     let port = free_port();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("bound");
     let url = format!("http://127.0.0.1:{port}/delay/2");
-    let build = build(port, "a");
+    let build = shell_command_of_build(port, "a");
     let child = command(&["prove", "--a", &build, "--b", &build, &url, "--blocks", "1", "-c", "1", "--for", "100ms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -158,6 +161,6 @@ fn the_process_that_uses_the_port_is_named() {
         .expect("starts");
     std::thread::sleep(std::time::Duration::from_millis(300));
     drop(listener);
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 3, "one block tells nothing: {}", done.stderr);
 }

@@ -1,8 +1,8 @@
 //! Tests `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, stored next
 //! to the run file.
 
-use crate::profile::{answer, server};
-use crate::test_support::{folder, go_server, number, plimsoll};
+use crate::profile::{encode_http_response, start_single_response_server};
+use crate::test_support::{create_new_folder, go_server, number_at_path, plimsoll};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -24,24 +24,24 @@ fn check(document: &Value, level: &str) {
         // Unit tests check the exact values, because a busy machine changes the values in this
         // end-to-end test.
         for path in ["offered_rps", "goodput_rps.with", "goodput_rps.without", "p99_ns.with", "requests"] {
-            assert!(number(one, path) > 0.0, "{name} {path}: {one:#}");
+            assert!(number_at_path(one, path) > 0.0, "{name} {path}: {one:#}");
         }
         for kind in ["cpu", "allocs", "heap", "block", "mutex", "goroutine"] {
             let file = one["files"][kind].as_str().unwrap_or_else(|| panic!("no {kind}: {one:#}"));
             assert_eq!(plimsoll(&["profile", file, "--json"]).json()["schema"], "plimsoll.profile/1");
         }
     }
-    let ratio =
-        number(profiles, "levels.low.offered_rps") / number(&profiles["levels"], &format!("{level}.offered_rps"));
+    let ratio = number_at_path(profiles, "levels.low.offered_rps")
+        / number_at_path(&profiles["levels"], &format!("{level}.offered_rps"));
     assert!((0.1..=0.2).contains(&ratio), "{ratio}");
     let allocs = profiles["kinds"].as_array().expect("kinds").iter().find(|kind| kind["kind"] == "allocs");
-    assert!(number(&allocs.expect("allocs")[level], "requests") > 0.0, "{profiles:#}");
+    assert!(number_at_path(&allocs.expect("allocs")[level], "requests") > 0.0, "{profiles:#}");
 }
 
 #[test]
 fn a_run_stores_profiles_beside_its_file() {
     let go = go_server();
-    let file = folder("capture").join("api.plimsoll");
+    let file = create_new_folder("capture").join("api.plimsoll");
     let url = format!("{}/?key=s3cret", go.url);
     let arguments =
         ["run", "--rate", "400", "-d", "1s", "--pprof", "auto", "--pprof-seconds", "1", "-o", path_text(&file)];
@@ -52,7 +52,7 @@ fn a_run_stores_profiles_beside_its_file() {
     assert!(done.stderr.contains("profile --diff"), "{}", done.stderr);
     assert!(!(done.stdout + &done.stderr).contains("s3cret"));
     // Profiles do not change the figures of the run itself.
-    assert!((number(&document, "requests") - 400.0).abs() < 40.0, "{document:#}");
+    assert!((number_at_path(&document, "requests") - 400.0).abs() < 40.0, "{document:#}");
     // `show` computes the same profile results from the files.
     let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
@@ -81,7 +81,7 @@ fn a_run_stores_profiles_beside_its_file() {
 #[test]
 fn a_search_takes_profiles_at_its_load_line() {
     let go = go_server();
-    let file = folder("capture").join("line.plimsoll");
+    let file = create_new_folder("capture").join("line.plimsoll");
     let arguments = [
         "find",
         "--max-rate",
@@ -99,11 +99,11 @@ fn a_search_takes_profiles_at_its_load_line() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     check(&document, "line");
-    let line = number(&document, "load_line_rps.lower");
-    assert_eq!(number(&document, "profiles.levels.line.offered_rps"), line);
+    let line = number_at_path(&document, "load_line_rps.lower");
+    assert_eq!(number_at_path(&document, "profiles.levels.line.offered_rps"), line);
     // The search ended before the profiles were taken, and the search's findings do not include the
     // loads for profiles.
-    assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
+    assert!(number_at_path(&document, "elapsed_s") < 14.0, "{document:#}");
     assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
     let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
     for member in ["profiles", "load_line_rps", "stopped_by"] {
@@ -111,7 +111,7 @@ fn a_search_takes_profiles_at_its_load_line() {
     }
     // The elapsed times may differ, because a run file records when a trial was prepared, not when
     // its connections were open.
-    assert!((number(&shown, "elapsed_s") - number(&document, "elapsed_s")).abs() < 1.0);
+    assert!((number_at_path(&shown, "elapsed_s") - number_at_path(&document, "elapsed_s")).abs() < 1.0);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_server_without_pprof_is_reported_before_the_load() {
         ("400 Bad", "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
         ("200 OK", "<html>hello</html>", "HTML"),
     ] {
-        let (base, asked) = server(answer(status, body.as_bytes()));
+        let (base, asked) = start_single_response_server(encode_http_response(status, body.as_bytes()));
         let done = plimsoll(&["run", "-d", "1s", "--pprof", &base, &go.url]);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{}", done.stderr);
         assert!(done.stderr.starts_with("plimsoll: --pprof: ") && done.stderr.contains(said), "{}", done.stderr);
@@ -162,7 +162,7 @@ fn start_unresponsive_endpoint(floods: bool) -> String {
 #[test]
 fn profiles_of_another_run_are_not_used() {
     let go = go_server();
-    let file = folder("stale").join("api.plimsoll");
+    let file = create_new_folder("stale").join("api.plimsoll");
     let (url, path) = (format!("{}/", go.url), path_text(&file));
     let run = |base: &str| {
         let began = Instant::now();

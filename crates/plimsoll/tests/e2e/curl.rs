@@ -1,6 +1,6 @@
 //! Tests `--curl` and `plimsoll curl`: the server receives the request that curl itself would send.
 
-use crate::test_support::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{create_new_folder, number_at_path, plimsoll, run_to_json, start_baseline};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn capture_first_request(words: &[&str], line: &str) -> (String, String) {
 
 #[test]
 fn a_curl_line_is_sent_as_by_curl() {
-    let file = folder("curl").join("order.txt");
+    let file = create_new_folder("curl").join("order.txt");
     std::fs::write(&file, "a\nb c").expect("written");
     let file = file.to_str().expect("text");
     for (line, head, body) in [
@@ -79,12 +79,12 @@ fn flags_precede_the_curl_line_and_omissions_are_reported() {
     let (head, _) =
         capture_first_request(&["run", "-H", "X-One: 2"], "curl http://HOST/ -H 'x-one: 1' -H 'Content-Length: 9'");
     assert!(head.contains("X-One: 2") && !head.contains("x-one: 1") && !head.contains("Content-Length"), "{head}");
-    let server = baseline(1);
+    let server = start_baseline(1);
     let line = format!("curl -L -x proxy:1 {}/bytes/5", server.url);
     let done = plimsoll(&["run", "-n5", "--curl", &line]);
     assert!(done.code == 0 && done.stderr.contains("--curl: ignored: -x"), "{}", done.stderr);
-    let found = json(&["run", "-n5", "--curl", &format!("curl {}/bytes/5", server.url)]);
-    assert_eq!(number(&found, "ledger.succeeded"), 5.0);
+    let found = run_to_json(&["run", "-n5", "--curl", &format!("curl {}/bytes/5", server.url)]);
+    assert_eq!(number_at_path(&found, "ledger.succeeded"), 5.0);
 }
 
 #[test]

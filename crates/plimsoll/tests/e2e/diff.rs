@@ -1,6 +1,6 @@
 //! Tests `plimsoll diff`: tables, charts, and recordings that cannot be compared.
 
-use crate::test_support::{folder, plimsoll, recorded};
+use crate::test_support::{copy_recorded_run_file, create_new_folder, plimsoll};
 use std::path::Path;
 
 fn is_picture(path: &Path) -> bool {
@@ -10,9 +10,9 @@ fn is_picture(path: &Path) -> bool {
 
 #[test]
 fn recordings_are_compared_and_charted() {
-    let folder = folder("diff");
+    let folder = create_new_folder("diff");
     let dir = folder.to_str().expect("text");
-    let one = recorded("sweep-a");
+    let one = copy_recorded_run_file("sweep-a");
     let two = folder.join("sweep-b.dat");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/sweep-b.dat");
     std::fs::copy(kept, &two).expect("copied");
@@ -35,10 +35,10 @@ fn recordings_are_compared_and_charted() {
 
 #[test]
 fn incomparable_recordings_are_reported_in_one_sentence() {
-    let folder = folder("not-compared");
+    let folder = create_new_folder("not-compared");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     for (kept, name) in [("open", "open.plimsoll"), ("users", "stages.plimsoll")] {
-        std::fs::copy(recorded(kept), at(name)).expect("copied");
+        std::fs::copy(copy_recorded_run_file(kept), at(name)).expect("copied");
     }
     std::fs::write(at("good.dat"), "200 13000 15.2 100\n").expect("written");
     std::fs::write(at("bad.dat"), "200 13000 15.2 100\n500 fast 15.2 100\n").expect("written");

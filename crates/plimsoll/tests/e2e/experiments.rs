@@ -1,9 +1,11 @@
 //! Tests experiments of `plimsoll explain`: another request body, a second load process, and pauses
 //! of a downstream process.
 
-use crate::test_support::{baseline, command, finish, folder, plimsoll, serve, signal};
+use crate::test_support::{
+    command, create_new_folder, plimsoll, signal, start_baseline, start_server_process, wait_for_exit,
+};
 use plimsoll_model::codec::{self, Frame, MAGIC};
-use plimsoll_model::{Curve, Injector, LoadEnd, LoadShape, Plan, Stop};
+use plimsoll_model::{EarlyStopReason, Injector, LoadCurve, LoadEnd, LoadShape, Plan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::read_process_stat;
 use std::io::{Read, Write};
@@ -11,8 +13,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Starts a process that sends part of a load, as plimsoll does. The process sends part number
-/// `of[0]` (counted from 0) of `of[1]` parts. Returns the process and its output after the first
-/// bytes.
+/// `of[0]` (counted from 0) of `of[1]` parts. Returns the process, and an empty buffer for its
+/// output after the greeting.
 fn start_load_part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -28,10 +30,10 @@ fn start_load_part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     (child, Vec::new())
 }
 
-/// Returns the next frame of the process's output; `None` after its end.
-fn next((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
+/// Returns the next frame (one record) of the process's output; `None` after the end of the output.
+fn next_frame((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
     loop {
-        if let Some((frame, length)) = codec::first_frame(come).expect("a frame") {
+        if let Some((frame, length)) = codec::read_first_frame(come).expect("a frame") {
             come.drain(..length);
             return Some(frame);
         }
@@ -45,26 +47,27 @@ fn next((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
 
 #[test]
 fn another_process_generates_a_part_of_a_load() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let port: u16 = server.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let address = ([127, 0, 0, 1], port).into();
-    let mut plan = Plan::get("127.0.0.1", port, vec![address], LoadShape::Closed { users: Curve::constant(4.0) });
+    let mut plan =
+        Plan::for_get_request("127.0.0.1", port, vec![address], LoadShape::Closed { users: LoadCurve::constant(4.0) });
     plan.traffic.routes[0].request.target = "/healthz".into();
     plan.load.duration_ns = Some(500_000_000);
     // In the first case, the process sends half of the load until the load ends. In the second
     // case, the process sends all of the load until the test stops the process.
     for (of, stops) in [([1, 2], false), ([0, 1], true)] {
         let mut part = start_load_part(&plan, of);
-        assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
+        assert!(matches!(next_frame(&mut part), Some(Frame::TrialStart { .. })));
         let origin_ns = monotonic_ns() + 20_000_000;
         part.0.stdin.as_mut().expect("piped").write_all(&origin_ns.to_le_bytes()).expect("is read");
         let (mut scheduled, mut ended, mut ticks) = (0, 0, 0);
         let ending = loop {
-            match next(&mut part).expect("an end") {
+            match next_frame(&mut part).expect("an end") {
                 Frame::Interval { interval, .. } => {
                     let ledger = interval.all_routes().ledger;
                     scheduled += ledger.scheduled;
-                    ended += ledger.requests() + ledger.unsent + ledger.in_flight;
+                    ended += ledger.finished_requests() + ledger.unsent + ledger.in_flight;
                     ticks += 1;
                     if stops && ticks == 2 {
                         part.0.stdin.as_mut().expect("piped").write_all(&[0]).expect("is read");
@@ -74,31 +77,31 @@ fn another_process_generates_a_part_of_a_load() {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(ending, if stops { LoadEnd::Stopped(Stop::Interrupted) } else { LoadEnd::Finished });
+        assert_eq!(ending, if stops { LoadEnd::Stopped(EarlyStopReason::Interrupted) } else { LoadEnd::Finished });
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
-        assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
+        assert!(next_frame(&mut part).is_none() && part.0.wait().expect("ends").success());
     }
     // When the parent process has ended, a process that sends part of a load ends by itself, even
     // in the middle of the load.
     plan.load.duration_ns = Some(60_000_000_000);
     let mut left = start_load_part(&plan, [0, 1]);
-    assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
+    assert!(matches!(next_frame(&mut left), Some(Frame::TrialStart { .. })));
     let origin = monotonic_ns().to_le_bytes();
     left.0.stdin.as_mut().expect("piped").write_all(&origin).expect("is read");
     drop(left.0.stdin.take());
     let began = Instant::now();
-    while next(&mut left).is_some() {}
+    while next_frame(&mut left).is_some() {}
     assert!(!left.0.wait().expect("ends").success() && began.elapsed() < Duration::from_secs(20));
     // The process `damaged` refuses its invalid task.
     let mut damaged =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
     damaged.stdin.take().expect("piped").write_all(&[9; 40]).expect("is read");
-    let done = finish_quietly(damaged);
-    let frame = codec::first_frame(&done[MAGIC.len()..]).expect("a frame");
-    assert!(matches!(frame, Some((Frame::Remark(plimsoll_model::Remark::Broken { .. }), _))), "{frame:?}");
+    let done = read_output_until_end(damaged);
+    let frame = codec::read_first_frame(&done[MAGIC.len()..]).expect("a frame");
+    assert!(matches!(frame, Some((Frame::Remark(plimsoll_model::ExperimentEvent::Broken { .. }), _))), "{frame:?}");
 }
 
-fn finish_quietly(mut child: Child) -> Vec<u8> {
+fn read_output_until_end(mut child: Child) -> Vec<u8> {
     let mut said = Vec::new();
     child.stdout.take().expect("piped").read_to_end(&mut said).expect("reads");
     child.wait().expect("ends");
@@ -111,8 +114,8 @@ fn finish_quietly(mut child: Child) -> Vec<u8> {
 fn experiments_with_another_body_and_a_second_process_run() {
     // The server is faster than plimsoll, so an experiment with a second load process is worth its
     // time.
-    let server = baseline(1);
-    let file = folder("experiments").join("explain.plimsoll");
+    let server = start_baseline(1);
+    let file = create_new_folder("experiments").join("explain.plimsoll");
     let path = file.to_str().expect("text");
     let url = format!("{}/healthz", server.url);
     let flags =
@@ -142,7 +145,7 @@ fn experiments_with_another_body_and_a_second_process_run() {
     assert_eq!(two, [2]);
     for (flags, expect) in [
         (&["--other-body", "x"][..], "--other-body"),
-        (&["-b", "four", "--other-body", "fore"], "both bodies have"),
+        (&["-b", "four", "--other-body", "fore"], "both have 4 bytes"),
         (&["-b", "four", "--other-body", "-"], "--other-body"),
         (&["-b", "four", "--other-body", "@/no/such/file"], "--other-body"),
     ] {
@@ -162,9 +165,12 @@ fn paused_processes_always_resume() {
     // The server's threads share their open files, as in other servers, so the kernel shows which
     // process owns a connection.
     let pooled = |behind: &str| {
-        serve(&mut command(&["baseline", "--listen", "127.0.0.1:0", "--behind", behind, "--pool", "2"]), "plimsoll")
+        start_server_process(
+            &mut command(&["baseline", "--listen", "127.0.0.1:0", "--behind", behind, "--pool", "2"]),
+            "plimsoll",
+        )
     };
-    let last = baseline(1);
+    let last = start_baseline(1);
     let store = pooled(&format!("{}/delay/20", last.url));
     let server = pooled(&format!("{}/items", store.url));
     let url = format!("{}/items", server.url);
@@ -187,7 +193,7 @@ fn paused_processes_always_resume() {
         std::thread::sleep(Duration::from_millis(3));
     }
     signal(ours, "KILL");
-    finish(child);
+    wait_for_exit(child);
     let (deadline, mut going) = (Instant::now() + Duration::from_secs(10), 0);
     while going < 40 {
         going = if process_state(store.pid()) == b'T' { 0 } else { going + 1 };

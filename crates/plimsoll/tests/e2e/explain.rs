@@ -1,7 +1,10 @@
 //! Tests `plimsoll explain` with one real server that has a known bottleneck, and with recorded
 //! studies (scripts/record).
 
-use crate::test_support::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
+use crate::test_support::{
+    Server, copy_recorded_run_file, create_new_folder, number_at_path, plimsoll, run_to_json, start_baseline,
+    start_server_process,
+};
 use serde_json::Value;
 use std::process::Command;
 
@@ -29,12 +32,12 @@ async def main():
     await server.serve_forever()
 asyncio.run(main())
 "#;
-    serve(Command::new("python3").args(["-c", SOURCE]), "python3")
+    start_server_process(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Whether the generator was the limit or the machine was disturbed. A result with such a limit or
-/// disturbance has no information about the server.
-fn was_hindered(document: &Value) -> bool {
+/// Whether the generator was the limit or interference disturbed the machine, so that the result
+/// has no information about the server.
+fn was_generator_limited_or_disturbed(document: &Value) -> bool {
     let warnings = document["warnings"].as_array().expect("warnings");
     let disturbed = warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("disturbed")));
     disturbed || document["cause"] == "client"
@@ -43,12 +46,12 @@ fn was_hindered(document: &Value) -> bool {
 /// Explains a live server up to three times, until `cause` is named. Any other named cause must be
 /// interference, the generator or "unknown", and never a wrong cause.
 fn explain_until_cause_named(url: &str, file: &str, cause: &str) -> Value {
-    let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
+    let explain = || run_to_json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
     for _ in 0..2 {
         let named = document["cause"].as_str().expect("a word");
         assert!([cause, "neighbour", "client", "unknown"].contains(&named), "{}", document["sentence"]);
-        if named == cause || was_hindered(&document) {
+        if named == cause || was_generator_limited_or_disturbed(&document) {
             break;
         }
         document = explain();
@@ -61,14 +64,14 @@ fn explain_until_cause_named(url: &str, file: &str, cause: &str) -> Value {
 #[test]
 fn the_bottleneck_of_a_live_server_is_named() {
     let limited = start_rate_limited_server();
-    let file = folder("explain").join("limiter.plimsoll");
+    let file = create_new_folder("explain").join("limiter.plimsoll");
     let path = file.to_str().expect("text");
     let document = explain_until_cause_named(&format!("{}/", limited.url), path, "limiter");
     assert_eq!(document["schema"], "plimsoll.explain/2");
-    assert!(number(&document, "elapsed_s") <= 15.5, "{:#}", document["elapsed_s"]);
+    assert!(number_at_path(&document, "elapsed_s") <= 15.5, "{:#}", document["elapsed_s"]);
     let named = document["cause"].as_str().expect("a word");
     let wide = ["limiter", "neighbour", "client", "unknown"];
-    let allowed = if was_hindered(&document) { &wide[..] } else { &wide[..1] };
+    let allowed = if was_generator_limited_or_disturbed(&document) { &wide[..] } else { &wide[..1] };
     assert!(allowed.contains(&named), "{} {:#}", document["sentence"], document["causes"]);
     assert_eq!(plimsoll(&["show", "--json", path]).json()["sentence"], document["sentence"]);
     // The page uses other words for an unknown cause than the document.
@@ -82,7 +85,7 @@ fn a_recorded_study_has_equal_findings_in_every_format() {
     for (name, cause, signal, not_it) in
         [("one-thread", "one_thread", "fullest_thread", "limiter"), ("limiter", "limiter", "refused", "delay")]
     {
-        let path = recorded(name);
+        let path = copy_recorded_run_file(name);
         let document = plimsoll(&["explain", "--json", &path]).json();
         assert!(
             document["cause"] == cause && document["abstained"] == false,
@@ -94,7 +97,7 @@ fn a_recorded_study_has_equal_findings_in_every_format() {
         assert_eq!(document["causes"][0]["name"], cause);
         let evidence = document["evidence"].as_array().expect("evidence");
         let shown = evidence.iter().find(|shown| shown["signal"] == signal).expect("its signal");
-        assert!(number(shown, "past") > number(shown, "low"), "{shown:#}");
+        assert!(number_at_path(shown, "past") > number_at_path(shown, "low"), "{shown:#}");
         let ruled_out = document["ruled_out"].as_array().expect("what was ruled out");
         assert!(ruled_out.iter().any(|out| out["name"] == not_it), "{ruled_out:#?}");
         let again = plimsoll(&["show", "--json", &path]);
@@ -113,31 +116,32 @@ fn a_recorded_study_has_equal_findings_in_every_format() {
 }
 
 /// Checks that the kernel's samples show the costly functions without profiles from the server. One
-/// function of plimsoll's server spends half a millisecond of each request.
+/// function of plimsoll's server spends half a millisecond of CPU time on each request.
 #[test]
-fn a_recorded_study_contains_functions() {
-    let document = plimsoll(&["explain", "--json", &recorded("one-thread")]).json();
+fn kernel_samples_name_costly_functions() {
+    let document = plimsoll(&["explain", "--json", &copy_recorded_run_file("one-thread")]).json();
     let profiles = &document["profiles"];
     assert_eq!((&profiles["source"], &profiles["unit"]), (&"kernel samples".into(), &"nanoseconds".into()));
     let top = profiles["top"].as_array().expect("functions");
     let named = |row: &&Value| row["function"].as_str().is_some_and(|name| name.contains("plimsoll::baseline"));
-    let dearest = top.iter().filter(named).map(|row| number(row, "cum.after")).fold(0.0, f64::max);
+    let dearest = top.iter().filter(named).map(|row| number_at_path(row, "cum.after")).fold(0.0, f64::max);
     assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
 }
 
-/// Checks that experiments run one after another if there is enough time. The predictions and
-/// results of the experiments must be shown and recorded.
+/// Checks that the document of a recorded study lists the experiments with their measured effects,
+/// and that invalid flags of experiments are refused.
 #[test]
-fn interventions_are_reported_with_their_predictions() {
-    let path = recorded("one-thread");
+fn experiments_are_reported_and_invalid_flags_refused() {
+    let path = copy_recorded_run_file("one-thread");
     let document = plimsoll(&["explain", "--json", &path]).json();
     let made = document["interventions"].as_array().expect("changes");
     assert!(!made.is_empty(), "{document:#}");
     for change in made {
         assert!(change["measured"].as_str().is_some_and(|text| text.contains("with the change")), "{change:#}");
     }
-    // No experiments are made if the user forbids them.
-    let server = baseline(1);
+    // Flags of experiments that exclude each other, are incomplete or have invalid values are
+    // refused.
+    let server = start_baseline(1);
     let url = format!("{}/burn/500", server.url);
     for (arguments, expect) in [
         (["--no-intervene", "--reference", "/x"], "--reference"),
@@ -157,7 +161,7 @@ fn interventions_are_reported_with_their_predictions() {
 /// restarting the server with a pool of another size.
 #[test]
 fn the_effect_of_a_setting_is_measured() {
-    let (folder, store) = (folder("vary"), baseline(1));
+    let (folder, store) = (create_new_folder("vary"), start_baseline(1));
     let (file, program) = (folder.join("explain.plimsoll"), env!("CARGO_BIN_EXE_plimsoll"));
     let path = file.to_str().expect("text");
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
@@ -185,15 +189,19 @@ fn the_effect_of_a_setting_is_measured() {
     let _ = Command::new("kill").arg(ended.trim()).status();
     let document = done.json();
     let steps = document["varied"]["steps"].as_array().unwrap_or_else(|| panic!("{document:#}"));
-    assert_eq!(steps.iter().map(|step| number(step, "value")).collect::<Vec<_>>(), [2.0, 4.0]);
+    assert_eq!(steps.iter().map(|step| number_at_path(step, "value")).collect::<Vec<_>>(), [2.0, 4.0]);
     let counts = steps.iter().all(|step| step["counts"] == true);
-    assert!(!counts || (0.6..1.3).contains(&number(&document, "varied.elasticity")), "{:#}", document["varied"]);
+    assert!(
+        !counts || (0.6..1.3).contains(&number_at_path(&document, "varied.elasticity")),
+        "{:#}",
+        document["varied"]
+    );
     assert_eq!(plimsoll(&["show", "--json", path]).json()["varied"], document["varied"]);
 }
 
 #[test]
 fn an_unobserved_cause_is_not_named() {
-    let done = plimsoll(&["explain", "--json", &recorded("no-probes")]);
+    let done = plimsoll(&["explain", "--json", &copy_recorded_run_file("no-probes")]);
     let document = done.json();
     assert_eq!((done.code, &document["cause"], &document["abstained"]), (1, &"unknown".into(), &true.into()));
     assert!(document["to_tell"][0].as_str().is_some_and(|text| text.contains("was not observed")), "{document:#}");
@@ -201,14 +209,14 @@ fn an_unobserved_cause_is_not_named() {
 
 #[test]
 fn a_recorded_search_is_explained() {
-    let done = plimsoll(&["explain", &recorded("find"), "--json"]);
+    let done = plimsoll(&["explain", &copy_recorded_run_file("find"), "--json"]);
     assert!([0, 1].contains(&done.code), "{}", done.stderr);
     assert!(
         ["one_thread", "unknown"].iter().any(|cause| done.json()["cause"] == *cause),
         "{}",
         done.json()["sentence"]
     );
-    let refused = plimsoll(&["explain", &recorded("run")]);
+    let refused = plimsoll(&["explain", &copy_recorded_run_file("run")]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("contains no load line"), "{}", refused.stderr);
 }

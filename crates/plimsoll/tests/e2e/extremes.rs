@@ -1,24 +1,26 @@
 //! Tests extreme files: run files with valid frames and absurd numbers, and endless files. Every
 //! command must show valid data or name the problem, within little memory and time.
 
-use crate::test_support::{Done, PATIENCE, baseline, finish, folder, plimsoll, slow_server};
+use crate::test_support::{
+    COMMAND_DURATION_MAX, CommandOutcome, create_new_folder, plimsoll, slow_server, start_baseline, wait_for_exit,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Runs the binary with its address space limited to this number of MiB.
-fn run_with_memory_limit(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
+fn run_with_memory_limit(mebibytes: u32, arguments: &[&str], work: &Path) -> CommandOutcome {
     let line = format!("ulimit -v {}; exec \"$0\" \"$@\"", mebibytes << 10);
     let mut shell = Command::new("sh");
     shell.args(["-c", &line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(work);
-    finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
+    wait_for_exit(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
 }
 
 /// A random number generator (splitmix64) that is independent of the tested code.
-struct Draw(u64);
+struct SplitMixRng(u64);
 
-impl Draw {
+impl SplitMixRng {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -50,7 +52,7 @@ pub fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     out
 }
 
-pub fn file_of(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
+pub fn join_frames(frames: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut out = b"PLIMSOL\x03".to_vec();
     for (kind, payload) in frames {
         out.extend((payload.len() as u32).to_le_bytes());
@@ -75,7 +77,7 @@ fn collect_numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
 }
 
 /// Replaces one number of a JSON text by an extreme number.
-fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
+fn strain_json(json: &mut Vec<u8>, draw: &mut SplitMixRng) {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
     let mut places = Vec::new();
     collect_numbers(&mut value, &mut places);
@@ -95,13 +97,13 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
 
 /// Returns the start of each number that is packed into a variable count of bytes, and the end of
 /// the last number.
-pub fn packed(bytes: &[u8]) -> Vec<usize> {
+pub fn packed_number_positions(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
 }
 
-fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
-    let places = packed(bytes);
+fn strain_packed(bytes: &mut Vec<u8>, draw: &mut SplitMixRng) {
+    let places = packed_number_positions(bytes);
     // Half of the changes go to the first numbers of a frame, which are counters; most later
     // numbers belong to histograms.
     let reach = if draw.random_below(2) == 0 { places.len().min(14) } else { places.len() };
@@ -148,7 +150,7 @@ fn packed_number(mut number: u64) -> Vec<u8> {
 /// Replaces a number in one field by an extreme number. In a tick (the figures of one interval),
 /// the number is a figure of the load (tag 2) or of a route (tag 3). The lengths of the fields stay
 /// correct.
-fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
+fn strain_fields(bytes: &mut Vec<u8>, draw: &mut SplitMixRng, depth: usize) {
     let all = tagged_field_ranges(bytes);
     if all.is_empty() {
         return;
@@ -161,7 +163,7 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
             (false, ..) => {}
             (true, 2, 2) => strain_fields(&mut value, draw, 1),
             (true, 2, 3) => {
-                let mut figures = value.split_off(packed(&value)[1]);
+                let mut figures = value.split_off(packed_number_positions(&value)[1]);
                 strain_fields(&mut figures, draw, 1);
                 value.extend(figures);
             }
@@ -174,13 +176,13 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     *bytes = out;
 }
 
-fn write_extreme_files(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
+fn put_extreme_number_into_frame(frames: &mut [(u8, Vec<u8>)], draw: &mut SplitMixRng) {
     let at = draw.random_below(frames.len());
     let (kind, payload) = &mut frames[at];
     match kind {
         3 => strain_fields(payload, draw, 2),
         6 => {
-            let head = packed(payload)[1];
+            let head = packed_number_positions(payload)[1];
             let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
             let mut rest = payload.split_off(head + length);
             strain_packed(&mut rest, draw);
@@ -194,7 +196,7 @@ fn write_extreme_files(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
 fn extreme_numbers_are_refused_or_shown() {
     let server = slow_server();
     let url = server.url("/healthz");
-    let work = folder("extremes");
+    let work = create_new_folder("extremes");
     let named = |name: &str| work.join(name).display().to_string();
     let (run, find, prove) = (named("run.plimsoll"), named("find.plimsoll"), named("prove.plimsoll"));
     plimsoll(&["run", &url, "-c", "2", "-d", "500ms", "-q", "-o", &run]);
@@ -216,35 +218,35 @@ fn extreme_numbers_are_refused_or_shown() {
     ];
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let rounds = std::env::var("PLIMSOLL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
-    let mut draw = Draw(seed);
+    let mut draw = SplitMixRng(seed);
     for (number, file) in [&run, &named("sweep.plimsoll"), &find, &prove].into_iter().enumerate() {
         let whole = frames(&std::fs::read(file).expect("a run file"));
-        assert_eq!(file_of(&whole), std::fs::read(file).expect("a run file"), "this test knows the format");
+        assert_eq!(join_frames(&whole), std::fs::read(file).expect("a run file"), "this test knows the format");
         for round in 0..rounds {
             let mut frames = whole.clone();
             for _ in 0..=draw.random_below(2) {
                 // Half of the changes go to the first frames: the experiment's specification and
                 // the plan.
                 let end = if draw.random_below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
-                write_extreme_files(&mut frames[..end], &mut draw);
+                put_extreme_number_into_frame(&mut frames[..end], &mut draw);
             }
-            std::fs::write(&strained, file_of(&frames)).expect("written");
+            std::fs::write(&strained, join_frames(&frames)).expect("written");
             let command = commands[(round + number) % commands.len()];
             let began = Instant::now();
             let done = run_with_memory_limit(2048, command, &work);
             let what = format!("seed {seed}, {command:?} of {file}, round {round}: {}", done.stderr);
             assert!((0..=2).contains(&done.code) && !done.stderr.contains("panicked"), "code {} {what}", done.code);
-            assert!(began.elapsed() < PATIENCE / 4, "{:?} {what}", began.elapsed());
+            assert!(began.elapsed() < COMMAND_DURATION_MAX / 4, "{:?} {what}", began.elapsed());
         }
     }
 }
 
 #[test]
 fn endless_files_are_refused_in_one_sentence() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = server.url.replace("http://", "https://");
     let plain = format!("{}/healthz", server.url);
-    let work = folder("endless");
+    let work = create_new_folder("endless");
     for arguments in [
         &["show", "/dev/full"][..],
         &["show", "/dev/zero"],
@@ -260,7 +262,7 @@ fn endless_files_are_refused_in_one_sentence() {
         let began = Instant::now();
         let done = run_with_memory_limit(1024, arguments, &work);
         assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{arguments:?}: {} {}", done.stdout, done.stderr);
-        assert!(began.elapsed() < PATIENCE / 4, "{arguments:?}: {:?}", began.elapsed());
+        assert!(began.elapsed() < COMMAND_DURATION_MAX / 4, "{arguments:?}: {:?}", began.elapsed());
     }
     // A pipe that contains a run file is read like a file.
     let kept = work.join("kept.plimsoll").display().to_string();

@@ -1,12 +1,12 @@
 //! Tests that the counts of request outcomes (the ledger) are right under every fault of a server.
 
-use crate::test_support::{assert_ledger_closes, json, number};
-use plimsoll_bench::servers::misbehave;
+use crate::test_support::{assert_ledger_closes, number_at_path, run_to_json};
+use plimsoll_bench::servers::start_faulty_server;
 use plimsoll_bench::{Fault, Outcome};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn kind_of(outcome: Outcome) -> &'static str {
+fn ledger_path_of_outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Success => "ledger.succeeded",
         Outcome::Status => "ledger.failed.status",
@@ -20,21 +20,21 @@ fn kind_of(outcome: Outcome) -> &'static str {
 
 fn check(fault: Fault, every: u64, load: &[&str]) {
     let what = format!("{} every {every}, {load:?}", fault.name());
-    let server = misbehave(fault, every).expect("starts");
+    let server = start_faulty_server(fault, every).expect("starts");
     let url = server.url("/");
-    let document = json(&[&["run", &url, "--no-preflight", "--timeout", "1s"], load].concat());
+    let document = run_to_json(&[&["run", &url, "--no-preflight", "--timeout", "1s"], load].concat());
     assert_ledger_closes(&document, &what);
-    let mut allowed: Vec<&str> = fault.outcomes().iter().map(|outcome| kind_of(*outcome)).collect();
+    let mut allowed: Vec<&str> = fault.outcomes().iter().map(|outcome| ledger_path_of_outcome(*outcome)).collect();
     if every > 1 && !allowed.contains(&"ledger.succeeded") {
         allowed.push("ledger.succeeded");
     }
-    let counted: f64 = allowed.iter().map(|path| number(&document, path)).sum();
-    let open = number(&document, "ledger.in_flight") + number(&document, "ledger.unsent");
-    assert_eq!(counted + open, number(&document, "ledger.scheduled"), "{what}: {:#}", document["ledger"]);
-    assert!(number(&document, "requests") > 0.0, "{what}: {:#}", document["ledger"]);
+    let counted: f64 = allowed.iter().map(|path| number_at_path(&document, path)).sum();
+    let open = number_at_path(&document, "ledger.in_flight") + number_at_path(&document, "ledger.unsent");
+    assert_eq!(counted + open, number_at_path(&document, "ledger.scheduled"), "{what}: {:#}", document["ledger"]);
+    assert!(number_at_path(&document, "requests") > 0.0, "{what}: {:#}", document["ledger"]);
     // A request that timed out took at least the timeout.
-    if number(&document, "ledger.failed.timeout") > 0.0 {
-        assert!(number(&document, "response_time_ns.max") >= 1e9, "{what}");
+    if number_at_path(&document, "ledger.failed.timeout") > 0.0 {
+        assert!(number_at_path(&document, "response_time_ns.max") >= 1e9, "{what}");
     }
 }
 

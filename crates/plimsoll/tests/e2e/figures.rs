@@ -1,20 +1,24 @@
 //! Tests that each figure has one name and one value in all outputs. The live result, `show` and
 //! `report` must agree, CSV columns must match their headings, and every help example must work.
 
-use crate::test_support::{Done, baseline, folder, number, place, plimsoll, recorded, serve, slow_server};
+use crate::test_support::{
+    CommandOutcome, copy_recorded_run_file, create_new_folder, number_at_path, path_in_new_folder, plimsoll,
+    slow_server, start_baseline, start_server_process,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-fn run_plimsoll(arguments: &[&str]) -> Done {
+fn run_plimsoll(arguments: &[&str]) -> CommandOutcome {
     let done = plimsoll(arguments);
     // A load without any successful request ends with code 1 and still has figures.
     assert!(done.code <= 1, "{arguments:?}: {}", done.stderr);
     done
 }
 
-/// Starts a server with two workers that is slow now and then, so that searches end trials early.
-fn start_intermittently_slow_server() -> crate::test_support::Server {
+/// Starts a slow Python server with one thread for each connection, which takes at least 2 ms for
+/// each response.
+fn start_slow_threaded_server() -> crate::test_support::Server {
     const SOURCE: &str = r#"
 import http.server, socketserver, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -33,7 +37,7 @@ server = Server(("127.0.0.1", 0), Handler)
 print("http://127.0.0.1:%d" % server.server_address[1], flush=True)
 server.serve_forever()
 "#;
-    serve(Command::new("python3").args(["-c", SOURCE]), "python3")
+    start_server_process(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
 /// Asserts that every output of a run file has the given text, document and warnings.
@@ -67,8 +71,8 @@ fn assert_equal_outputs(text: &str, document: &Value, file: &Path) {
 
 #[test]
 fn a_search_report_is_equal_from_its_file() {
-    let server = start_intermittently_slow_server();
-    let file = folder("alike").join("find.plimsoll");
+    let server = start_slow_threaded_server();
+    let file = create_new_folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
     let search = |slo: &str, more: &[&str]| {
         run_plimsoll(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-q", &server.url][..], more].concat())
@@ -82,8 +86,8 @@ fn a_search_report_is_equal_from_its_file() {
 
 #[test]
 fn load_reports_are_equal_from_their_files() {
-    let server = baseline(1);
-    let folder = folder("loads-alike");
+    let server = start_baseline(1);
+    let folder = create_new_folder("loads-alike");
     let file = folder.join("run.plimsoll");
     let (dir, path) = (folder.to_str().expect("text"), file.to_str().expect("text"));
     let url = format!("{}/delay/20", server.url);
@@ -113,13 +117,13 @@ fn load_reports_are_equal_from_their_files() {
 
 #[test]
 fn stages_have_their_own_figures() {
-    let server = baseline(1);
-    let path = &place("stages", "run.plimsoll");
+    let server = start_baseline(1);
+    let path = &path_in_new_folder("stages", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
     let live =
         run_plimsoll(&["run", &url, "--rate", "0..400@1s,400@1s,100@500ms", "--quiet", "-o", path, "--json"]).json();
     let stages = live["stages"].as_array().expect("stages");
-    let of = |key: &str| -> Vec<f64> { stages.iter().map(|stage| number(stage, key)).collect() };
+    let of = |key: &str| -> Vec<f64> { stages.iter().map(|stage| number_at_path(stage, key)).collect() };
     assert_eq!(of("from_rps"), [0.0, 400.0, 100.0]);
     assert_eq!(of("to_rps"), [400.0, 400.0, 100.0]);
     assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
@@ -129,8 +133,8 @@ fn stages_have_their_own_figures() {
         of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 1.0),
         "{stages:?}"
     );
-    assert_eq!(of("scheduled").iter().sum::<f64>(), number(&live, "ledger.scheduled"));
-    assert_eq!(of("succeeded").iter().sum::<f64>(), number(&live, "ledger.succeeded"));
+    assert_eq!(of("scheduled").iter().sum::<f64>(), number_at_path(&live, "ledger.scheduled"));
+    assert_eq!(of("succeeded").iter().sum::<f64>(), number_at_path(&live, "ledger.succeeded"));
     assert!(of("p50_ns").iter().zip(of("max_ns")).all(|(p50, max)| *p50 > 0.0 && *p50 <= max));
     // Each stage has fewer than ten requests beyond its p99, so no p99 is reported.
     assert!(stages.iter().all(|stage| stage["p99_ns"].is_null()), "{stages:?}");
@@ -139,7 +143,7 @@ fn stages_have_their_own_figures() {
     let table: Vec<&str> = text.lines().skip_while(|line| !line.contains("offered/s")).take(4).collect();
     assert!(table.len() == 4 && table.iter().all(|line| line.chars().count() <= 80), "{text}");
     assert!(run_plimsoll(&["report", "--format", "md", path]).stdout.contains("| 0 to 400 |"));
-    let page = folder("stages").join("page.html");
+    let page = create_new_folder("stages").join("page.html");
     run_plimsoll(&["report", path, "-o", page.to_str().expect("text")]);
     assert!(std::fs::read_to_string(page).expect("a page").contains("0 to 400"));
     let users = run_plimsoll(&["run", &url, "-c", "2@300ms,4@300ms", "--quiet", "--json"]).json();
@@ -150,11 +154,11 @@ fn stages_have_their_own_figures() {
 
 #[test]
 fn csv_rows_have_as_many_cells_as_headings() {
-    let server = baseline(1);
-    let path = &place("csv", "run.plimsoll");
+    let server = start_baseline(1);
+    let path = &path_in_new_folder("csv", "run.plimsoll");
     run_plimsoll(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
     // A short load may end before the first reading of the server, so a recorded run is used.
-    let watched = recorded("run");
+    let watched = copy_recorded_run_file("run");
     for (what, file) in [("--csv", path), ("--probes", &watched)] {
         let csv = run_plimsoll(&["show", what, file]).stdout;
         let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -171,13 +175,13 @@ fn csv_rows_have_as_many_cells_as_headings() {
 
 #[test]
 fn figures_have_one_spelling() {
-    let server = baseline(1);
-    let folder = folder("spelling");
+    let server = start_baseline(1);
+    let folder = create_new_folder("spelling");
     let file = folder.join("run.plimsoll");
     let (dir, path) = (folder.to_str().expect("text"), file.to_str().expect("text"));
     let url = format!("{}/delay/3", server.url);
     let mut said = Vec::new();
-    let mut take = |done: Done| said.push(format!("{}{}", done.stdout, done.stderr));
+    let mut take = |done: CommandOutcome| said.push(format!("{}{}", done.stdout, done.stderr));
     take(plimsoll(&["run", &url, "-d", "400ms", "--fail-if", "p99>1ms, goodput<1G, errors<5%", "-o", path]));
     take(plimsoll(&["run", &url, "--rate", "0..333@300ms,333.3@500ms", "--json"]));
     take(plimsoll(&["run", &url, "-d", "5s", "--stop-if", "p50>1ms"]));
@@ -196,7 +200,7 @@ fn figures_have_one_spelling() {
     for text in &said {
         for line in text.lines() {
             assert!(!too_many_digits(line), "more digits than are known: {line}");
-            assert!(!stuck_unit(line), "a unit without a space: {line}");
+            assert!(!has_unit_without_space(line), "a unit without a space: {line}");
         }
     }
 }
@@ -213,8 +217,9 @@ fn too_many_digits(line: &str) -> bool {
 }
 
 /// Whether a line has a time such as `1.5ms` without a blank, outside conditions, flags and SLOs.
-fn stuck_unit(line: &str) -> bool {
-    // Text that the user typed is repeated unchanged: in commands, and after flags.
+fn has_unit_without_space(line: &str) -> bool {
+    // A line that repeats words of the user's command line does not count, because plimsoll repeats
+    // the user's text unchanged.
     let listed = line.trim_start().starts_with('"') && !line.contains("\": ");
     if listed || line.contains("--") && !line.contains("it was") {
         return false;
@@ -231,7 +236,7 @@ fn stuck_unit(line: &str) -> bool {
 /// The help examples that need an unavailable file or server, each with a part of the error about
 /// the missing file or server. An example in this list must parse, and may fail only with the
 /// listed error.
-const NEEDS: [(&str, &str); 4] = [
+const EXAMPLES_THAT_MAY_FAIL: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),
     ("--pprof", "--pprof"),
@@ -266,8 +271,8 @@ fn every_example_of_the_help_of_reports_works() {
 /// `examples_min` examples.
 #[cfg(all(feature = "lua", feature = "png"))]
 fn check_help_examples(commands: &[&str], examples_min: usize) {
-    let server = baseline(1);
-    let folder = folder("examples");
+    let server = start_baseline(1);
+    let folder = create_new_folder("examples");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     std::fs::write(at("order.json"), "{}").expect("written");
     // A response takes 20 ms, so that a load needs little CPU time.
@@ -287,7 +292,7 @@ fn check_help_examples(commands: &[&str], examples_min: usize) {
         ("find-b", "_output/plimsoll/find-2"),
         ("sweep-a", "sweep"),
     ] {
-        std::fs::copy(recorded(kept), at(&format!("{name}.plimsoll"))).expect("copied");
+        std::fs::copy(copy_recorded_run_file(kept), at(&format!("{name}.plimsoll"))).expect("copied");
     }
     for (kept, name) in [("sweep-a", "before"), ("sweep-b", "after")] {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recorded/{kept}.dat"));
@@ -351,7 +356,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
         };
     let output = Command::new("bash").args(["-c", &line]).current_dir(folder).output().expect("bash");
     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
-    match NEEDS.iter().find(|(part, _)| example.contains(part)) {
+    match EXAMPLES_THAT_MAY_FAIL.iter().find(|(part, _)| example.contains(part)) {
         Some((_, said)) => assert!(code == Some(2) && stderr.contains(said) || code == Some(0), "{line}: {stderr}"),
         // A short search may find no load line, and a short comparison no verdict.
         None => assert!(matches!(code, Some(0 | 1 | 3)), "{line}: {code:?} {stderr}"),
@@ -361,10 +366,10 @@ fn check_example(example: &str, server: &str, folder: &Path) {
 #[test]
 #[cfg(feature = "png")]
 fn two_searches_are_compared_with_a_caveat() {
-    let folder = folder("searches");
+    let folder = create_new_folder("searches");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     for (kept, name) in [("find-a", "a"), ("find-b", "b"), ("find-other", "other"), ("sweep-a", "sweep")] {
-        std::fs::copy(recorded(kept), at(&format!("{name}.plimsoll"))).expect("copied");
+        std::fs::copy(copy_recorded_run_file(kept), at(&format!("{name}.plimsoll"))).expect("copied");
     }
     let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
     let text = run_plimsoll(&["diff", &a, &b, "--dir", &dir]).stdout;
@@ -389,7 +394,10 @@ fn two_searches_are_compared_with_a_caveat() {
     // On a busy machine, a search as short as the recorded searches finds no load line.
     let line_of = |side: &str| document["figures"]["line_rps"][side].as_f64();
     if let (Some(line_a), Some(line_b)) = (line_of("a"), line_of("b")) {
-        assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
+        assert!(
+            (number_at_path(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6,
+            "{document:#}"
+        );
     }
     let text = run_plimsoll(&["diff", &a, &at("other.plimsoll"), "--dir", &dir]).stdout;
     assert!(text.contains("the SLOs differ"), "{text}");
@@ -405,7 +413,7 @@ fn two_searches_are_compared_with_a_caveat() {
 #[test]
 fn conditions_use_the_names_of_the_figures() {
     let server = slow_server();
-    let folder = folder("conditions");
+    let folder = create_new_folder("conditions");
     let (dir, url) = (folder.to_str().expect("text"), server.url("/healthz"));
     let out = folder.join("x.plimsoll");
     let out = out.to_str().expect("text");
@@ -423,7 +431,8 @@ fn conditions_use_the_names_of_the_figures() {
         (find, "rate<1G", 1),
         (find, "goodput<1, cpu>1s", 0),
     ] {
-        // On a busy machine, loads may be void.
+        // On a busy machine, loads may be void (without information about the server). A condition
+        // that void loads cannot decide counts as true (`--on-inconclusive=fail`).
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
         // On a busy machine, a search of 3 s may have no trial with CPU readings. A search without
         // CPU readings reports that nothing was measured.

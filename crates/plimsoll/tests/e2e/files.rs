@@ -1,7 +1,8 @@
 //! Tests run files: a run file can be shown again, survives a kill, and contains no secrets.
 
 use crate::test_support::{
-    assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal,
+    assert_ledger_closes, command, create_new_folder, number_at_path, path_in_new_folder, plimsoll, run_to_json,
+    signal, start_baseline, wait_for_exit,
 };
 use serde_json::Value;
 use std::process::Stdio;
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 #[test]
 fn a_run_is_shown_unchanged_from_its_file() {
-    let server = baseline(1);
-    let file = &place("run", "run.plimsoll");
+    let server = start_baseline(1);
+    let file = &path_in_new_folder("run", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
-    let run = json(&["run", &url, "-n", "500", "-o", file]);
+    let run = run_to_json(&["run", &url, "-n", "500", "-o", file]);
     let shown = plimsoll(&["show", "--json", file]);
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     assert_eq!(shown.json(), run);
@@ -27,8 +28,8 @@ fn a_run_is_shown_unchanged_from_its_file() {
 
 #[test]
 fn a_killed_run_loses_at_most_one_interval() {
-    let server = baseline(1);
-    let file = &place("killed", "run.plimsoll");
+    let server = start_baseline(1);
+    let file = &path_in_new_folder("killed", "run.plimsoll");
     // Responses take 200 ms, so some requests are in flight at any moment.
     let url = format!("{}/delay/200", server.url);
     let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])
@@ -49,16 +50,16 @@ fn a_killed_run_loses_at_most_one_interval() {
     let document = shown.json();
     assert_eq!(document["ended"], "cut off");
     assert_ledger_closes(&document, "cut off");
-    let seconds = number(&document, "duration_s");
+    let seconds = number_at_path(&document, "duration_s");
     assert!((0.5..2.0).contains(&seconds), "{seconds} s of 1.5");
-    let scheduled = number(&document, "ledger.scheduled");
-    let in_flight = number(&document, "ledger.in_flight");
+    let scheduled = number_at_path(&document, "ledger.scheduled");
+    let in_flight = number_at_path(&document, "ledger.in_flight");
     assert!((100.0..=400.0).contains(&in_flight), "{in_flight} of about 200 in flight");
     assert!((scheduled / (seconds * 1000.0) - 1.0).abs() < 0.2, "{scheduled} requests in {seconds} s");
 
     // A file cut at any position is read up to its last valid frame, or refused.
     let bytes = std::fs::read(file).expect("read");
-    let cut = folder("cut").join("cut.plimsoll");
+    let cut = create_new_folder("cut").join("cut.plimsoll");
     for share in [0.02, 0.3, 0.7, 0.99] {
         std::fs::write(&cut, &bytes[..(bytes.len() as f64 * share) as usize]).expect("written");
         let shown = plimsoll(&["show", "--json", cut.to_str().expect("text")]);
@@ -72,9 +73,9 @@ fn a_killed_run_loses_at_most_one_interval() {
 
 #[test]
 fn a_finished_run_file_with_a_damaged_end_has_a_closed_ledger() {
-    let server = baseline(1);
-    let file = folder("damaged").join("run.plimsoll");
-    json(&["run", &format!("{}/healthz", server.url), "-n", "50", "-o", file.to_str().expect("text")]);
+    let server = start_baseline(1);
+    let file = create_new_folder("damaged").join("run.plimsoll");
+    run_to_json(&["run", &format!("{}/healthz", server.url), "-n", "50", "-o", file.to_str().expect("text")]);
     let mut bytes = std::fs::read(&file).expect("read");
     let at = bytes.len() - 6;
     bytes[at] ^= 0xff;
@@ -87,8 +88,8 @@ fn a_finished_run_file_with_a_damaged_end_has_a_closed_ledger() {
 
 #[test]
 fn no_secret_reaches_a_report_or_a_file() {
-    let server = baseline(1);
-    let file = folder("secret").join("run.plimsoll");
+    let server = start_baseline(1);
+    let file = create_new_folder("secret").join("run.plimsoll");
     let path = file.to_str().expect("text");
     let url = format!("{}/healthz?token=s3cret", server.url.replace("http://", "http://user:s3cret@"));
     let arguments = [
@@ -109,11 +110,11 @@ fn no_secret_reaches_a_report_or_a_file() {
 
 #[test]
 fn old_runs_are_removed_and_nothing_else() {
-    let folder = folder("clean");
+    let folder = create_new_folder("clean");
     let kept = folder.join("_output/plimsoll");
     std::fs::create_dir_all(&kept).expect("a folder");
     let run = folder.join("one.plimsoll");
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-d", "100ms", "-o", run.to_str().expect("text")];
     assert_eq!(plimsoll(&arguments).code, 0);
@@ -128,7 +129,9 @@ fn old_runs_are_removed_and_nothing_else() {
     let clean = |arguments: &[&str]| {
         let arguments = [&["clean"], arguments].concat();
         let mut command = command(&arguments);
-        finish(command.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"))
+        wait_for_exit(
+            command.current_dir(&folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"),
+        )
     };
     let listed = clean(&["--dry-run"]);
     assert!(listed.stdout.contains("2 of 52 runs") && listed.stdout.contains("would be removed"), "{}", listed.stdout);
@@ -140,7 +143,7 @@ fn old_runs_are_removed_and_nothing_else() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let done = finish(done.expect("starts"));
+    let done = wait_for_exit(done.expect("starts"));
     assert!(done.stderr.contains("removed the oldest 3 runs"), "{}", done.stderr);
     assert!(!kept.join("find-1002-4194999.plimsoll").exists() && !kept.join("find-1000-4194999.html").exists());
     let removed = clean(&["--keep", "0"]);

@@ -3,9 +3,10 @@
 //! through `sshd`.
 
 use crate::test_support::{
-    assert_ledger_closes, baseline, command, finish, folder, load_line_upper_rps, number, plimsoll, signal,
+    assert_ledger_closes, command, create_new_folder, load_line_upper_rps, number_at_path, plimsoll, signal,
+    start_baseline, wait_for_exit,
 };
-use plimsoll_bench::servers::slots;
+use plimsoll_bench::servers::start_slots_server;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
@@ -22,7 +23,7 @@ struct FakeSsh {
 
 impl FakeSsh {
     fn new() -> FakeSsh {
-        let folder = folder("fake-ssh");
+        let folder = create_new_folder("fake-ssh");
         symlink(env!("CARGO_BIN_EXE_plimsoll"), folder.join("plimsoll")).expect("a link");
         fs::create_dir(folder.join("tmp")).expect("a folder");
         let script = format!(
@@ -49,14 +50,14 @@ PATH='{0}':$PATH exec sh -c "$line"
         FakeSsh { folder }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn plimsoll_command_with_fake_ssh(&self, arguments: &[&str]) -> Command {
         let mut command = command(arguments);
         command.env("PLIMSOLL_SSH", self.folder.join("ssh")).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    fn start(&self, arguments: &[&str]) -> Child {
-        self.command(arguments).spawn().expect("the binary starts")
+    fn start_plimsoll_with_fake_ssh(&self, arguments: &[&str]) -> Child {
+        self.plimsoll_command_with_fake_ssh(arguments).spawn().expect("the binary starts")
     }
 
     /// Waits for a host's agent and returns its process id.
@@ -84,31 +85,36 @@ fn is_running(pid: u32) -> bool {
 
 #[test]
 fn three_agents_make_one_load() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
     let file = ssh.folder.join("run.plimsoll");
     let path = file.to_str().expect("text");
     for load in [&["--rate", "600"][..], &["-c", "9"]] {
         let words = ["run", &url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
-        let done = finish(ssh.start(&[&words[..], load, &["--json", "--quiet"]].concat()));
+        let done =
+            wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&[&words[..], load, &["--json", "--quiet"]].concat()));
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, "three agents");
         let names: Vec<&str> =
             agents_in_document(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
         assert_eq!(names, ["ann@load3:2222", "load1", "load2"]);
-        let sum = |field: &str| agents_in_document(&document).iter().map(|agent| number(agent, field)).sum::<f64>();
+        let sum =
+            |field: &str| agents_in_document(&document).iter().map(|agent| number_at_path(agent, field)).sum::<f64>();
         for (field, path) in [("scheduled", "ledger.scheduled"), ("succeeded", "ledger.succeeded")] {
-            assert_eq!(sum(field), number(&document, path), "{document:#}");
+            assert_eq!(sum(field), number_at_path(&document, path), "{document:#}");
         }
         for agent in agents_in_document(&document) {
-            assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
-            assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
+            assert!(agent["lost"].is_null() && number_at_path(agent, "scheduled") > 100.0, "{agent:#}");
+            assert!(
+                number_at_path(agent, "clock_error_ns_max") < 20e6 && number_at_path(agent, "intervals") >= 20.0,
+                "{agent:#}"
+            );
         }
         if load[0] == "--rate" {
-            assert_eq!(number(&document, "ledger.scheduled"), 1_200.0);
+            assert_eq!(number_at_path(&document, "ledger.scheduled"), 1_200.0);
             assert!(
-                agents_in_document(&document).iter().all(|agent| number(agent, "scheduled") == 400.0),
+                agents_in_document(&document).iter().all(|agent| number_at_path(agent, "scheduled") == 400.0),
                 "{document:#}"
             );
         }
@@ -124,7 +130,7 @@ fn three_agents_make_one_load() {
 
 #[test]
 fn agent_shares_follow_weights() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
     for (weights, load, expect) in [
         ("2,1,1", &["--rate", "400"][..], [400.0, 200.0, 200.0]),
@@ -133,14 +139,16 @@ fn agent_shares_follow_weights() {
     ] {
         let words = ["run", &url, "--fleet", "ssh://load1,load2,load3", "--weights", weights];
         let length: &[&str] = if load[0] == "-c" { &[] } else { &["-d", "2s"] };
-        let done = finish(ssh.start(&[&words[..], load, length, &["--json", "--quiet"]].concat()));
+        let done = wait_for_exit(
+            ssh.start_plimsoll_with_fake_ssh(&[&words[..], load, length, &["--json", "--quiet"]].concat()),
+        );
         assert_eq!(done.code, 0, "{weights}: {}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, weights);
         for (agent, expect) in agents_in_document(&document).iter().zip(expect) {
-            assert_eq!(number(agent, "scheduled"), expect, "{weights}: {document:#}");
+            assert_eq!(number_at_path(agent, "scheduled"), expect, "{weights}: {document:#}");
             assert!(
-                (number(agent, "share") - expect / number(&document, "ledger.scheduled")).abs() < 1e-3,
+                (number_at_path(agent, "share") - expect / number_at_path(&document, "ledger.scheduled")).abs() < 1e-3,
                 "{agent:#}"
             );
         }
@@ -154,20 +162,22 @@ fn agent_shares_follow_weights() {
         (&["--weights", "2,much,1"], "--weights: the weight 'much' is not a whole number"),
         (&["--weights", "500,1,1"], "--weights: the weights 500,1,1 add up to more than 128"),
     ] {
-        let done = finish(ssh.start(&[&["run", &url, "--fleet", "ssh://load1,load2,load3"], words].concat()));
+        let done = wait_for_exit(
+            ssh.start_plimsoll_with_fake_ssh(&[&["run", &url, "--fleet", "ssh://load1,load2,load3"], words].concat()),
+        );
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
 }
 
 #[test]
-fn machines_are_calibrated_and_later_shares_follow() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+fn a_calibration_sets_the_agents_shares_of_later_loads() {
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
-    let folder = folder("calibrated");
+    let folder = create_new_folder("calibrated");
     let there = |words: &[&str]| {
-        let mut command = ssh.command(words);
-        finish(command.current_dir(&folder).spawn().expect("the binary starts"))
+        let mut command = ssh.plimsoll_command_with_fake_ssh(words);
+        wait_for_exit(command.current_dir(&folder).spawn().expect("the binary starts"))
     };
     let done = there(&["fleet", "calibrate", "ssh://load1,load2", "--json"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -175,16 +185,16 @@ fn machines_are_calibrated_and_later_shares_follow() {
     assert_eq!(document["schema"], "plimsoll.fleet-calibration/1");
     assert_eq!(agents_in_document(&document).len(), 2, "{document:#}");
     for agent in agents_in_document(&document) {
-        assert!(number(agent, "highest_rps") > 100.0 && number(agent, "cores") >= 1.0, "{agent:#}");
+        assert!(number_at_path(agent, "highest_rps") > 100.0 && number_at_path(agent, "cores") >= 1.0, "{agent:#}");
         assert!(
-            number(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"),
+            number_at_path(agent, "clock_error_ns_max") < 20e6 && agent["plimsoll"] == env!("CARGO_PKG_VERSION"),
             "{agent:#}"
         );
     }
-    let sum: f64 = agents_in_document(&document).iter().map(|agent| number(agent, "share")).sum();
+    let sum: f64 = agents_in_document(&document).iter().map(|agent| number_at_path(agent, "share")).sum();
     assert!((sum - 1.0).abs() < 1e-3, "{document:#}");
-    // The stored calibration is changed, as if the first agent had three times as many cores as the
-    // second.
+    // The test changes the stored calibration: the first agent now has three times as many cores as
+    // the second.
     let path = folder.join("_output/plimsoll/fleet/calibration.json");
     let mut stored: Value = serde_json::from_slice(&fs::read(&path).expect("stored")).expect("JSON");
     for (agent, cores) in stored["agents"].as_array_mut().expect("agents").iter_mut().zip([6, 2]) {
@@ -196,10 +206,11 @@ fn machines_are_calibrated_and_later_shares_follow() {
     let document = there(&[&run[..], &["ssh://load1,load2"]].concat()).json();
     for agent in agents_in_document(&document) {
         let expect = if agent["name"] == first.as_str() { 300.0 } else { 100.0 };
-        assert_eq!(number(agent, "scheduled"), expect, "{document:#}");
+        assert_eq!(number_at_path(agent, "scheduled"), expect, "{document:#}");
     }
     // If one agent has no valid calibration, all agents get equal shares of the load, with a
-    // warning. Weights from the user override calibrations.
+    // warning. Weights from the user (`--weights`) override the shares that follow from a
+    // calibration.
     let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
     assert!(
         done.stderr.replace("\n  ", " ").contains("agent load3 was not calibrated since it changed"),
@@ -207,13 +218,13 @@ fn machines_are_calibrated_and_later_shares_follow() {
         done.stderr
     );
     assert!(
-        agents_in_document(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0),
+        agents_in_document(&done.json()).iter().all(|agent| number_at_path(agent, "scheduled") == 200.0),
         "{}",
         done.stdout
     );
     let done = there(&[&run[..], &["ssh://load1,load2", "--weights", "1,1"]].concat());
     assert!(
-        agents_in_document(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0),
+        agents_in_document(&done.json()).iter().all(|agent| number_at_path(agent, "scheduled") == 200.0),
         "{}",
         done.stdout
     );
@@ -225,16 +236,17 @@ fn machines_are_calibrated_and_later_shares_follow() {
 
 #[test]
 fn a_lost_agent_is_named_and_the_load_continues_or_stops() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     for on_loss in ["go", "stop"] {
         let ssh = FakeSsh::new();
         let words = ["run", &url, "--fleet", "ssh://load1,load2", "--rate", "500", "-d", "4s"];
-        let child = ssh.start(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
+        let child =
+            ssh.start_plimsoll_with_fake_ssh(&[&words[..], &["--on-loss", on_loss, "--json", "--quiet"]].concat());
         let pid = ssh.wait_for_agent_pid("load2");
         std::thread::sleep(Duration::from_secs(2));
         signal(pid, "KILL");
-        let done = finish(child);
+        let done = wait_for_exit(child);
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, on_loss);
@@ -244,11 +256,11 @@ fn a_lost_agent_is_named_and_the_load_continues_or_stops() {
         let reason = document["generator"]["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("agent load2 was lost (the ssh connection ended"), "{document:#}");
         if on_loss == "go" {
-            assert_eq!(number(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
-            assert!(number(lost, "unsent") > 200.0 && number(first, "unsent") == 0.0, "{document:#}");
-            assert_eq!(number(first, "scheduled"), 1_000.0, "{document:#}");
+            assert_eq!(number_at_path(&document, "ledger.scheduled"), 2_000.0, "{document:#}");
+            assert!(number_at_path(lost, "unsent") > 200.0 && number_at_path(first, "unsent") == 0.0, "{document:#}");
+            assert_eq!(number_at_path(first, "scheduled"), 1_000.0, "{document:#}");
         } else {
-            assert!(number(&document, "duration_s") < 3.5, "{document:#}");
+            assert!(number_at_path(&document, "duration_s") < 3.5, "{document:#}");
         }
         assert!(done.stderr.contains("agent load2 was lost"), "{}", done.stderr);
     }
@@ -256,19 +268,28 @@ fn a_lost_agent_is_named_and_the_load_continues_or_stops() {
 
 #[test]
 fn a_search_continues_without_a_lost_agent() {
-    let (ssh, server) = (FakeSsh::new(), slots(4, 10.0).expect("starts"));
+    let (ssh, server) = (FakeSsh::new(), start_slots_server(4, 10.0).expect("starts"));
     let url = server.url("/");
-    let child =
-        ssh.start(&["find", &url, "--fleet", "ssh://load1,load2,load3", "--budget", "20s", "--json", "--quiet"]);
+    let child = ssh.start_plimsoll_with_fake_ssh(&[
+        "find",
+        &url,
+        "--fleet",
+        "ssh://load1,load2,load3",
+        "--budget",
+        "20s",
+        "--json",
+        "--quiet",
+    ]);
     let pid = ssh.wait_for_agent_pid("load3");
     std::thread::sleep(Duration::from_secs(6));
     signal(pid, "KILL");
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert!(done.code == 0, "{}", done.stderr);
     let document = done.json();
-    let (lower, upper) = (number(&document, "load_line_rps.lower"), load_line_upper_rps(&document));
+    let (lower, upper) = (number_at_path(&document, "load_line_rps.lower"), load_line_upper_rps(&document));
     assert!(lower <= 402.0 && upper >= 340.0, "{lower} to {upper}: {document:#}");
-    // On a busy machine, the agent may be silent for too long before it is killed.
+    // On a busy machine, the coordinator may already report a silent agent as lost before the test
+    // kills the agent.
     let reasons = ["the ssh connection ended", "the agent sent nothing for"];
     let is_named = |reason: &&str| done.stderr.contains(&format!("agent load3 was lost: {reason}"));
     assert!(reasons.iter().any(is_named), "{}", done.stderr);
@@ -276,36 +297,56 @@ fn a_search_continues_without_a_lost_agent() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // Possibly no trial names the lost agent, because the agent was lost between two loads, or
-    // because interference made the trial void.
+    // Perhaps no trial names the lost agent: the loss came between two loads, or interference made
+    // the trial void (no information about the server).
     assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
         let agent = agents_in_document(&document).iter().find(|agent| agent["name"] == name);
-        number(agent.unwrap_or_else(|| panic!("no {name} in {document:#}")), "scheduled")
+        number_at_path(agent.unwrap_or_else(|| panic!("no {name} in {document:#}")), "scheduled")
     };
     assert!(scheduled("load1") > scheduled("load3"), "the others go on: {document:#}");
 }
 
 #[test]
 fn an_interrupt_ends_all_agents_within_a_second() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
-    let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
+    let child = ssh.start_plimsoll_with_fake_ssh(&[
+        "run",
+        &url,
+        "--fleet",
+        "ssh://load1,load2",
+        "-c",
+        "4",
+        "-d",
+        "60s",
+        "--json",
+    ]);
     let pids = ["load1", "load2"].map(|host| ssh.wait_for_agent_pid(host));
     std::thread::sleep(Duration::from_secs(4));
     // One of the agents is paused (SIGSTOP) and does not react to the interrupt.
     signal(pids[1], "STOP");
     let begun = Instant::now();
     signal(child.id(), "INT");
-    let done = finish(child);
+    let done = wait_for_exit(child);
     let took = begun.elapsed();
     assert!(done.code == 130 && took < Duration::from_millis(2_500), "{} after {took:?}: {}", done.code, done.stderr);
     assert_ledger_closes(&done.json(), "interrupted");
     assert!(!pids.into_iter().any(is_running), "an agent runs on");
     // An agent whose coordinator was killed ends by itself, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
-    let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
+    let child = child.insert(ssh.start_plimsoll_with_fake_ssh(&[
+        "run",
+        &url,
+        "--fleet",
+        "ssh://load1",
+        "-c",
+        "4",
+        "-d",
+        "60s",
+        "--json",
+    ]));
     let pid = ssh.wait_for_agent_pid("load1");
     std::thread::sleep(Duration::from_secs(2));
     signal(child.id(), "KILL");
@@ -319,7 +360,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
 
 #[test]
 fn fleet_errors_are_one_sentence_with_a_remedy() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
     let url = url.as_str();
     for (words, part) in [
@@ -337,24 +378,24 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
         (&["--fleet", "ssh://load1,strict"], "agent strict: the agent does not permit load on 127.0.0.1:"),
         (&["--fleet", "ssh://deny"], "agent deny: the agent does not permit load on 127.0.0.1:"),
     ] {
-        let done = finish(ssh.start(&[&["run", url, "-d", "1s"], words].concat()));
+        let done = wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&[&["run", url, "-d", "1s"], words].concat()));
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
-    // No server listens at the port of `url`, and each agent checks the port before a load.
+    // The new `url` names a port where no server listens; each agent checks the port before a load.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{free}/");
-    let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
+    let done = wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
     assert!(done.code == 2 && done.stderr.contains("nothing was started"), "{}", done.stderr);
 }
 
 #[test]
 fn fleet_machines_are_listed() {
     let ssh = FakeSsh::new();
-    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,load2"]));
+    let done = wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&["fleet", "status", "ssh://load1,load2"]));
     let version = env!("CARGO_PKG_VERSION");
     assert!(done.code == 0 && done.stdout.matches(version).count() == 2, "{} {}", done.stdout, done.stderr);
-    let done = finish(ssh.start(&["fleet", "status", "ssh://load1,closed"]));
+    let done = wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&["fleet", "status", "ssh://load1,closed"]));
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
 }
 
@@ -372,7 +413,8 @@ fn an_agent_without_a_coordinator_reports_and_ends() {
         let mut stdin = child.stdin.take().expect("piped");
         std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("written");
         drop(stdin);
-        // The output of the agent is binary.
+        // The agent's standard output is binary, so `finish`, which reads text, cannot be used
+        // here.
         let output = child.wait_with_output().expect("ends");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(code) && said.contains(part), "{input}: {said}");
@@ -385,12 +427,12 @@ fn an_agent_without_a_coordinator_reports_and_ends() {
 
 #[test]
 fn a_copied_agent_program_is_removed_at_the_end() {
-    let (ssh, server) = (FakeSsh::new(), baseline(1));
+    let (ssh, server) = (FakeSsh::new(), start_baseline(1));
     let url = format!("{}/healthz", server.url);
     let words = ["run", &url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
-    let done = finish(ssh.start(&[&words[..], &["--json", "--quiet"]].concat()));
+    let done = wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&[&words[..], &["--json", "--quiet"]].concat()));
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(number(&done.json(), "ledger.scheduled"), 100.0);
+    assert_eq!(number_at_path(&done.json(), "ledger.scheduled"), 100.0);
     let deadline = Instant::now() + Duration::from_secs(5);
     while fs::read_dir(ssh.folder.join("tmp")).expect("a folder").count() > 0 {
         assert!(Instant::now() < deadline, "a copy is left behind");
@@ -406,7 +448,7 @@ struct Sshd {
 }
 
 impl Sshd {
-    /// Starts the server. Returns `None`, with a message, if there is no `sshd`.
+    /// Starts the server. Prints a message and returns `None` if this machine has no `sshd`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Sshd> {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
@@ -414,7 +456,7 @@ impl Sshd {
             eprintln!("SKIPPED: no sshd on this machine: fleets over a real ssh are not tested (scripts/needs sshd)");
             return None;
         };
-        let folder = folder("sshd");
+        let folder = create_new_folder("sshd");
         let at = |name: &str| folder.join(name).display().to_string();
         for name in ["host", "user"] {
             let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(name)]).status();
@@ -466,22 +508,26 @@ impl Drop for Sshd {
 #[test]
 fn agents_work_over_a_real_ssh() {
     let Some(sshd) = Sshd::start() else { return };
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     let fleet = format!("ssh://127.0.0.1:{0},localhost:{0}", sshd.port);
     let run = |words: &[&str]| {
         let words = [&["run", &url, "--fleet", &fleet, "-d", "2s", "--json", "--quiet"], words].concat();
         let mut command = command(&words);
         command.env("PLIMSOLL_SSH", sshd.ssh_login_command()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the binary starts"))
+        wait_for_exit(command.spawn().expect("the binary starts"))
     };
     let done = run(&["--rate", "400"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_ledger_closes(&document, "over ssh");
-    assert_eq!(number(&document, "ledger.scheduled"), 800.0);
-    assert!(agents_in_document(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
-    // The agent's machine has a list of permitted targets (`--allow`), which always applies.
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 800.0);
+    assert!(
+        agents_in_document(&document).iter().all(|agent| number_at_path(agent, "scheduled") == 400.0),
+        "{document:#}"
+    );
+    // The authorised key now forces a list of permitted targets (`--allow`) on the agent, which the
+    // coordinator cannot override.
     let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
     let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");
     fs::write(sshd.folder.join("authorized"), line).expect("written");

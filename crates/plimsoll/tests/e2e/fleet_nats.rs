@@ -1,8 +1,11 @@
-//! Tests loads of agents on a real NATS bus. Agents, coordinators and the bus are killed at bad
-//! moments. Each interval (the measurements of 100 ms) that an agent finished must count once.
-//! Needs `nats-server` (scripts/needs).
+//! Tests loads of agents on a real NATS bus. The tests kill agents, coordinators and the bus during
+//! loads. Each interval (the measurements of 100 ms) that an agent finished must count exactly once
+//! in the result. The tests need the program `nats-server`, which scripts/needs installs.
 
-use crate::test_support::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
+use crate::test_support::{
+    CommandOutcome, assert_ledger_closes, command, create_new_folder, number_at_path, plimsoll, signal, start_baseline,
+    wait_for_exit,
+};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -14,12 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keys for these tests: seed and public key of a coordinator and of two agents.
-const COORDINATOR: [&str; 2] = [
+/// The NATS keys (nkeys) of a coordinator and of two agents. Each key pair is a seed and a public
+/// key.
+const COORDINATOR_NKEY_PAIR: [&str; 2] = [
     "SUAICXSMW2BMDXE3F2W2XEIVZBRIED7JCLNCAGOJZAAN7ZUEI32VPBOAXU",
     "UD4W2XQKGNOWJ3INHOIWH4VIDXT4PDR3XPCS5JQ7IDZ5COGWGGSFOI2P",
 ];
-const AGENTS: [[&str; 2]; 2] = [
+const AGENT_NKEY_PAIRS: [[&str; 2]; 2] = [
     [
         "SUAEZJPOFQ57VIAB37EECN5IOMZ4N37CTJN4J7T4755LRJUAB7YZINML6M",
         "UDP32HCHMKAJ2KQLQO3KPMCYF7WL4U25SPTW24PIQDZZIYRQMUF4ZENN",
@@ -31,33 +35,33 @@ const AGENTS: [[&str; 2]; 2] = [
 ];
 
 /// A `nats-server` on a free port. Dropping this value ends the server.
-struct Nats {
+struct NatsServer {
     child: Child,
     folder: PathBuf,
     url: String,
 }
 
-impl Nats {
+impl NatsServer {
     /// Starts the server with the further configuration lines `more`. Returns `None` and prints a
     /// message if there is no `nats-server`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-    fn start(more: &str) -> Option<Nats> {
+    fn start(more: &str) -> Option<NatsServer> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             eprintln!(
                 "SKIPPED: no nats-server on this machine: fleets on a bus are not tested (scripts/needs nats-server)"
             );
             return None;
         }
-        let folder = folder("nats");
-        let child = Nats::spawn(&folder, "127.0.0.1:-1", more);
-        let mut nats = Nats { child, folder, url: String::new() };
-        nats.url = nats.wait();
+        let folder = create_new_folder("nats");
+        let child = NatsServer::spawn(&folder, "127.0.0.1:-1", more);
+        let mut nats = NatsServer { child, folder, url: String::new() };
+        nats.url = nats.wait_for_nats_url();
         Some(nats)
     }
 
     /// Starts a NATS server with JetStream, which stores the agents' measurements.
-    fn with_store() -> Option<Nats> {
-        Nats::start("jetstream { store_dir: \"store\", sync_interval: always }")
+    fn start_with_jetstream() -> Option<NatsServer> {
+        NatsServer::start("jetstream { store_dir: \"store\", sync_interval: always }")
     }
 
     fn spawn(folder: &Path, listen: &str, more: &str) -> Child {
@@ -68,7 +72,7 @@ impl Nats {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("nats-server starts")
     }
 
-    fn wait(&self) -> String {
+    fn wait_for_nats_url(&self) -> String {
         let ports = self.folder.join(format!("nats-server_{}.ports", self.child.id()));
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -88,12 +92,12 @@ impl Nats {
         std::thread::sleep(away);
         let listen = self.url.trim_start_matches("nats://").to_owned();
         let more = "jetstream { store_dir: \"store\", sync_interval: always }";
-        self.child = Nats::spawn(&self.folder, &listen, more);
-        assert_eq!(self.wait(), self.url);
+        self.child = NatsServer::spawn(&self.folder, &listen, more);
+        assert_eq!(self.wait_for_nats_url(), self.url);
     }
 }
 
-impl Drop for Nats {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -109,11 +113,11 @@ struct JoinedAgent {
 impl JoinedAgent {
     /// Starts an agent that is permitted to send load to this machine, and waits until the agent
     /// has joined the bus.
-    fn join(url: &str, name: &str, more: &[&str]) -> JoinedAgent {
-        JoinedAgent::join_with(url, name, folder("spool"), more)
+    fn start_and_join_bus(url: &str, name: &str, more: &[&str]) -> JoinedAgent {
+        JoinedAgent::start_with_spool_folder(url, name, create_new_folder("spool"), more)
     }
 
-    fn join_with(url: &str, name: &str, spool: PathBuf, more: &[&str]) -> JoinedAgent {
+    fn start_with_spool_folder(url: &str, name: &str, spool: PathBuf, more: &[&str]) -> JoinedAgent {
         let place = spool.to_str().expect("text").to_owned();
         let words = ["agent", "--join", url, "--name", name, "--spool", &place];
         let allow: &[&str] = if more.contains(&"--allow") { &[] } else { &["--allow", "127.0.0.1"] };
@@ -124,17 +128,17 @@ impl JoinedAgent {
     /// `None` if this user may not mount a file system.
     fn join_on_small_disk(url: &str, name: &str) -> Option<JoinedAgent> {
         let mut can = Command::new("unshare");
-        can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(folder("mounted"));
+        can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(create_new_folder("mounted"));
         if !can.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
             return None;
         }
-        let spool = folder("small-spool");
+        let spool = create_new_folder("small-spool");
         let place = spool.to_str().expect("text").to_owned();
         let mounted = "mount -t tmpfs -o size=64k tmpfs \"$0\" && exec \"$@\"";
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", mounted, &place, env!("CARGO_BIN_EXE_plimsoll"), "agent", "--join", url]);
         command.args(["--name", name, "--spool", &place, "--allow", "127.0.0.1"]);
-        command.current_dir(folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
+        command.current_dir(create_new_folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
         let mut agent = JoinedAgent::start(command, name, spool);
         // The test process reads the agent's mounted file system through /proc.
         agent.spool = PathBuf::from(format!("/proc/{}/root{place}", agent.child.id()));
@@ -166,7 +170,7 @@ impl Drop for JoinedAgent {
     }
 }
 
-fn start(words: &[&str], environment: &[(&str, &str)]) -> Child {
+fn start_plimsoll_with_environment(words: &[&str], environment: &[(&str, &str)]) -> Child {
     let mut command = command(words);
     command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the binary starts")
@@ -177,7 +181,7 @@ fn result_agents(document: &Value) -> &Vec<Value> {
 }
 
 /// Returns the name of the run that a coordinator stored on the bus.
-fn stored_run(done: &Done) -> String {
+fn name_of_stored_run(done: &CommandOutcome) -> String {
     let said = done.stderr.replace("\n  ", " ");
     let run = said.split("plimsoll fleet fetch ").nth(1).and_then(|rest| rest.split_whitespace().nth(1));
     run.unwrap_or_else(|| panic!("no run is stored: {said}")).to_owned()
@@ -193,30 +197,37 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn a_load_over_a_bus_is_fetched_as_one_load() {
-    let Some(nats) = Nats::with_store() else { return };
-    let server = baseline(1);
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let joined = ["a1", "a2", "a3"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
-    let folder = folder("bus-run");
+    let joined = ["a1", "a2", "a3"].map(|name| JoinedAgent::start_and_join_bus(&nats.url, name, &[]));
+    let folder = create_new_folder("bus-run");
     let path = folder.join("run.plimsoll").to_str().expect("text").to_owned();
     for (load, choice) in [(&["--rate", "600"][..], "3"), (&["-c", "9"], "a3,a1,a2")] {
         let words = ["run", &url, "--fleet", &nats.url, "--agents", choice, "-d", "2s", "-o", &path, "--json"];
-        let done = finish(start(&[&words[..], load].concat(), &[]));
+        let done = wait_for_exit(start_plimsoll_with_environment(&[&words[..], load].concat(), &[]));
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
         assert_ledger_closes(&document, choice);
         let names: Vec<&str> = result_agents(&document).iter().filter_map(|agent| agent["name"].as_str()).collect();
         assert_eq!(names, ["a1", "a2", "a3"]);
         for agent in result_agents(&document) {
-            assert!(agent["lost"].is_null() && number(agent, "scheduled") > 100.0, "{agent:#}");
-            assert!(number(agent, "clock_error_ns_max") < 20e6 && number(agent, "intervals") >= 20.0, "{agent:#}");
+            assert!(agent["lost"].is_null() && number_at_path(agent, "scheduled") > 100.0, "{agent:#}");
+            assert!(
+                number_at_path(agent, "clock_error_ns_max") < 20e6 && number_at_path(agent, "intervals") >= 20.0,
+                "{agent:#}"
+            );
         }
         if load[0] == "--rate" {
-            assert!(result_agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
+            assert!(
+                result_agents(&document).iter().all(|agent| number_at_path(agent, "scheduled") == 400.0),
+                "{document:#}"
+            );
         }
-        // The run can be fetched from the bus by any machine, byte for byte.
+        // Any machine can fetch the run file from the bus, byte for byte as the coordinator wrote
+        // it.
         let fetched = folder.join("fetched.plimsoll").to_str().expect("text").to_owned();
-        let done = plimsoll(&["fleet", "fetch", &nats.url, &stored_run(&done), "-o", &fetched]);
+        let done = plimsoll(&["fleet", "fetch", &nats.url, &name_of_stored_run(&done), "-o", &fetched]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
         assert!(fs::read(&fetched).expect("fetched") == fs::read(&path).expect("written"), "other bytes");
     }
@@ -227,36 +238,36 @@ fn a_load_over_a_bus_is_fetched_as_one_load() {
 
 #[test]
 fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
-    let Some(mut nats) = Nats::with_store() else { return };
-    let server = baseline(1);
+    let Some(mut nats) = NatsServer::start_with_jetstream() else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let joined = ["a1", "a2"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
+    let joined = ["a1", "a2"].map(|name| JoinedAgent::start_and_join_bus(&nats.url, name, &[]));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "8s", "--json", "--quiet"];
-    let child = start(&words, &[]);
+    let child = start_plimsoll_with_environment(&words, &[]);
     std::thread::sleep(Duration::from_secs(4));
     nats.restart_nats_server(Duration::from_millis(300));
     std::thread::sleep(Duration::from_secs(2));
     nats.restart_nats_server(Duration::from_millis(1_500));
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_ledger_closes(&document, "a bus was killed");
-    assert_eq!(number(&document, "ledger.scheduled"), 3_200.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 3_200.0, "{document:#}");
     for agent in result_agents(&document) {
-        assert!(agent["lost"].is_null() && number(agent, "unsent") == 0.0, "{agent:#}");
-        assert_eq!(number(agent, "scheduled"), 1_600.0, "{agent:#}");
+        assert!(agent["lost"].is_null() && number_at_path(agent, "unsent") == 0.0, "{agent:#}");
+        assert_eq!(number_at_path(agent, "scheduled"), 1_600.0, "{agent:#}");
     }
     wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spool_file_count() == 0));
 }
 
 #[test]
 fn finished_agent_work_survives_a_killed_coordinator() {
-    let Some(nats) = Nats::with_store() else { return };
-    let server = baseline(1);
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let joined = ["a1", "a2"].map(|name| JoinedAgent::join(&nats.url, name, &[]));
+    let joined = ["a1", "a2"].map(|name| JoinedAgent::start_and_join_bus(&nats.url, name, &[]));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "5s", "--json", "--quiet"];
-    let mut child = start(&words, &[]);
+    let mut child = start_plimsoll_with_environment(&words, &[]);
     wait_for("no load begins", || joined.iter().all(|agent| agent.spool_file_count() == 1));
     std::thread::sleep(Duration::from_secs(1));
     signal(child.id(), "KILL");
@@ -270,52 +281,52 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     };
     let run = run(&joined[0]).expect("a spool");
     std::thread::sleep(Duration::from_secs(8));
-    let fetched = folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
+    let fetched = create_new_folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
     let done = plimsoll(&["fleet", "fetch", &nats.url, &run, "-o", &fetched]);
     assert!(done.code == 0 && done.stdout.contains("started the run was lost"), "{} {}", done.stdout, done.stderr);
     assert!(!done.stdout.contains("The bus has no record"), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", &fetched]);
     let document = shown.json();
     assert_ledger_closes(&document, "recovered");
-    assert_eq!(number(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
     assert!(result_agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
     // The agents delete recorded intervals (measurements of 100 ms each) from their disks, and
     // accept the next run.
     wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spool_file_count() == 0));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "1s", "--json", "--quiet"];
-    let done = finish(start(&words, &[]));
-    assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 200.0, "{}", done.stderr);
+    let done = wait_for_exit(start_plimsoll_with_environment(&words, &[]));
+    assert!(done.code == 0 && number_at_path(&done.json(), "ledger.scheduled") == 200.0, "{}", done.stderr);
 }
 
 #[test]
 fn a_killed_agent_is_named_and_its_successor_delivers_its_results() {
-    let Some(nats) = Nats::with_store() else { return };
-    let server = baseline(1);
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let first = JoinedAgent::join(&nats.url, "a1", &[]);
-    let mut second = JoinedAgent::join(&nats.url, "a2", &[]);
+    let first = JoinedAgent::start_and_join_bus(&nats.url, "a1", &[]);
+    let mut second = JoinedAgent::start_and_join_bus(&nats.url, "a2", &[]);
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "6s", "--json", "--quiet"];
-    let child = start(&words, &[]);
+    let child = start_plimsoll_with_environment(&words, &[]);
     wait_for("no load begins", || first.spool_file_count() == 1 && second.spool_file_count() == 1);
     std::thread::sleep(Duration::from_secs(2));
     let spool = second.spool.clone();
     second.child.kill().expect("killed");
     second.child.wait().expect("ends");
-    let successor = JoinedAgent::join_with(&nats.url, "a2", spool, &[]);
-    let done = finish(child);
+    let successor = JoinedAgent::start_with_spool_folder(&nats.url, "a2", spool, &[]);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_ledger_closes(&document, "an agent was killed");
-    assert_eq!(number(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
     let [kept, lost] = result_agents(&document).as_slice() else { panic!("{document:#}") };
-    assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
+    assert!(kept["lost"].is_null() && number_at_path(kept, "unsent") == 0.0, "{document:#}");
     assert_eq!(lost["lost"], "the agent sent nothing for 4 s", "{document:#}");
-    let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
+    let (unsent, succeeded) = (number_at_path(lost, "unsent"), number_at_path(lost, "succeeded"));
     assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
     // A new agent that replaces the killed agent works like any other agent.
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
-    let done = finish(start(&words, &[]));
-    assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);
+    let done = wait_for_exit(start_plimsoll_with_environment(&words, &[]));
+    assert!(done.code == 0 && number_at_path(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);
     drop(successor);
 }
 
@@ -347,15 +358,15 @@ fn counting_server() -> (String, Arc<AtomicU64>) {
 
 #[test]
 fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
-    let Some(nats) = Nats::with_store() else { return };
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
     let (url, responses) = counting_server();
-    let first = JoinedAgent::join(&nats.url, "a1", &[]);
+    let first = JoinedAgent::start_and_join_bus(&nats.url, "a1", &[]);
     let Some(full) = JoinedAgent::join_on_small_disk(&nats.url, "a2") else {
         eprintln!("SKIPPED: no mount namespace of one's own (unshare --mount, as root): full disks are not tested");
         return;
     };
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "400", "-d", "10s", "--no-preflight"];
-    let child = start(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
+    let child = start_plimsoll_with_environment(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
     wait_for("no load begins", || first.spool_file_count() == 1 && full.spool_file_count() == 1);
     std::thread::sleep(Duration::from_secs(1));
     // The coordinator is paused (SIGSTOP), so the agents' stored measurements (the spool) grow
@@ -368,42 +379,48 @@ fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     assert!(ballast.is_err_and(|error| error.kind() == ErrorKind::StorageFull), "the disk has no end");
     std::thread::sleep(Duration::from_millis(2_500));
     signal(child.id(), "CONT");
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     assert_ledger_closes(&document, "a disk was full");
-    assert_eq!(number(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 4_000.0, "{document:#}");
     let [kept, lost] = result_agents(&document).as_slice() else { panic!("{document:#}") };
-    assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
+    assert!(kept["lost"].is_null() && number_at_path(kept, "unsent") == 0.0, "{document:#}");
     let why = "the agent's spool (its stored measurements) cannot be written: no space left on device";
     assert!(lost["lost"].as_str().is_some_and(|said| said.to_lowercase() == why), "{document:#}");
-    assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
+    assert!(number_at_path(lost, "unsent") > 200.0 && number_at_path(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();
     assert!(said.contains(&format!("agent a2 was lost: {why}")), "{}", done.stderr);
     // The result contains all of the server's responses, except responses in flight at the end and
     // responses to preflight requests.
-    let (succeeded, in_flight) = (number(&document, "ledger.succeeded"), number(&document, "ledger.in_flight"));
+    let (succeeded, in_flight) =
+        (number_at_path(&document, "ledger.succeeded"), number_at_path(&document, "ledger.in_flight"));
     let beyond = responses.load(Ordering::Relaxed) as f64 - succeeded;
     assert!((0.0..=in_flight + 2.0).contains(&beyond), "{beyond} more than the result has: {document:#}");
     // With free space again, the agent accepts the next run.
     fs::remove_file(full.spool.join("ballast")).expect("removed");
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a1,a2", "--weights", "1,3", "--rate", "200"];
-    let done = finish(start(&[&words[..], &["-d", "1s", "--json", "--quiet"]].concat(), &[]));
+    let done =
+        wait_for_exit(start_plimsoll_with_environment(&[&words[..], &["-d", "1s", "--json", "--quiet"]].concat(), &[]));
     assert_eq!(done.code, 0, "{}", done.stderr);
-    let scheduled: Vec<f64> = result_agents(&done.json()).iter().map(|agent| number(agent, "scheduled")).collect();
+    let scheduled: Vec<f64> =
+        result_agents(&done.json()).iter().map(|agent| number_at_path(agent, "scheduled")).collect();
     assert_eq!(scheduled, [50.0, 150.0], "{}", done.stderr);
 }
 
 #[test]
 fn agents_of_a_bus_are_calibrated() {
-    let Some(nats) = Nats::with_store() else { return };
-    let agent = JoinedAgent::join(&nats.url, "a1", &[]);
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
+    let agent = JoinedAgent::start_and_join_bus(&nats.url, "a1", &[]);
     let done = plimsoll(&["fleet", "calibrate", &nats.url, "--json"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let document = done.json();
     let [only] = result_agents(&document).as_slice() else { panic!("{document:#}") };
-    assert!(only["name"] == "a1" && number(only, "highest_rps") > 100.0 && number(only, "share") == 1.0, "{only:#}");
-    // The agent accepts the next coordinator.
+    assert!(
+        only["name"] == "a1" && number_at_path(only, "highest_rps") > 100.0 && number_at_path(only, "share") == 1.0,
+        "{only:#}"
+    );
+    // After a calibration, the agent accepts the next coordinator.
     let done = plimsoll(&["fleet", "status", &nats.url]);
     assert!(done.code == 0 && done.stdout.contains("a1"), "{} {}", done.stdout, done.stderr);
     drop(agent);
@@ -411,18 +428,20 @@ fn agents_of_a_bus_are_calibrated() {
 
 #[test]
 fn bus_errors_are_one_sentence_with_a_remedy() {
-    let Some(nats) = Nats::with_store() else { return };
-    let server = baseline(1);
+    let Some(nats) = NatsServer::start_with_jetstream() else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let run = |words: &[&str]| finish(start(&[&["run", &url, "-d", "1s"], words].concat(), &[]));
+    let run = |words: &[&str]| {
+        wait_for_exit(start_plimsoll_with_environment(&[&["run", &url, "-d", "1s"], words].concat(), &[]))
+    };
     let bus = nats.url.as_str();
-    let refused = |done: Done, part: &str| {
+    let refused = |done: CommandOutcome, part: &str| {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
     };
     refused(run(&["--fleet", bus, "--wait", "300ms"]), "no agent has joined the bus at nats://127.0.0.1:");
-    let _first = JoinedAgent::join(bus, "a1", &[]);
-    let _shy = JoinedAgent::join(bus, "shy", &["--allow", "10.0.0.0/8"]);
+    let _first = JoinedAgent::start_and_join_bus(bus, "a1", &[]);
+    let _shy = JoinedAgent::start_and_join_bus(bus, "shy", &["--allow", "10.0.0.0/8"]);
     for (words, part) in [
         (&["--fleet", "nats://127.0.0.1:1"][..], "no bus responds at nats://127.0.0.1:1 (connection refused)"),
         (&["--fleet", "nats://ann:secret@127.0.0.1:1"], "$PLIMSOLL_CREDS"),
@@ -436,7 +455,7 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
         refused(run(words), part);
     }
     // A second agent of the same name is refused, and so is an agent without a reachable bus.
-    let place = folder("spool").to_str().expect("text").to_owned();
+    let place = create_new_folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
     refused(plimsoll(&second), "another agent with the name a1 is already on the bus");
     refused(
@@ -447,12 +466,15 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is not the name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
     // The coordinator refuses an agent that works for another coordinator.
-    let child = start(&["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"], &[]);
+    let child = start_plimsoll_with_environment(
+        &["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"],
+        &[],
+    );
     std::thread::sleep(Duration::from_secs(3));
     refused(run(&["--fleet", bus, "--agents", "a1", "--wait", "500ms"]), "agent a1 works for another coordinator");
     signal(child.id(), "INT");
-    assert_eq!(finish(child).code, 130);
-    let bare = Nats::start("").expect("a server");
+    assert_eq!(wait_for_exit(child).code, 130);
+    let bare = NatsServer::start("").expect("a server");
     refused(run(&["--fleet", &bare.url]), "cannot store messages: start nats-server with --jetstream");
 }
 
@@ -464,10 +486,10 @@ fn only_valid_credentials_and_keys_start_a_load() {
              subscribe: {{ allow: [\"pl.who\", \"pl.here.{name}\", \"pl.claim.{name}\", \"pl.*.to.{name}\", \"_I.{name}.>\"] }}"
         )
     };
-    let [first, second] = AGENTS;
+    let [first, second] = AGENT_NKEY_PAIRS;
     let users = format!(
         "{{ nkey: {} }}, {{ nkey: {}, permissions: {{ {} }} }}, {{ nkey: {}, permissions: {{ {} }} }}",
-        COORDINATOR[1],
+        COORDINATOR_NKEY_PAIR[1],
         first[1],
         permissions("a1"),
         second[1],
@@ -476,17 +498,17 @@ fn only_valid_credentials_and_keys_start_a_load() {
     let config = format!(
         "jetstream {{ store_dir: \"store\", sync_interval: always }}\naccounts {{ FLEET {{ jetstream: enabled, users: [ {users} ] }} }}"
     );
-    let Some(nats) = Nats::start(&config) else { return };
-    let server = baseline(1);
+    let Some(nats) = NatsServer::start(&config) else { return };
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let folder = folder("keys");
+    let folder = create_new_folder("keys");
     let file = |name: &str, text: &str| {
         let path = folder.join(name);
         fs::write(&path, text).expect("written");
         path.to_str().expect("text").to_owned()
     };
     let (coordinator, a1, a2) =
-        (file("coord.seed", COORDINATOR[0]), file("a1.seed", first[0]), file("a2.seed", second[0]));
+        (file("coord.seed", COORDINATOR_NKEY_PAIR[0]), file("a1.seed", first[0]), file("a2.seed", second[0]));
     let key = folder.join("fleet.key").to_str().expect("text").to_owned();
     let made = plimsoll(&["fleet", "key", &key]);
     let public = made.stdout.trim().to_owned();
@@ -495,8 +517,8 @@ fn only_valid_credentials_and_keys_start_a_load() {
     assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
 
     let words = ["run", &url, "--fleet", &nats.url, "--rate", "200", "-d", "1s", "--json", "--quiet", "--wait", "3s"];
-    let run = |environment: &[(&str, &str)]| finish(start(&words, environment));
-    let refused = |done: Done, part: &str| {
+    let run = |environment: &[(&str, &str)]| wait_for_exit(start_plimsoll_with_environment(&words, environment));
+    let refused = |done: CommandOutcome, part: &str| {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
     };
@@ -509,11 +531,11 @@ fn only_valid_credentials_and_keys_start_a_load() {
     let foreign = ["agent", "--join", &nats.url, "--name", "a2", "--creds", &a1, "--spool", &place];
     refused(plimsoll(&foreign), "refused an operation of plimsoll");
 
-    let _first = JoinedAgent::join(&nats.url, "a1", &["--creds", &a1, "--trust", &public]);
-    let _second = JoinedAgent::join(&nats.url, "a2", &["--creds", &a2, "--trust", &public]);
+    let _first = JoinedAgent::start_and_join_bus(&nats.url, "a1", &["--creds", &a1, "--trust", &public]);
+    let _second = JoinedAgent::start_and_join_bus(&nats.url, "a2", &["--creds", &a2, "--trust", &public]);
     // The credentials of an agent do not allow starting a load.
     refused(run(&[("PLIMSOLL_CREDS", &a1)]), "the bus at");
-    // Access to the bus alone does not allow starting a load either.
+    // A coordinator with access to the bus, but without a signing key, cannot start a load.
     refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "the agent accepts only signed plans");
     let other = folder.join("other.key").to_str().expect("text").to_owned();
     assert_eq!(plimsoll(&["fleet", "key", &other]).code, 0);
@@ -522,24 +544,29 @@ fn only_valid_credentials_and_keys_start_a_load() {
     let done = with_key(&key);
     assert!(done.code == 0, "{}", done.stderr);
     let document = done.json();
-    assert!(result_agents(&document).len() == 2 && number(&document, "ledger.scheduled") == 200.0, "{document:#}");
+    assert!(
+        result_agents(&document).len() == 2 && number_at_path(&document, "ledger.scheduled") == 200.0,
+        "{document:#}"
+    );
 }
 
 #[test]
 fn a_local_fleet_starts_and_leaves_nothing_behind() {
-    if Nats::start("").is_none() {
+    if NatsServer::start("").is_none() {
         return;
     }
-    let server = baseline(1);
-    // Without the program `ip` in `PATH`, the agents run as plain processes.
-    let bin = folder("bin");
+    let server = start_baseline(1);
+    // Without the program `ip` in `PATH`, the agents run as plain processes, not in network
+    // namespaces of their own.
+    let bin = create_new_folder("bin");
     for program in ["env", "nats-server"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("a shell");
         let found = String::from_utf8(found.stdout).expect("text");
         symlink(found.trim(), bin.join(program)).expect("a link");
     }
     let path = bin.to_str().expect("text");
-    let mut child = start(&["fleet", "up", "--local", "2", "--allow", "127.0.0.1"], &[("PATH", path)]);
+    let mut child =
+        start_plimsoll_with_environment(&["fleet", "up", "--local", "2", "--allow", "127.0.0.1"], &[("PATH", path)]);
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
     let first = lines.next().expect("a line");
     assert!(first.starts_with("Agents run as plain processes"), "{first}");
@@ -548,7 +575,7 @@ fn a_local_fleet_starts_and_leaves_nothing_behind() {
     let bus = bus.trim_end_matches('.').to_owned();
     let url = format!("{}/healthz", server.url);
     let words = ["run", &url, "--fleet", &bus, "--agents", "2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
-    let done = finish(start(&words, &[]));
+    let done = wait_for_exit(start_plimsoll_with_environment(&words, &[]));
     assert!(done.code == 0 && result_agents(&done.json()).len() == 2, "{}", done.stderr);
     signal(child.id(), "INT");
     assert!(child.wait().is_ok_and(|status| status.success()));

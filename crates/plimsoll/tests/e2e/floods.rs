@@ -1,9 +1,11 @@
 //! Tests servers that never stop sending: the load must end on time, requests must time out on
 //! time, and ^C must work. Also tests warnings about bytes that belong to no response.
 
-use crate::test_support::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
+use crate::test_support::{
+    assert_ledger_closes, command, number_at_path, plimsoll, run_to_json, signal, wait_for_exit,
+};
 use plimsoll_bench::Fault;
-use plimsoll_bench::servers::misbehave;
+use plimsoll_bench::servers::start_faulty_server;
 use rustls::pki_types::PrivateKeyDer;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,8 +13,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The allowance for a busy machine. A real failure exceeds this allowance: if a flood blocks an
-/// event loop, the loop is late by tens of seconds.
+/// The extra time that each test allows on a busy machine. A real failure exceeds this allowance:
+/// if a flood blocks an event loop, the loop is late by tens of seconds.
 const BUSY_MACHINE_ALLOWANCE: Duration = Duration::from_secs(3);
 
 /// Data that a server sends endlessly.
@@ -22,17 +24,35 @@ struct Flood {
     tls: bool,
     head: &'static str,
     unit: &'static str,
-    /// The outcome that the requests must have, as a path in the document.
+    /// The outcome that requests must have, as a path in the JSON document.
     ends: &'static str,
 }
 
-const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 999999999999999\r\n\r\n";
+const CHUNKED_RESPONSE_HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const ENDLESS_BODY_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 999999999999999\r\n\r\n";
 const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const FLOODS: [Flood; 6] = [
-    Flood { name: "tiny chunks", tls: false, head: CHUNKED, unit: "1\r\nx\r\n", ends: "ledger.failed.timeout" },
-    Flood { name: "tiny chunks, TLS", tls: true, head: CHUNKED, unit: "1\r\nx\r\n", ends: "ledger.failed.timeout" },
-    Flood { name: "a body", tls: false, head: LONG, unit: "0123456789abcdef", ends: "ledger.failed.timeout" },
+    Flood {
+        name: "tiny chunks",
+        tls: false,
+        head: CHUNKED_RESPONSE_HEAD,
+        unit: "1\r\nx\r\n",
+        ends: "ledger.failed.timeout",
+    },
+    Flood {
+        name: "tiny chunks, TLS",
+        tls: true,
+        head: CHUNKED_RESPONSE_HEAD,
+        unit: "1\r\nx\r\n",
+        ends: "ledger.failed.timeout",
+    },
+    Flood {
+        name: "a body",
+        tls: false,
+        head: ENDLESS_BODY_HEAD,
+        unit: "0123456789abcdef",
+        ends: "ledger.failed.timeout",
+    },
     Flood { name: "fields", tls: false, head: "HTTP/1.1 200 OK\r\n", unit: "a: b\r\n", ends: "ledger.failed.protocol" },
     Flood {
         name: "interim answers",
@@ -44,9 +64,9 @@ const FLOODS: [Flood; 6] = [
     Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
 ];
 
-/// Starts a server that sends the data of `flood` endlessly. The server's threads end with their
-/// connections or the process.
-fn serve(flood: Flood) -> String {
+/// Starts a server that sends the data of `flood` endlessly. Each thread of the server ends with
+/// its connection, at the latest with the test's process.
+fn start_flood_server(flood: Flood) -> String {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -89,22 +109,27 @@ fn send_flood(flood: Flood, mut stream: impl Read + Write) -> std::io::Result<()
 #[test]
 fn a_flood_ends_with_its_load() {
     for flood in FLOODS {
-        let url = serve(flood);
+        let url = start_flood_server(flood);
         let began = Instant::now();
         let load = ["-c", "4", "-d", "600ms", "--timeout", "300ms", "--no-preflight", "--no-probes", "--insecure"];
-        let document = json(&[&["run", &url], &load[..if flood.tls { 9 } else { 8 }]].concat());
+        let document = run_to_json(&[&["run", &url], &load[..if flood.tls { 9 } else { 8 }]].concat());
         let took = began.elapsed();
         assert!(took < Duration::from_millis(900) + BUSY_MACHINE_ALLOWANCE, "{}: {took:?}", flood.name);
         assert_ledger_closes(&document, flood.name);
-        assert!(number(&document, "requests") > 0.0, "{}: {:#}", flood.name, document["ledger"]);
-        let (ended, timeouts) = (number(&document, flood.ends), number(&document, "ledger.failed.timeout"));
-        assert!(ended > 0.0 && ended.max(timeouts) <= number(&document, "requests"), "{}: {document:#}", flood.name);
-        let longest = number(&document, "response_time_ns.max");
+        assert!(number_at_path(&document, "requests") > 0.0, "{}: {:#}", flood.name, document["ledger"]);
+        let (ended, timeouts) =
+            (number_at_path(&document, flood.ends), number_at_path(&document, "ledger.failed.timeout"));
+        assert!(
+            ended > 0.0 && ended.max(timeouts) <= number_at_path(&document, "requests"),
+            "{}: {document:#}",
+            flood.name
+        );
+        let longest = number_at_path(&document, "response_time_ns.max");
         assert!(longest < 300e6 + BUSY_MACHINE_ALLOWANCE.as_nanos() as f64, "{}: {longest} ns", flood.name);
         if flood.unit == REPLY {
             let told = document["warnings"].to_string();
             assert!(told.contains("beyond the end of its responses"), "{told}");
-            assert!(number(&document, "surplus_bytes") > 1000.0, "{document:#}");
+            assert!(number_at_path(&document, "surplus_bytes") > 1000.0, "{document:#}");
         }
     }
 }
@@ -112,7 +137,7 @@ fn a_flood_ends_with_its_load() {
 #[test]
 fn control_c_works_under_a_flood() {
     for flood in &FLOODS[..3] {
-        let url = serve(*flood);
+        let url = start_flood_server(*flood);
         let arguments = ["run", &url, "-c", "4", "-d", "100s", "--timeout", "100s", "--no-preflight", "--insecure"];
         let child = command(&arguments[..if flood.tls { 10 } else { 9 }])
             .stdout(Stdio::piped())
@@ -122,7 +147,7 @@ fn control_c_works_under_a_flood() {
         std::thread::sleep(Duration::from_millis(1500));
         signal(child.id(), "INT");
         let began = Instant::now();
-        let done = finish(child);
+        let done = wait_for_exit(child);
         let took = began.elapsed();
         assert!(took < BUSY_MACHINE_ALLOWANCE, "{}: {took:?}\n{}", flood.name, done.stderr);
         assert!(done.stdout.contains("4 in flight at the end"), "{}: {}\n{}", flood.name, done.stdout, done.stderr);
@@ -146,10 +171,10 @@ fn start_silent_server() -> String {
 
 #[test]
 fn a_long_request_ends_with_its_deadline() {
-    let (url, body) = (start_silent_server(), crate::test_support::folder("body").join("body"));
+    let (url, body) = (start_silent_server(), crate::test_support::create_new_folder("body").join("body"));
     std::fs::write(&body, vec![b'x'; 16 << 20]).expect("written");
     let body = format!("@{}", body.display());
-    let document = json(&[
+    let document = run_to_json(&[
         "run",
         &url,
         "-X",
@@ -165,31 +190,31 @@ fn a_long_request_ends_with_its_deadline() {
         "--no-preflight",
         "--no-probes",
     ]);
-    let longest = number(&document, "response_time_ns.max");
+    let longest = number_at_path(&document, "response_time_ns.max");
     assert!(longest < 300e6 + BUSY_MACHINE_ALLOWANCE.as_nanos() as f64, "{longest} ns");
     assert_ledger_closes(&document, "long requests");
-    assert!(number(&document, "ledger.failed.timeout") >= 4.0, "{document:#}");
+    assert!(number_at_path(&document, "ledger.failed.timeout") >= 4.0, "{document:#}");
 }
 
 #[test]
 fn bytes_after_a_response_are_a_warning() {
     for (fault, bytes) in [(Fault::LongBody, 9.0), (Fault::GarbageAfterReply, 12.0)] {
-        let server = misbehave(fault, 1).expect("starts");
+        let server = start_faulty_server(fault, 1).expect("starts");
         let url = server.url("/");
         // Requests are sent one at a time and slowly, so surplus bytes arrive together with the
         // response.
-        let document = json(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
+        let document = run_to_json(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
         let what = format!("{}: {document:#}", fault.name());
-        assert_eq!(number(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
-        assert_eq!(number(&document, "surplus_connections"), 10.0, "{what}");
+        assert_eq!(number_at_path(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
+        assert_eq!(number_at_path(&document, "surplus_connections"), 10.0, "{what}");
         assert!(document["warnings"].to_string().contains("beyond the end of its responses"), "{what}");
         let done = plimsoll(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10", "--verbose"]);
         let expect = format!("sent {} bytes beyond the end of its responses", 10.0 * bytes);
         assert!(done.stdout.contains(&expect), "{}", done.stdout);
     }
     // A correct response causes no warning.
-    let server = misbehave(Fault::Chunked, 1).expect("starts");
-    let document = json(&["run", &server.url("/"), "--no-preflight", "--rate", "20", "-n", "5"]);
-    assert_eq!(number(&document, "surplus_connections"), 0.0, "{document:#}");
+    let server = start_faulty_server(Fault::Chunked, 1).expect("starts");
+    let document = run_to_json(&["run", &server.url("/"), "--no-preflight", "--rate", "20", "-n", "5"]);
+    assert_eq!(number_at_path(&document, "surplus_connections"), 0.0, "{document:#}");
     assert!(!document["warnings"].to_string().contains("beyond"), "{document:#}");
 }

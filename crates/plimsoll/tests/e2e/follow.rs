@@ -1,12 +1,15 @@
-//! Tests redirects that are followed (`follow = N`), and SLOs and conditions for single requests.
+//! Tests redirects that are followed (`follow = N`), and SLOs and conditions (`--fail-if`) that
+//! name one request of a traffic file.
 
-use crate::test_support::{ReceivedData, assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::test_support::{
+    ReceivedRequest, assert_ledger_closes, create_new_folder, number_at_path, plimsoll, run_to_json, start_baseline,
+};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 fn write_traffic_file(name: &str, text: &str) -> PathBuf {
-    let path = folder("follow").join(name);
+    let path = create_new_folder("follow").join(name);
     std::fs::write(&path, text).expect("written");
     path
 }
@@ -33,7 +36,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(heard) = ReceivedData::next(&mut lines)? else { return Ok(()) };
+        let Some(heard) = ReceivedRequest::next(&mut lines)? else { return Ok(()) };
         let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
         let (host, cookie) = (field("host"), field("cookie"));
         let first = head[0].trim_end_matches(" HTTP/1.1");
@@ -81,20 +84,30 @@ expect = { body = "kept" }
     );
     for load in [&["-c", "2"][..], &["--rate", "100"]] {
         let run = [&["run", "-n", "20", "--no-preflight", "-f", path_text(&path), "--target", &url], load].concat();
-        let document = json(&run);
+        let document = run_to_json(&run);
         assert_ledger_closes(&document, "redirects");
-        assert_eq!(number(&document, "success_rate"), 1.0, "{:#} {:#}", document["ledger"], document["failed_answers"]);
-        assert_eq!(number(&document, "ledger.scheduled"), 40.0, "{load:?}");
-        assert_eq!(number(&document, "redirects"), 60.0, "{load:?}");
+        assert_eq!(
+            number_at_path(&document, "success_rate"),
+            1.0,
+            "{:#} {:#}",
+            document["ledger"],
+            document["failed_answers"]
+        );
+        assert_eq!(number_at_path(&document, "ledger.scheduled"), 40.0, "{load:?}");
+        assert_eq!(number_at_path(&document, "redirects"), 60.0, "{load:?}");
         assert_eq!(document["statuses"], serde_json::json!({"200": 40}), "{load:?}");
     }
-    // This traffic file is a mix without sessions and templates.
+    // A mix (requests without sessions and templates) also follows redirects.
     let path = write_traffic_file(
         "mix.toml",
         "[[request]]\nget = \"/a/welcome\"\nheaders = { x-any = 1 }\nfollow = 2\nexpect = { status = \"200\" }\n",
     );
-    let document = json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url]);
-    assert_eq!((number(&document, "success_rate"), number(&document, "redirects")), (1.0, 10.0), "{document:#}");
+    let document = run_to_json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url]);
+    assert_eq!(
+        (number_at_path(&document, "success_rate"), number_at_path(&document, "redirects")),
+        (1.0, 10.0),
+        "{document:#}"
+    );
 }
 
 #[test]
@@ -108,8 +121,9 @@ fn setup_requests_follow_redirects_too() {
         write_traffic_file("setup.toml", &text)
     };
     let path = setup("follow = 2");
-    let document = json(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", path_text(&path), "--target", &url]);
-    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
+    let document =
+        run_to_json(&["run", "-n", "4", "-c", "1", "--no-preflight", "-f", path_text(&path), "--target", &url]);
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
     for (more, said) in [("", "status 301"), ("follow = 0", "status 301")] {
         let path = setup(more);
         let refused =
@@ -135,12 +149,17 @@ fn an_unfollowable_redirect_fails_with_the_reason() {
         ("/round", 0, "", ""),
     ] {
         let path = write_traffic_file("fails.toml", &format!("[[request]]\nget = \"{target}\"\nfollow = {follow}\n"));
-        let document = json(&["run", "-n", "4", "-c", "1", "-f", path_text(&path), "--target", &url]);
+        let document = run_to_json(&["run", "-n", "4", "-c", "1", "-f", path_text(&path), "--target", &url]);
         assert_ledger_closes(&document, target);
         match kind {
-            "" => assert_eq!(number(&document, "success_rate"), 1.0, "not followed, it is a success"),
+            "" => assert_eq!(number_at_path(&document, "success_rate"), 1.0, "not followed, it is a success"),
             kind => {
-                assert_eq!(number(&document, &format!("ledger.failed.{kind}")), 4.0, "{:#}", document["ledger"]);
+                assert_eq!(
+                    number_at_path(&document, &format!("ledger.failed.{kind}")),
+                    4.0,
+                    "{:#}",
+                    document["ledger"]
+                );
                 let kept = &document["failed_answers"][0];
                 assert!(kept["reason"].as_str().is_some_and(|it| it.contains(reason)), "{kept:#}");
             }
@@ -164,20 +183,24 @@ fn a_url_redirect_is_followed_as_by_curl() {
         (&["--curl", &line, "--follow", "0"], 0.0, serde_json::json!({"301": 10})),
     ] {
         for load in [&["-c", "2"][..], &["--rate", "200"]] {
-            let document = json(&[&["run", "-n", "10"], load, words].concat());
+            let document = run_to_json(&[&["run", "-n", "10"], load, words].concat());
             assert_ledger_closes(&document, "followed");
-            assert_eq!(number(&document, "success_rate"), 1.0, "{words:?} {:#}", document["failed_answers"]);
-            assert_eq!((number(&document, "redirects"), &document["statuses"]), (redirects, &statuses), "{words:?}");
+            assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{words:?} {:#}", document["failed_answers"]);
+            assert_eq!(
+                (number_at_path(&document, "redirects"), &document["statuses"]),
+                (redirects, &statuses),
+                "{words:?}"
+            );
         }
     }
     // A rerun follows redirects, too, and its run file records the number of redirects.
-    let record = folder("follow").join("url.plimsoll");
+    let record = create_new_folder("follow").join("url.plimsoll");
     let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", path_text(&record), &welcome];
     assert_eq!(plimsoll(&run).code, 0);
-    let second = folder("follow").join("again.plimsoll");
+    let second = create_new_folder("follow").join("again.plimsoll");
     assert_eq!(plimsoll(&["rerun", path_text(&record), "-H", "X-Any: 1", "-o", path_text(&second)]).code, 0);
     let again = plimsoll(&["show", "--json", path_text(&second)]).json();
-    assert_eq!(number(&again, "redirects"), 5.0, "{again:#}");
+    assert_eq!(number_at_path(&again, "redirects"), 5.0, "{again:#}");
     let shown = plimsoll(&["rerun", path_text(&record), "--print"]);
     assert!(shown.stdout.contains("--follow 2") || shown.stdout.contains("--follow=2"), "{}", shown.stdout);
     for (words, part) in [
@@ -191,7 +214,7 @@ fn a_url_redirect_is_followed_as_by_curl() {
 
 #[test]
 fn slos_and_conditions_can_name_one_request() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let path = write_traffic_file(
         "slo.toml",
         "[[request]]\nname = \"list\"\nweight = 3\nget = \"/healthz\"\n[[request]]\nname = \"slow, sorted\"\nget = \"/delay/20\"\n",

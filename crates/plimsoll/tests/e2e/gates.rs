@@ -1,7 +1,7 @@
-//! Tests the exit codes of gates: a gate must not pass if no load was measured or no request
-//! succeeded.
+//! Tests the exit codes of gates (`--fail-if`, `--stop-if`): a gate must not pass if no load was
+//! measured or no request succeeded.
 
-use crate::test_support::{baseline, folder, place, plimsoll, recorded};
+use crate::test_support::{copy_recorded_run_file, create_new_folder, path_in_new_folder, plimsoll, start_baseline};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[test]
 fn total_failure_is_not_a_success() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let failing = format!("{}/status/500", server.url);
     let missing = format!("{}/status/404", server.url);
     let fine = format!("{}/healthz", server.url);
@@ -44,9 +44,10 @@ fn a_server_exit_violates_every_bound() {
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine, the generator may be the limit. If the generator is the limit, the
-        // server was not measured, and the gate also fails.
-        let mut server = baseline(1);
+        // On a busy machine, plimsoll (the load generator) may be the limit instead of the server.
+        // If plimsoll is the limit, the server was not measured, and the gate fails with exit code
+        // 3.
+        let mut server = start_baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(400));
@@ -63,7 +64,7 @@ fn a_server_exit_violates_every_bound() {
 
 #[test]
 fn a_run_with_only_failures_is_stopped() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/status/500", server.url);
     let done = plimsoll(&["run", &url, "-c", "2", "-d", "20s", "--json", "-q", "--stop-if", "p99>200ms"]);
     assert_eq!(done.code, 1, "{}", done.stderr);
@@ -73,15 +74,15 @@ fn a_run_with_only_failures_is_stopped() {
 
 #[test]
 fn a_ci_report_without_measurements_fails() {
-    let file = &recorded("failed");
+    let file = &copy_recorded_run_file("failed");
     let shown = plimsoll(&["report", file, "--format", "junit", "--slo", "p99<=500ms"]);
     assert!(shown.stdout.contains("<failure message=\"nothing was measured\"/>"), "{}", shown.stdout);
 }
 
 #[test]
 fn a_failed_first_response_is_shown() {
-    let server = baseline(1);
-    let file = &place("answers", "run.plimsoll");
+    let server = start_baseline(1);
+    let file = &path_in_new_folder("answers", "run.plimsoll");
     let done = plimsoll(&["run", &format!("{}/status/404", server.url), "-n", "20", "-q", "-o", file]);
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = "does not count as success (--ok-status lists the successful statuses): HTTP/1.1 404";
@@ -92,7 +93,7 @@ fn a_failed_first_response_is_shown() {
 
 /// Starts a server that answers two of three requests with success. Every third request gets the
 /// response `failing`, sent in two pieces.
-fn every_third(failing: [&'static [u8]; 2]) -> String {
+fn start_server_failing_every_third(failing: [&'static [u8]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let asked = Arc::new(AtomicU32::new(0));
@@ -101,8 +102,8 @@ fn every_third(failing: [&'static [u8]; 2]) -> String {
             let asked = Arc::clone(&asked);
             std::thread::spawn(move || -> std::io::Result<()> {
                 socket.set_nodelay(true)?;
-                // Each request is small enough to arrive in one piece. The client ends the
-                // connection.
+                // Each request is small enough to arrive in one piece. The loop ends when the
+                // client closes the connection.
                 while socket.read(&mut [0; 4096])? > 0 {
                     if asked.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
                         socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
@@ -125,12 +126,12 @@ fn failed_responses_are_shown_once_for_each_kind() {
         [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
     let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
     let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [[redacted]; token=[redacted] ..\" (41 bytes)";
-    // On a busy machine both pieces of a response may arrive at once. If both pieces arrive at
-    // once, the message quotes both pieces together.
+    // On a busy machine, the message may quote both pieces of a response instead of only the first,
+    // so the test compares its beginning.
     let said_garbage = "the response does not start with an HTTP/1.0";
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
-        let url = every_third(failing);
+        let url = start_server_failing_every_third(failing);
         // The quoted example of a failed response does not depend on the command, so for invalid
         // responses only `run` is tested.
         let commands = if status.is_null() { 1 } else { 4 };
@@ -143,7 +144,7 @@ fn failed_responses_are_shown_once_for_each_kind() {
         .into_iter()
         .take(commands)
         {
-            let folder = folder("failed");
+            let folder = create_new_folder("failed");
             let (file, page) = (folder.join("it.plimsoll"), folder.join("it.html"));
             let (path, page, dir) =
                 (file.to_str().expect("text"), page.to_str().expect("text"), folder.to_str().expect("text"));

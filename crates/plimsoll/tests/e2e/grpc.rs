@@ -1,8 +1,10 @@
 //! Tests gRPC against servers that send hand-written HTTP/2 frames: the outcomes of calls, and
 //! errors about invalid bodies, methods and descriptions.
 
-use crate::h2::{ReceivedFrame, frame, peer, peer_of_frames};
-use crate::test_support::{assert_ledger_closes, folder, json, number, plimsoll, run_until_generator_is_not_limit};
+use crate::h2::{ReceivedFrame, frame, start_h2_frame_server, start_h2_request_server};
+use crate::test_support::{
+    assert_ledger_closes, create_new_folder, number_at_path, plimsoll, run_to_json, run_until_generator_is_not_limit,
+};
 use plimsoll_wire::h2::{HpackDecoder, Secrecy, write_field};
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,13 +22,13 @@ service Items {
   rpc Watch(Query) returns (stream Item); rpc Chat(stream Query) returns (stream Query);
 }
 "#;
-const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
+const MONEY_PROTO: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
 /// Creates a folder with the description (.proto files) of the test's gRPC service.
 fn create_proto_folder() -> PathBuf {
-    let folder = folder("protos");
+    let folder = create_new_folder("protos");
     std::fs::write(folder.join("items.proto"), PROTO).expect("written");
-    std::fs::write(folder.join("money.proto"), MONEY).expect("written");
+    std::fs::write(folder.join("money.proto"), MONEY_PROTO).expect("written");
     folder
 }
 
@@ -46,30 +48,32 @@ fn empty_response_frames(stream: u32, status: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Starts a server that sends the frames from `answer` for each call. Returns its gRPC URL.
+/// Starts a server that sends the frames from `answer` for each call. Returns the server's gRPC
+/// URL.
 fn start_grpc_server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
-    peer(answer).replace("http://", "grpc://")
+    start_h2_request_server(answer).replace("http://", "grpc://")
 }
 
 #[test]
 fn calls_succeed_by_the_grpc_status_in_trailers() {
     let proto = create_proto_folder().join("items.proto").display().to_string();
-    // Every fourth call gets NOT_FOUND; stream ids are odd.
+    // Every fourth call of a connection gets NOT_FOUND (status 5). Stream ids of clients are odd,
+    // so `stream % 8` is 7 for every fourth call.
     let url = start_grpc_server(|_, stream| empty_response_frames(stream, if stream % 8 == 7 { "5" } else { "0" }));
     let load = ["-t", "1", "-c", "4", "--streams", "4", "-n", "400", "-b", "{\"id\": 7}", "--no-preflight"];
     let call = format!("{url}shop.Items/Get");
-    let document = json(&[&["run", &call, "--proto", &proto], &load[..]].concat());
+    let document = run_to_json(&[&["run", &call, "--proto", &proto], &load[..]].concat());
     assert_ledger_closes(&document, "calls");
-    assert_eq!(number(&document, "statuses.200"), 400.0);
-    assert_eq!(number(&document, "grpc_statuses.NOT_FOUND"), 100.0, "{:#}", document["grpc_statuses"]);
-    assert_eq!(number(&document, "grpc_statuses.OK"), 300.0);
-    assert_eq!(number(&document, "ledger.failed.status"), 100.0, "{:#}", document["ledger"]);
-    assert_eq!(number(&document, "grpc_messages"), 400.0);
+    assert_eq!(number_at_path(&document, "statuses.200"), 400.0);
+    assert_eq!(number_at_path(&document, "grpc_statuses.NOT_FOUND"), 100.0, "{:#}", document["grpc_statuses"]);
+    assert_eq!(number_at_path(&document, "grpc_statuses.OK"), 300.0);
+    assert_eq!(number_at_path(&document, "ledger.failed.status"), 100.0, "{:#}", document["ledger"]);
+    assert_eq!(number_at_path(&document, "grpc_messages"), 400.0);
     let failed = &document["failed_answers"][0];
     assert_eq!((&failed["status_line"], &failed["body"]), (&"HTTP/2 200, NOT_FOUND".into(), &"so it is".into()));
-    assert_eq!(number(failed, "requests"), 100.0);
-    let document = json(&[&["run", &call, "--proto", &proto, "--ok-grpc", "OK,NOT_FOUND"], &load[..]].concat());
-    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
+    assert_eq!(number_at_path(failed, "requests"), 100.0);
+    let document = run_to_json(&[&["run", &call, "--proto", &proto, "--ok-grpc", "OK,NOT_FOUND"], &load[..]].concat());
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
 }
 
 #[test]
@@ -79,15 +83,21 @@ fn a_response_without_grpc_status_maps_its_http_status() {
         (&[(":status", "200")][..], "UNKNOWN"),
         (&[(":status", "503")], "UNAVAILABLE"),
         (&[(":status", "404")], "UNIMPLEMENTED"),
-        // A response without content has its gRPC status in the head.
+        // A gRPC response without messages carries its status in the header fields instead of
+        // trailers.
         (&[(":status", "200"), ("grpc-status", "8")], "RESOURCE_EXHAUSTED"),
         (&[(":status", "200"), ("grpc-status", "99")], "UNKNOWN"),
     ] {
         let url = start_grpc_server(move |_, stream| headers_frame(1, stream, fields));
         let call = format!("{url}shop.Items/Get");
-        let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
-        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 10.0, "{:#}", document["grpc_statuses"]);
-        assert_eq!(number(&document, "ledger.succeeded"), 0.0, "{name}");
+        let document = run_to_json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
+        assert_eq!(
+            number_at_path(&document, &format!("grpc_statuses.{name}")),
+            10.0,
+            "{:#}",
+            document["grpc_statuses"]
+        );
+        assert_eq!(number_at_path(&document, "ledger.succeeded"), 0.0, "{name}");
         let is_stated = fields.iter().any(|(field, _)| *field == "grpc-status");
         for flags in [&["--no-preflight"][..], &[]] {
             let done = plimsoll(&[&["run", &call, "--proto", &proto, "-c", "2", "-n", "10"], flags].concat());
@@ -105,7 +115,7 @@ fn stream_messages_are_counted_and_a_truncated_one_fails() {
     };
     let whole = messages(&[0, 3, 200]);
     for (content, name, count) in [(whole.clone(), "OK", 3.0), (whole[..whole.len() - 1].to_vec(), "INTERNAL", 2.0)] {
-        // The frames are cut in the middle of a message.
+        // The server splits the content into two DATA frames in the middle of a message.
         let url = start_grpc_server(move |_, stream| {
             let head_of = headers_frame(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
             let (one, other) = content.split_at(7);
@@ -113,9 +123,14 @@ fn stream_messages_are_counted_and_a_truncated_one_fails() {
             [head_of, frame(0, 0, stream, one), frame(0, 0, stream, other), trailers].concat()
         });
         let call = format!("{url}shop.Items/Watch");
-        let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "20", "--no-preflight"]);
-        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 20.0, "{:#}", document["grpc_statuses"]);
-        assert_eq!(number(&document, "grpc_messages"), 20.0 * count);
+        let document = run_to_json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "20", "--no-preflight"]);
+        assert_eq!(
+            number_at_path(&document, &format!("grpc_statuses.{name}")),
+            20.0,
+            "{:#}",
+            document["grpc_statuses"]
+        );
+        assert_eq!(number_at_path(&document, "grpc_messages"), 20.0 * count);
     }
 }
 
@@ -153,16 +168,19 @@ fn invalid_grpc_responses_fail_for_any_status() {
         });
         let call = format!("{url}shop.Items/{method}");
         let load = ["run", &call, "--proto", &proto, "-c", "2", "--streams", "2", "-n", "12", "--no-preflight"];
-        let document = json(&[&load[..], flags].concat());
+        let document = run_to_json(&[&load[..], flags].concat());
         let name = if fault.is_empty() { "OK" } else { "INTERNAL" };
-        assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 12.0, "{method} {fault}: {document:#}");
+        assert_eq!(number_at_path(&document, &format!("grpc_statuses.{name}")), 12.0, "{method} {fault}: {document:#}");
         if fault.is_empty() {
-            assert_eq!(number(&document, "ledger.succeeded"), 12.0, "{method}");
+            assert_eq!(number_at_path(&document, "ledger.succeeded"), 12.0, "{method}");
             continue;
         }
-        assert_eq!(number(&document, &format!("grpc_faults.{fault}")), 12.0, "{:#}", document["grpc_faults"]);
+        assert_eq!(number_at_path(&document, &format!("grpc_faults.{fault}")), 12.0, "{:#}", document["grpc_faults"]);
         let failed = &document["failed_answers"][0];
-        assert_eq!((&failed["status_line"], number(failed, "requests")), (&"HTTP/2 200, INTERNAL".into(), 12.0));
+        assert_eq!(
+            (&failed["status_line"], number_at_path(failed, "requests")),
+            (&"HTTP/2 200, INTERNAL".into(), 12.0)
+        );
         let reason = failed["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("the gRPC status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
@@ -175,7 +193,7 @@ fn invalid_grpc_responses_fail_for_any_status() {
 /// Starts a server that sends a stream of `count` messages at the interval `apart`, and then ends
 /// the stream successfully.
 fn start_periodic_message_server(count: u32, apart: Duration) -> String {
-    let url = peer_of_frames(move |heard| match heard.kind {
+    let url = start_h2_frame_server(move |heard| match heard.kind {
         1 => Some(headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             let (stream, mut out) = (heard.stream, heard.out.try_clone().expect("a socket"));
@@ -200,27 +218,31 @@ fn stream_messages_have_their_own_times() {
     let load = ["--proto", &proto, "-t", "1", "-c", "2", "-n", "6", "--no-preflight"];
     let call = format!("{url}shop.Items/Watch");
     let document = run_until_generator_is_not_limit(&[&["run", &call], &load[..]].concat());
-    assert_eq!(number(&document, "grpc_statuses.OK"), 6.0, "{:#}", document["ledger"]);
-    assert_eq!(number(&document, "grpc_messages"), 24.0);
-    assert_eq!(number(&document, "first_message_ns.count"), 6.0);
-    assert_eq!(number(&document, "message_gap_ns.count"), 18.0);
-    // The last message comes at least 80 ms after the call, no matter when the client read the
-    // earlier messages.
-    let [first_ns, gap_ns] = ["first_message_ns", "message_gap_ns"].map(|it| number(&document, &format!("{it}.mean")));
+    assert_eq!(number_at_path(&document, "grpc_statuses.OK"), 6.0, "{:#}", document["ledger"]);
+    assert_eq!(number_at_path(&document, "grpc_messages"), 24.0);
+    assert_eq!(number_at_path(&document, "first_message_ns.count"), 6.0);
+    assert_eq!(number_at_path(&document, "message_gap_ns.count"), 18.0);
+    // The last of 4 messages comes at least 80 ms (4 times 20 ms) after the call, whenever the
+    // client reads the earlier messages.
+    let [first_ns, gap_ns] =
+        ["first_message_ns", "message_gap_ns"].map(|it| number_at_path(&document, &format!("{it}.mean")));
     assert!(first_ns >= 20e6 && gap_ns > 10e6 && first_ns + 3.0 * gap_ns >= 80e6, "{first_ns} {gap_ns}");
-    assert!(number(&document, "response_time_ns.mean") >= 80e6);
+    assert!(number_at_path(&document, "response_time_ns.mean") >= 80e6);
     let text = plimsoll(&[&["run", "-v", &call], &load[..]].concat()).stdout;
     assert!(text.contains("first message") && text.contains("between messages"), "{text}");
     // A single message is the whole response, so no separate times of messages are reported.
     let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
-    let document = json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
-    assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
+    let document = run_to_json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
+    assert_eq!(
+        (number_at_path(&document, "first_message_ns.count"), number_at_path(&document, "grpc_messages")),
+        (0.0, 6.0)
+    );
 }
 
 /// Starts a server that echoes each message of a call at once. `frames` counts the frames in which
 /// messages arrived.
 fn start_streaming_echo_server(frames: Arc<AtomicU64>) -> String {
-    let url = peer_of_frames(move |heard| match heard.kind {
+    let url = start_h2_frame_server(move |heard| match heard.kind {
         1 => Some(headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             frames.fetch_add(1, Ordering::Relaxed);
@@ -242,14 +264,14 @@ fn messages_are_sent_together_or_in_turn() {
         let call = format!("{url}shop.Items/Chat");
         let body = "[{\"id\": 1}, {\"id\": 2}, {}]";
         let load = ["run", &call, "--proto", &proto, "-b", body, "-c", "2", "-n", "20", "--no-preflight"];
-        let document = json(&[&load[..], flags].concat());
+        let document = run_to_json(&[&load[..], flags].concat());
         assert_ledger_closes(&document, "in turn");
-        assert_eq!(number(&document, "grpc_statuses.OK"), 20.0, "{flags:?}: {:#}", document["ledger"]);
-        assert_eq!(number(&document, "grpc_messages"), 60.0, "{flags:?}");
+        assert_eq!(number_at_path(&document, "grpc_statuses.OK"), 20.0, "{flags:?}: {:#}", document["ledger"]);
+        assert_eq!(number_at_path(&document, "grpc_messages"), 60.0, "{flags:?}");
         assert_eq!(frames.load(Ordering::Relaxed), 20 * frames_each, "{flags:?}");
-        assert_eq!(number(&document, "message_gap_ns.count"), 40.0);
+        assert_eq!(number_at_path(&document, "message_gap_ns.count"), 40.0);
     }
-    // A server that responds only after all messages cannot work with --in-turn.
+    // `--in-turn` is refused if no called method has streams in both directions, as with `Get`.
     let url = start_grpc_server(|_, stream| empty_response_frames(stream, "0"));
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
@@ -263,12 +285,12 @@ fn messages_are_sent_together_or_in_turn() {
     let record = file.with_file_name("chat.plimsoll").display().to_string();
     let file = file.display().to_string();
     let document =
-        json(&["run", "-f", &file, "--proto", &proto, "-n", "4", "--in-turn", "--no-preflight", "-o", &record]);
-    assert_eq!(number(&document, "grpc_messages"), 8.0, "{:#}", document["ledger"]);
+        run_to_json(&["run", "-f", &file, "--proto", &proto, "-n", "4", "--in-turn", "--no-preflight", "-o", &record]);
+    assert_eq!(number_at_path(&document, "grpc_messages"), 8.0, "{:#}", document["ledger"]);
     let other = record.replace("chat.plimsoll", "again.plimsoll");
     assert_eq!(plimsoll(&["rerun", "--yes", &record, "-o", &other]).code, 0);
     let again = plimsoll(&["show", "--json", &other]).json();
-    assert_eq!(number(&again, "message_gap_ns.count"), 4.0, "{:#}", again["ledger"]);
+    assert_eq!(number_at_path(&again, "message_gap_ns.count"), 4.0, "{:#}", again["ledger"]);
 }
 
 #[test]
@@ -318,8 +340,8 @@ fn a_file_can_define_several_calls() {
         std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
         file.display().to_string()
     };
-    let document = json(&["run", "-f", &calls("{\"id\": 7}"), "--proto", &proto, "-c", "2", "-n", "100"]);
-    assert_eq!(number(&document, "grpc_statuses.OK"), 100.0, "{:#}", document["ledger"]);
+    let document = run_to_json(&["run", "-f", &calls("{\"id\": 7}"), "--proto", &proto, "-c", "2", "-n", "100"]);
+    assert_eq!(number_at_path(&document, "grpc_statuses.OK"), 100.0, "{:#}", document["ledger"]);
     for (body, said) in
         [("{\"id\": \"x\"}", "/shop.Items/Get"), ("{\"id\": \"{{ uuid() }}\"}", "does not fit the message")]
     {
@@ -328,9 +350,10 @@ fn a_file_can_define_several_calls() {
     }
 }
 
-/// Starts a server that echoes the messages of each call. Calls with JSON content get no response.
+/// Starts a server that echoes the messages of each call. A call with JSON content gets no
+/// response: the server closes the connection.
 fn start_protobuf_echo_server() -> String {
-    let url = peer_of_frames(|heard| {
+    let url = start_h2_frame_server(|heard| {
         let mut is_json = false;
         if heard.kind == 1 {
             let json = |_: &[u8], value: &[u8]| is_json |= value == b"application/json";
@@ -356,7 +379,18 @@ fn call_responses_are_checked_and_captured() {
     let url = start_protobuf_echo_server();
     let asked = |requests: &str| {
         std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
-        json(&["run", "-f", &file.display().to_string(), "--proto", &proto, "-c", "2", "-n", "50", "--no-preflight"])
+        run_to_json(&[
+            "run",
+            "-f",
+            &file.display().to_string(),
+            "--proto",
+            &proto,
+            "-c",
+            "2",
+            "-n",
+            "50",
+            "--no-preflight",
+        ])
     };
     // A body with templates is encoded anew for each call.
     let same = |id: &str, expect: &str| {
@@ -369,8 +403,13 @@ fn call_responses_are_checked_and_captured() {
         ("{{ int(100,999) }}", "body = 'regex:\"id\":\\d{4}'", 50.0),
     ] {
         let document = asked(&same(id, expect));
-        assert_eq!(number(&document, "ledger.failed.expectation"), missed, "{id} {expect}: {:#}", document["ledger"]);
-        assert_eq!(number(&document, "grpc_statuses.OK"), 50.0);
+        assert_eq!(
+            number_at_path(&document, "ledger.failed.expectation"),
+            missed,
+            "{id} {expect}: {:#}",
+            document["ledger"]
+        );
+        assert_eq!(number_at_path(&document, "grpc_statuses.OK"), 50.0);
         if missed > 0.0 {
             let shown = document["failed_answers"][0]["body"].as_str();
             assert!(shown.is_some_and(|body| body.starts_with("{\"id\":")), "{:#}", document["failed_answers"]);
@@ -383,7 +422,7 @@ fn call_responses_are_checked_and_captured() {
     ];
     let document = asked(&format!("[[scenario]]\nname = \"s\"\n{}", steps.concat()));
     assert_ledger_closes(&document, "sessions of calls");
-    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{:#}", document["ledger"]);
 }
 
 #[test]
@@ -399,9 +438,9 @@ fn a_grpc_service_that_is_not_serving_is_not_loaded() {
     });
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1"]);
-    assert!(done.code == 2 && done.stderr.contains("shop.Items does not serve"), "{}", done.stderr);
-    let document = json(&["run", &call, "--proto", &proto, "-n", "1", "--no-preflight"]);
-    assert_eq!(number(&document, "success_rate"), 1.0);
+    assert!(done.code == 2 && done.stderr.contains("shop.Items is not serving"), "{}", done.stderr);
+    let document = run_to_json(&["run", &call, "--proto", &proto, "-n", "1", "--no-preflight"]);
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0);
 }
 
 #[test]
@@ -503,11 +542,13 @@ fn encode_reflection_response(file: &[u8]) -> Vec<u8> {
 #[test]
 fn reflection_ends_within_its_limits_for_any_response() {
     /// The time that one case may take, including allowance for a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(45);
+    const CASE_DURATION_MAX: Duration = Duration::from_secs(45);
     let number = Arc::new(AtomicU64::new(0));
     let of_questions = |answer: fn(&ReceivedFrame, &AtomicU64) -> Vec<u8>| {
         let number = Arc::clone(&number);
-        peer_of_frames(move |heard| (heard.kind == 0 && !heard.payload.is_empty()).then(|| answer(&heard, &number)))
+        start_h2_frame_server(move |heard| {
+            (heard.kind == 0 && !heard.payload.is_empty()).then(|| answer(&heard, &number))
+        })
     };
     let asked: Vec<(String, &str)> = vec![
         // The response has two million messages in four megabytes.
@@ -522,7 +563,7 @@ fn reflection_ends_within_its_limits_for_any_response() {
             }),
             "give --proto FILE",
         ),
-        // The list has three hundred thousand services, but none of the requested services.
+        // The server's list has 300 000 services, but not the requested service.
         (
             of_questions(|heard, _| {
                 let is_list = !heard.payload.windows(4).any(|word| word == b"shop");
@@ -559,7 +600,8 @@ fn reflection_ends_within_its_limits_for_any_response() {
             }),
             "10 s",
         ),
-        // Each file imports a further file without end, and arrives with a delay.
+        // Each file description imports one more file, endlessly, and arrives after a delay of 1.5
+        // s.
         (
             of_questions(|heard, number| {
                 std::thread::sleep(Duration::from_millis(1_500));
@@ -581,7 +623,7 @@ fn reflection_ends_within_its_limits_for_any_response() {
                 let call = format!("{}shop.Items/Get", url.replace("http://", "grpc://"));
                 let done = plimsoll(&["run", &call, "-n", "1"]);
                 let took = began.elapsed();
-                assert!(took < PATIENCE, "{said}: {took:?}");
+                assert!(took < CASE_DURATION_MAX, "{said}: {took:?}");
                 assert!(done.code == 2 && done.stderr.contains(said), "{}: {}", done.code, done.stderr);
                 assert!(done.stderr.len() < 1_000 && !done.stderr.contains("panicked"), "{}", done.stderr);
             });

@@ -1,6 +1,7 @@
-//! Tests the store of runs: recorded revisions, history, gate and clean.
+//! Tests the store (a folder of run files): recorded source revisions, and the commands `history`,
+//! `gate`, `clean` and `diff`.
 
-use crate::test_support::{baseline, command, finish, folder, plimsoll};
+use crate::test_support::{command, create_new_folder, plimsoll, start_baseline, wait_for_exit};
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Creates a repository with one commit on `main`.
 fn create_git_repository(name: &str) -> std::path::PathBuf {
-    let folder = folder(name);
+    let folder = create_new_folder(name);
     let git = |words: &[&str]| {
         let mut command = Command::new("git");
         command.arg("-C").arg(&folder).args(["-c", "user.name=a", "-c", "user.email=a@b.test"]).args(words);
@@ -23,16 +24,16 @@ fn create_git_repository(name: &str) -> std::path::PathBuf {
 
 #[test]
 fn a_run_records_its_source_revision() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url.trim_end_matches('/'));
-    let (repository, store) = (create_git_repository("history-origin"), folder("history-origin-store"));
+    let (repository, store) = (create_git_repository("history-origin"), create_new_folder("history-origin-store"));
     let store_text = store.to_str().expect("text");
     let run = |more: &[&str]| {
         let store = format!("--store={store_text}");
         let words = [&["run", "-c", "2", "-d", "300ms", "-q", store.as_str(), url.as_str()][..], more].concat();
         let mut command = command(&words);
         let child = command.current_dir(&repository).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        finish(child.expect("the binary starts"))
+        wait_for_exit(child.expect("the binary starts"))
     };
     let done = run(&["--tag", "release=1.4", "--tag=who=ann"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -47,8 +48,7 @@ fn a_run_records_its_source_revision() {
     assert_eq!(revision["commit"].as_str().map(str::len), Some(40));
     assert_eq!(runs[1]["revision"]["dirty"], true);
     assert!(runs[0]["summary"]["goodput_rps"]["value"].as_f64().is_some_and(|rps| rps > 100.0), "{document}");
-    // On a busy machine the run may be void; the history gives the reason why a void run does not
-    // count.
+    // A history by commit does not count a run with uncommitted changes, and gives the reason.
     let document = plimsoll(&["history", "--json", "--by", "commit", "--store", store_text]).json();
     assert!(document["lanes"][0]["runs"][1]["not_counted"].is_string(), "{document}");
     let text = plimsoll(&["history", "--store", store_text]);
@@ -65,11 +65,12 @@ fn run_files(store: &Path) -> Vec<std::path::PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "plimsoll")).collect()
 }
 
-/// Creates a store of searches, each with its load line and branch. The files are copies of a
-/// recorded search with another header and end.
+/// Creates a store (a folder of run files) with one search for each entry of `lines`: its load line
+/// and its branch. Each run file has the changed header of a recorded search, and an end without
+/// trials.
 fn create_history_store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
-    let folder = folder(name);
-    let recorded = std::fs::read(crate::test_support::recorded("find")).expect("a recording");
+    let folder = create_new_folder(name);
+    let recorded = std::fs::read(crate::test_support::copy_recorded_run_file("find")).expect("a recording");
     let head = codec::read_head(&recorded).expect("a head");
     for (number, (rps, branch)) in lines.iter().enumerate() {
         let mut header = head.clone();
@@ -143,7 +144,8 @@ fn a_planted_change_is_named_with_its_commit() {
     let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
     let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
     assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");
-    // The command `diff` names two runs of the store by their numbers, `@2` and `@999`.
+    // `diff` accepts the number of a run in the store, such as `@2`; a store of 30 runs has no run
+    // `@999`.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("has 30 finished runs"), "{}", done.stderr);

@@ -1,8 +1,8 @@
 //! Tests hostile text: no output may control the terminal, whatever a run file, profile or .dat
 //! file contains.
 
-use crate::extremes::{file_of, frames, packed};
-use crate::test_support::{baseline, folder, plimsoll};
+use crate::extremes::{frames, join_frames, packed_number_positions};
+use crate::test_support::{create_new_folder, plimsoll, start_baseline};
 use plimsoll_report::visible_controls::is_control_character;
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 /// direction, ring the bell, and forge a line.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{8}\r\nplimsoll: all is well\u{7f}";
 
-/// Fields of a run file that contain text from outside.
-const FIELDS: [&str; 17] = [
+/// Fields of a run file whose text comes from outside plimsoll, such as from a server or a user.
+const EXTERNAL_TEXT_FIELDS: [&str; 17] = [
     "host",
     "method",
     "target",
@@ -30,8 +30,8 @@ const FIELDS: [&str; 17] = [
     "unix",
     "stderr",
 ];
-/// Fields of a run file that contain lists of text from outside.
-const LISTS: [&str; 5] = ["unseen", "warnings", "sides", "command", "headers"];
+/// Fields of a run file that contain lists of text from outside plimsoll.
+const EXTERNAL_TEXT_LIST_FIELDS: [&str; 5] = ["unseen", "warnings", "sides", "command", "headers"];
 
 fn insert_hostile_text(value: &mut Value, inside: bool) {
     match value {
@@ -39,7 +39,8 @@ fn insert_hostile_text(value: &mut Value, inside: bool) {
         Value::Array(items) => items.iter_mut().for_each(|item| insert_hostile_text(item, inside)),
         Value::Object(fields) => {
             for (name, field) in fields {
-                let text = (FIELDS.contains(&name.as_str()) && field.is_string()) || LISTS.contains(&name.as_str());
+                let text = (EXTERNAL_TEXT_FIELDS.contains(&name.as_str()) && field.is_string())
+                    || EXTERNAL_TEXT_LIST_FIELDS.contains(&name.as_str());
                 insert_hostile_text(field, inside || text);
             }
         }
@@ -54,13 +55,13 @@ fn json_with_hostile_text(json: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a run file with hostile text in every field of free text.
-fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
+fn run_file_with_hostile_text(bytes: &[u8]) -> Vec<u8> {
     let mut frames = frames(bytes);
     for (kind, payload) in &mut frames {
         match kind {
             3 => {}
             6 => {
-                let head = packed(payload)[1];
+                let head = packed_number_positions(payload)[1];
                 let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
                 let json = json_with_hostile_text(&payload[head..head + length]);
                 let rest = payload.split_off(head + length);
@@ -77,11 +78,11 @@ fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
             _ => *payload = json_with_hostile_text(payload),
         }
     }
-    file_of(&frames)
+    join_frames(&frames)
 }
 
 fn assert_harmless(text: &str, what: &str) {
-    // Lines of CSV end with CR and LF.
+    // Lines of CSV end with CR and LF, so a CR before a LF is harmless.
     let text = text.replace("\r\n", "\n");
     if let Some(at) = text.find(|c| is_control_character(c) && c != '\n') {
         let around: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
@@ -92,9 +93,9 @@ fn assert_harmless(text: &str, what: &str) {
 
 #[test]
 fn no_format_contains_terminal_control_characters() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let work = folder("hostile");
+    let work = create_new_folder("hostile");
     let named = |name: &str| work.join(name).display().to_string();
     let (run, find, prove, sweep) =
         (named("run.plimsoll"), named("find.plimsoll"), named("prove.plimsoll"), named("sweep.plimsoll"));
@@ -104,7 +105,7 @@ fn no_format_contains_terminal_control_characters() {
     plimsoll(&["prove", &url, &url, "--budget", "3s", "-q", "-o", &prove]);
     for file in [&run, &sweep, &find, &prove] {
         let whole = std::fs::read(file).expect("a run file");
-        std::fs::write(file, write_invalid_file(&whole)).expect("written");
+        std::fs::write(file, run_file_with_hostile_text(&whole)).expect("written");
         let mut seen = false;
         for arguments in [
             &["show", file.as_str()][..],
@@ -133,7 +134,7 @@ fn no_format_contains_terminal_control_characters() {
 
 #[test]
 fn profiles_and_tables_contain_no_terminal_control_characters() {
-    let work = folder("hostile-profile");
+    let work = create_new_folder("hostile-profile");
     let named = |name: &str| work.join(name).display().to_string();
     let stacks = format!("main;a{} 30\nmain;b 10\n", HOSTILE.replace(['\n', '\r', '\u{7}', '\u{8}'], ""));
     std::fs::write(named("stacks"), stacks).expect("written");

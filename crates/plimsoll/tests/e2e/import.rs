@@ -1,7 +1,7 @@
-//! Tests `plimsoll import` end to end: an imported file is checked and sent, and an invalid source
-//! is refused.
+//! Tests `plimsoll import` end to end: `check` accepts an imported file, `run` sends its requests,
+//! and an invalid source is refused.
 
-use crate::test_support::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{create_new_folder, number_at_path, plimsoll, run_to_json, start_baseline};
 use std::path::Path;
 
 fn path_text(path: &Path) -> &str {
@@ -16,23 +16,23 @@ const API: &str = r#"{"openapi": "3.1.0", "info": {"title": "T"}, "servers": [{"
 
 #[test]
 fn requests_of_an_imported_api_description_are_sent() {
-    let (server, folder) = (baseline(1), folder("import"));
+    let (server, folder) = (start_baseline(1), create_new_folder("import"));
     let (api, mix) = (folder.join("api.json"), folder.join("api.toml"));
     std::fs::write(&api, API.replace("URL", server.url.trim_end_matches('/'))).expect("written");
     let done = plimsoll(&["import", "openapi", path_text(&api), "-o", path_text(&mix)]);
     assert_eq!((done.code, done.stdout.as_str()), (0, ""), "{}", done.stderr);
     assert!(done.stderr.contains("2 requests") && done.stderr.contains("api.json:3:"), "{}", done.stderr);
     assert_eq!(plimsoll(&["check", "-f", path_text(&mix)]).code, 0);
-    let document = json(&["run", "-f", path_text(&mix), "-n", "40", "-c", "2"]);
-    assert_eq!(number(&document, "ledger.scheduled"), 40.0);
+    let document = run_to_json(&["run", "-f", path_text(&mix), "-n", "40", "-c", "2"]);
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 40.0);
     let routes = document["routes"].as_array().expect("routes");
     assert_eq!(routes[0]["name"], "bytes");
-    assert_eq!((number(&routes[0], "success_rate"), number(&routes[1], "success_rate")), (1.0, 0.0));
+    assert_eq!((number_at_path(&routes[0], "success_rate"), number_at_path(&routes[1], "success_rate")), (1.0, 0.0));
 }
 
 #[test]
 fn unimportable_documents_are_refused() {
-    let folder = folder("import");
+    let folder = create_new_folder("import");
     let (cut, latin) = (folder.join("cut.har"), folder.join("latin.har"));
     std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");
     std::fs::write(&latin, b"{\n\"\xe9\"}").expect("written");

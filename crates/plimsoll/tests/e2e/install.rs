@@ -1,6 +1,6 @@
-//! Tests completions, manual pages, the version, and the output without arguments.
+//! Tests shell completions, manual pages, `--version`, and the output without arguments.
 
-use crate::test_support::{folder, plimsoll};
+use crate::test_support::{create_new_folder, plimsoll};
 use std::process::Command;
 
 #[test]
@@ -50,7 +50,7 @@ fn completions_offer_commands_and_values() {
 /// script.
 #[test]
 fn completions_load_in_their_shell() {
-    let folder = folder("completions");
+    let folder = create_new_folder("completions");
     for (shell, check) in [
         (
             "bash",
@@ -77,7 +77,7 @@ fn manual_pages_are_printed_or_written() {
     let printed = plimsoll(&["man"]);
     assert_eq!((printed.code, printed.stderr.as_str()), (0, ""));
     assert!(printed.stdout.contains(".TH plimsoll 1") && printed.stdout.contains("plimsoll\\-prove(1)"));
-    let dir = folder("man").join("man1");
+    let dir = create_new_folder("man").join("man1");
     let written = plimsoll(&["man", dir.to_str().expect("text")]);
     assert_eq!((written.code, written.stdout.as_str(), written.stderr.as_str()), (0, "", ""));
     for (page, part) in [("plimsoll", "SUBCOMMANDS"), ("plimsoll-run", "\\-\\-http"), ("plimsoll-man", "DIR")] {

@@ -1,6 +1,7 @@
-//! Tests the progress display, on a pseudo terminal (from `script`) and without a terminal.
+//! Tests the progress display, on a pseudo terminal (which the program `script` provides) and
+//! without a terminal.
 
-use crate::test_support::{Done, baseline, finish, folder, plimsoll, signal};
+use crate::test_support::{CommandOutcome, create_new_folder, plimsoll, signal, start_baseline, wait_for_exit};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ fn simulate_terminal(text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 /// Runs the binary on a pseudo terminal, and sends ^C after `interrupt_after`.
-fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
+fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> CommandOutcome {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
     // The shell replaces itself by the binary, so that the signal reaches the binary.
@@ -64,7 +65,7 @@ fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
         &format!("echo pid $$; exec '{binary}' {arguments}"),
         "/dev/null",
     ]);
-    script.current_dir(folder("terminal")).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
+    script.current_dir(create_new_folder("terminal")).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
     let child =
         script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("script is there");
     if let Some(time) = interrupt_after {
@@ -78,10 +79,10 @@ fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
             }
         });
     }
-    finish(child)
+    wait_for_exit(child)
 }
 
-fn assert_whole_report(done: &Done) -> Vec<String> {
+fn assert_whole_report(done: &CommandOutcome) -> Vec<String> {
     let (rows, ever) = simulate_terminal(&done.stdout);
     let text = rows.join("\n");
     assert_eq!(text.matches("requests/s succeeded").count(), 1, "{text}");
@@ -93,7 +94,7 @@ fn assert_whole_report(done: &Done) -> Vec<String> {
 
 #[test]
 fn terminal_progress_does_not_change_the_report() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 2s -v", server.url), None);
     assert_eq!(done.code, 0, "{}", done.stdout);
     let ever = assert_whole_report(&done);
@@ -105,7 +106,7 @@ fn terminal_progress_does_not_change_the_report() {
 
 #[test]
 fn an_interrupted_run_ends_with_a_complete_report() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
     assert_eq!(done.code, 130, "{}", done.stdout);
     assert_whole_report(&done);
@@ -114,7 +115,7 @@ fn an_interrupted_run_ends_with_a_complete_report() {
 
 #[test]
 fn a_search_explains_its_progress() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let done = run_on_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
     // On a busy machine, the search may find no load line.
     assert!(done.code < 2, "{}", done.stdout);
@@ -126,7 +127,7 @@ fn a_search_explains_its_progress() {
 
 #[test]
 fn without_a_terminal_progress_is_occasional_plain_lines() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-c", "1", "-d", "6s"];
     let done = plimsoll(&arguments);

@@ -2,8 +2,8 @@
 //! and bounded.
 //!
 //! No test judges speed, because machines differ. The tests assert properties that are true on any
-//! machine: sums of request outcomes are exact, clocks agree, errors are one sentence, files
-//! survive.
+//! machine: sums of request outcomes are exact, errors are one sentence, and run files stay
+//! readable.
 
 #![forbid(unsafe_code)]
 

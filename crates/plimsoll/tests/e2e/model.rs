@@ -1,7 +1,7 @@
 //! Tests `plimsoll model` end to end: the model of a log must be valid, and its traffic must
 //! resemble the log's traffic.
 
-use crate::test_support::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{create_new_folder, number_at_path, plimsoll, run_to_json, start_baseline};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn write_visitor_log() -> PathBuf {
             "{address} - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 20 \"-\" \"agent\" {s}.{ms:03} 0.000"
         );
     }
-    let path = folder("model").join("access.log");
+    let path = create_new_folder("model").join("access.log");
     std::fs::write(&path, lines).expect("written");
     path
 }
@@ -53,7 +53,7 @@ fn run_model_command(arguments: &[&str]) -> Value {
 }
 
 /// Examples of secrets as they occur in paths and queries.
-const KEYS: [&str; 5] = [
+const EXAMPLE_SECRET_KEYS: [&str; 5] = [
     "Zq7xK2mW9vLp4TnR8sYd",
     "550e8400-e29b-41d4-a716-446655440000",
     "A1B2-C3D4-E5F6",
@@ -63,16 +63,16 @@ const KEYS: [&str; 5] = [
 
 #[test]
 fn path_keys_are_withheld_by_default() {
-    let folder = folder("keys");
+    let folder = create_new_folder("keys");
     let (log, file) = (folder.join("access.log"), folder.join("scenario.toml"));
     let mut lines = String::new();
     for number in 0..400 {
         let target = match number % 8 {
-            0 => format!("/reset/{}{}", KEYS[0], number % 16),
-            1 => format!("/hook/{}/x", KEYS[1]),
-            2 => format!("/invite/{}", KEYS[2]),
-            3 => format!("/in/{}?q=tea", KEYS[3]),
-            4 => format!("/u?token={}", KEYS[4]),
+            0 => format!("/reset/{}{}", EXAMPLE_SECRET_KEYS[0], number % 16),
+            1 => format!("/hook/{}/x", EXAMPLE_SECRET_KEYS[1]),
+            2 => format!("/invite/{}", EXAMPLE_SECRET_KEYS[2]),
+            3 => format!("/in/{}?q=tea", EXAMPLE_SECRET_KEYS[3]),
+            4 => format!("/u?token={}", EXAMPLE_SECRET_KEYS[4]),
             _ => format!("/items/{}", number % 5),
         };
         let _ = writeln!(
@@ -96,58 +96,61 @@ fn path_keys_are_withheld_by_default() {
         all
     };
     let withheld = written(&[]);
-    for key in KEYS {
+    for key in EXAMPLE_SECRET_KEYS {
         assert!(!withheld.contains(key), "{key}: {withheld}");
     }
     for part in ["withheld-1", "/items/", "q=tea", "6 parts of paths look like secret keys, and the model replaces"] {
         assert!(withheld.contains(part), "{part}: {withheld}");
     }
     assert_eq!(plimsoll(&["check", "-f", path_text(&file)]).code, 0);
-    // A request whose path has a placeholder in place of a key still counts as a request of the
-    // same endpoint.
+    // A request whose path has a placeholder in place of a secret key still counts as a request of
+    // the same endpoint.
     let document = run_model_command(&[path_text(&log), "-o", path_text(&file), "--verify"]);
-    assert!(document["keys_withheld"] == 6 && number(&document, "verify.mix_tv") < 0.1, "{document:#}");
+    assert!(document["keys_withheld"] == 6 && number_at_path(&document, "verify.mix_tv") < 0.1, "{document:#}");
     let kept = written(&["--keep-keys"]);
-    assert!(KEYS.iter().all(|key| kept.contains(key)) && !kept.contains("withheld"), "{kept}");
+    assert!(EXAMPLE_SECRET_KEYS.iter().all(|key| kept.contains(key)) && !kept.contains("withheld"), "{kept}");
     let shown = plimsoll(&["traffic", path_text(&log)]);
     let document = plimsoll(&["traffic", path_text(&log), "--json"]).stdout;
-    for key in KEYS {
+    for key in EXAMPLE_SECRET_KEYS {
         assert!(!shown.stdout.contains(key) && !document.contains(key), "{key}: {}", shown.stdout);
     }
 }
 
 #[test]
 fn a_model_sends_requests_like_its_log() {
-    let (server, log) = (baseline(1), write_visitor_log());
-    let file = folder("modelled").join("scenario.toml");
+    let (server, log) = (start_baseline(1), write_visitor_log());
+    let file = create_new_folder("modelled").join("scenario.toml");
     let model = [path_text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", path_text(&file)];
     let document = run_model_command(&[&model[..], &["--verify"]].concat());
     assert_eq!(document["schema"], "plimsoll.model/1");
     let verify = &document["verify"];
     assert_eq!(verify["holds"], true, "{verify:#}");
-    assert!(number(verify, "mix_tv") < 0.02 && number(verify, "sessions.requests.p50.log") >= 2.0, "{verify:#}");
+    assert!(
+        number_at_path(verify, "mix_tv") < 0.02 && number_at_path(verify, "sessions.requests.p50.log") >= 2.0,
+        "{verify:#}"
+    );
     assert!(verify["dispersion"][3]["ratio"].is_null(), "{verify:#}");
     assert!((1..=200).contains(&document["scenarios"].as_u64().expect("a number")), "{document:#}");
     let checked = plimsoll(&["check", "-f", path_text(&file)]);
     assert_eq!(checked.code, 0, "{}", checked.stderr);
-    let run = json(&["run", "-f", path_text(&file), "--rate", "50", "-d", "1s"]);
-    assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
-    // The model is replayed with the recorded rate, and with half of the visitors.
+    let run = run_to_json(&["run", "-f", path_text(&file), "--rate", "50", "-d", "1s"]);
+    assert_eq!(number_at_path(&run, "success_rate"), 1.0, "{run:#}");
+    // The test replays the model at the recorded rate of sessions, and at half of that rate.
     let text_of_file = std::fs::read_to_string(&file).expect("text");
     for key in ["[load]", "rate = ", "arrivals = \"poisson\""] {
         assert!(text_of_file.contains(key), "{key}: {}", &text_of_file[..text_of_file.len().min(2000)]);
     }
     let carried_rps = 3000.0 / 300.0;
     for (scale, rate) in [("1x", carried_rps), ("0.5x", carried_rps / 2.0)] {
-        let replayed = json(&["replay", path_text(&file), "--scale", scale, "-d", "2s", "--seed", "3"]);
-        assert_eq!(number(&replayed, "success_rate"), 1.0, "{replayed:#}");
+        let replayed = run_to_json(&["replay", path_text(&file), "--scale", scale, "-d", "2s", "--seed", "3"]);
+        assert_eq!(number_at_path(&replayed, "success_rate"), 1.0, "{replayed:#}");
         let load = replayed["load"].as_str().expect("a load");
         assert!(load.contains("sessions/s, Poisson arrivals"), "{load}");
-        let started = number(&replayed, "sessions.started") / 2.0;
+        let started = number_at_path(&replayed, "sessions.started") / 2.0;
         assert!((0.3 * rate..=2.0 * rate).contains(&started), "{scale}: {started} sessions/s, {load}");
     }
     // A log without sessions becomes a mix of single requests.
-    let mix = folder("modelled").join("mix.toml");
+    let mix = create_new_folder("modelled").join("mix.toml");
     let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /healthz", "\"POST /healthz");
     std::fs::write(&log, alone.replace("10.0.", "10.1.")).expect("written");
     let skipped = ["--skip", "/bytes", "--allow-unsafe", "-o", path_text(&mix)];
@@ -172,9 +175,9 @@ fn invalid_models_are_refused() {
 
 #[test]
 fn a_traffic_file_is_replayed_with_its_load_or_refused() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let at = |name: &str, load: &str, verb: &str| {
-        let path = folder("replayed-files").join(name);
+        let path = create_new_folder("replayed-files").join(name);
         let file = format!("base = \"{}\"\n{load}[[request]]\n{verb} = \"/healthz\"\n", server.url);
         std::fs::write(&path, file).expect("written");
         path
@@ -189,8 +192,8 @@ fn a_traffic_file_is_replayed_with_its_load_or_refused() {
         (vec![path_text(&users), "--scale", "2"], 60.0),
         (vec![path_text(&post), "--allow-unsafe"], 5.0),
     ] {
-        let document = json(&[&["replay"][..], &words].concat());
-        assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{words:?}");
+        let document = run_to_json(&[&["replay"][..], &words].concat());
+        assert_eq!(number_at_path(&document, "ledger.scheduled"), scheduled, "{words:?}");
     }
     for (words, said) in [
         (vec![path_text(&bare)], "has no [load]"),

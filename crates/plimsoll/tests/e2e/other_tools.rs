@@ -1,7 +1,7 @@
-//! Tests `plimsoll ab` and `plimsoll hey`: requests and output must equal those of ab and hey. A
-//! test server records every byte that it receives.
+//! Tests `plimsoll ab`, `hey` and `vegeta`: requests and output must equal those of the original
+//! tools. A test server records every byte that it receives.
 
-use crate::test_support::{Done, baseline_tls, command, finish, folder, plimsoll, signal};
+use crate::test_support::{CommandOutcome, baseline_tls, command, create_new_folder, plimsoll, signal, wait_for_exit};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 /// A server that handles HTTP/1.0 as ab expects: it closes each connection unless the client asks
 /// for keep-alive.
-struct Plain {
+struct Http10RecordingServer {
     url: String,
     log: Arc<Mutex<Vec<String>>>,
 }
 
-impl Plain {
-    fn start() -> Plain {
+impl Http10RecordingServer {
+    fn start() -> Http10RecordingServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -27,14 +27,14 @@ impl Plain {
                 std::thread::spawn(move || serve_connection(&stream, &log));
             }
         });
-        Plain { url, log }
+        Http10RecordingServer { url, log }
     }
 
     fn host_and_port(&self) -> &str {
         self.url.trim_start_matches("http://")
     }
 
-    /// Returns the requests since the last call of `taken`, each with its content.
+    /// Returns the requests received since the last call of this function, each with its content.
     fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -90,8 +90,8 @@ fn word_after_label(text: &str, label: &str) -> String {
 
 #[test]
 fn ab_sends_and_prints_like_the_original() {
-    let server = Plain::start();
-    let dir = folder("ab");
+    let server = Http10RecordingServer::start();
+    let dir = create_new_folder("ab");
     let (csv, tsv) = (dir.join("e.csv"), dir.join("g.tsv"));
     let (csv, tsv) = (csv.to_str().expect("UTF-8"), tsv.to_str().expect("UTF-8"));
     let url = format!("{}/a?b=c", server.url);
@@ -162,8 +162,8 @@ fn ab_sends_and_prints_like_the_original() {
 
 #[test]
 fn ab_counts_like_the_original() {
-    let server = Plain::start();
-    let dir = folder("ab");
+    let server = Http10RecordingServer::start();
+    let dir = create_new_folder("ab");
     let body = dir.join("body");
     std::fs::write(&body, "a={{b}}").expect("written");
     let body = body.to_str().expect("UTF-8");
@@ -185,8 +185,8 @@ fn ab_counts_like_the_original() {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
-    // The responses to `/grows` differ in length from the first response, which ab counts as
-    // failures.
+    // ab counts a response as failed if its length differs from that of the first response, as with
+    // `/grows`.
     let grows = format!("{}/grows", server.url);
     let done = plimsoll(&["ab", "-n", "200", &grows]);
     assert!(
@@ -219,7 +219,7 @@ fn ab_counts_like_the_original() {
 
 #[test]
 fn hey_sends_and_prints_like_the_original() {
-    let server = Plain::start();
+    let server = Http10RecordingServer::start();
     let missing = format!("{}/missing", server.url);
     let done =
         plimsoll(&["hey", "-n", "22", "-c", "4", "-m", "post", "-d", "{{x}}", "-a", "u:p", "-H", "x-y: z", &missing]);
@@ -229,7 +229,7 @@ fn hey_sends_and_prints_like_the_original() {
          Content-Type: text/html\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n{{{{x}}}}",
         server.host_and_port()
     );
-    // All requests are sent, even if the workers cannot share them evenly.
+    // All 22 requests are sent, although 4 workers cannot share them evenly.
     assert_eq!(server.take_requests(), vec![expect; 22]);
     let text = &done.stdout;
     for label in ["Total:", "Slowest:", "Fastest:", "Average:", "Requests/sec:", "DNS+dialup:", "resp wait:", "99% in"]
@@ -266,8 +266,8 @@ fn hey_sends_and_prints_like_the_original() {
 
 #[test]
 fn vegeta_sends_like_the_original() {
-    let server = Plain::start();
-    let targets = folder("vegeta-asks").join("targets");
+    let server = Http10RecordingServer::start();
+    let targets = create_new_folder("vegeta-asks").join("targets");
     let text = format!(
         "{{\"method\":\"POST\",\"url\":\"{0}/x?y\",\"header\":{{\"Host\":[\"svc\"],\"X-Z\":[\"1\",\"2\"]}},\"body\":\"YWI=\"}}\n\
          {{\"method\":\"GET\",\"url\":\"{0}\"}}\n",
@@ -305,7 +305,7 @@ fn vegeta_sends_like_the_original() {
 
 #[test]
 fn ab_reports_the_tls_parameters() {
-    let folder = folder("ab-tls");
+    let folder = create_new_folder("ab-tls");
     let key = rcgen::KeyPair::generate().expect("a key");
     let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
     let (certificate_path, key_path) = (folder.join("own.pem"), folder.join("own.key"));
@@ -330,8 +330,8 @@ fn ab_reports_the_tls_parameters() {
 
 #[test]
 fn a_link_name_selects_the_tool() {
-    let server = Plain::start();
-    let folder = folder("links");
+    let server = Http10RecordingServer::start();
+    let folder = create_new_folder("links");
     let called = |name: &str, words: &[&str]| {
         let path = folder.join(name);
         if !path.is_symlink() {
@@ -340,7 +340,7 @@ fn a_link_name_selects_the_tool() {
         let mut named = Command::new(path);
         let named = named.args(words).current_dir(&folder);
         let named = named.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(named.spawn().expect("the binary starts"))
+        wait_for_exit(named.spawn().expect("the binary starts"))
     };
     let targets = folder.join("targets");
     std::fs::write(&targets, format!("GET {}/\n", server.url)).expect("written");
@@ -367,7 +367,7 @@ fn a_link_name_selects_the_tool() {
 
 #[test]
 fn hey_and_vegeta_follow_redirects_like_the_originals() {
-    let server = Plain::start();
+    let server = Http10RecordingServer::start();
     let (url, host) = (&server.url, server.host_and_port().to_owned());
     let follows = format!("{url}/leads/302/leads/307/end?x=1");
     let done = plimsoll(&["hey", "-n", "2", "-c", "1", "-m", "POST", "-d", "ab", "-H", "x-y: z", &follows]);
@@ -382,8 +382,8 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
     assert!(asked[0].starts_with("POST /leads/302/leads/307/end?x=1 HTTP/1.1\r\n"), "{}", asked[0]);
     assert_eq!(asked[1], head("/leads/307/end?x=1", "/leads/302/leads/307/end?x=1"));
     assert_eq!(asked[2], head("/end?x=1", "/leads/307/end?x=1"));
-    // hey does not send a request body again after a redirect, and does not follow some redirects
-    // at all.
+    // hey does not follow a 307 redirect of a request with a body, and no redirect at all with
+    // `-disable-redirects`.
     for words in [&["-d", "ab"][..], &["-disable-redirects"]] {
         let status = if words.len() == 2 { "307" } else { "302" };
         let done = plimsoll(&[&["hey", "-n", "1", "-c", "1"], words, &[&format!("{url}/leads/{status}/end")]].concat());
@@ -394,7 +394,7 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
     let done = plimsoll(&["hey", "-n", "1", "-c", "1", &round]);
     let said = "Error distribution:\n  [1]\tGet \"/leads/302/leads/302/end\": stopped after 10 redirects\n";
     assert!(done.stdout.contains(said) && server.take_requests().len() == 10, "{}", done.stdout);
-    let targets = folder("redirects").join("targets");
+    let targets = create_new_folder("redirects").join("targets");
     std::fs::write(&targets, format!("GET {url}/leads/301/leads/308/end\nX-Y: z\n")).expect("written");
     let targets = targets.to_str().expect("UTF-8");
     for (redirects, code, error, count) in [
@@ -409,7 +409,7 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
         let done = plimsoll(&words);
         let result: serde_json::Value = serde_json::from_str(done.stdout.trim()).expect("one result");
         assert_eq!((&result["code"], &result["error"]), (&code.into(), &error.into()), "{redirects}: {}", done.stderr);
-        // As in vegeta, an empty body or header list becomes null.
+        // As in vegeta, the body and the headers of a request without a response are null.
         assert_eq!((result["body"].is_null(), result["headers"].is_null()), (code == 0, code == 0), "{}", done.stdout);
         let asked = server.take_requests();
         assert_eq!(asked.len(), count, "{redirects}: {asked:?}");
@@ -424,8 +424,8 @@ fn hey_and_vegeta_follow_redirects_like_the_originals() {
 
 #[test]
 fn an_interrupted_load_ends_like_the_original() {
-    let server = Plain::start();
-    let targets = folder("interrupted").join("targets");
+    let server = Http10RecordingServer::start();
+    let targets = create_new_folder("interrupted").join("targets");
     std::fs::write(&targets, format!("GET {}/\n", server.url)).expect("written");
     let (url, targets) = (&format!("{}/", server.url), targets.to_str().expect("UTF-8"));
     let rows = [
@@ -434,7 +434,7 @@ fn an_interrupted_load_ends_like_the_original() {
         (&["hey", "-z", "60s", "-c", "1", url], 0, "[200]\t"),
         (&["vegeta", "attack", "-rate=50", "-duration=60s", "-targets", targets], 0, "\"seq\":9,"),
     ];
-    // The original tools do not catch SIGTERM, so their shell sees code 143.
+    // wrk, hey and vegeta do not catch SIGTERM, so a shell sees exit code 143 (128 plus signal 15).
     let terminated = rows.map(|(words, code, said)| (words, if code == 0 { 143 } else { code }, said));
     let signals = rows.map(|row| (row, "INT")).into_iter().chain(terminated.map(|row| (row, "TERM")));
     std::thread::scope(|scope| {
@@ -445,9 +445,9 @@ fn an_interrupted_load_ends_like_the_original() {
                 std::thread::sleep(Duration::from_secs(2));
                 signal(child.id(), name);
                 let began = Instant::now();
-                let done = finish(child);
+                let done = wait_for_exit(child);
                 assert!(began.elapsed() < Duration::from_secs(30), "{words:?}: it went on");
-                let Done { code: ended, stdout, stderr } = done;
+                let CommandOutcome { code: ended, stdout, stderr } = done;
                 assert!(ended == code && stdout.contains(said), "{name} {words:?}: {ended} {stderr}");
             });
         }

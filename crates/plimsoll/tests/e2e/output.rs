@@ -1,25 +1,26 @@
-//! Tests outputs that cannot be written: closed standard output, full disks, files of other users.
-//! plimsoll must keep the measurements, report the error, and exit with code 2.
+//! Tests outputs that cannot be written: closed standard output, full disks, and files that another
+//! run is writing. plimsoll must keep the measurements, report the error, and exit with code 2.
 
 use crate::test_support::{
-    Done, baseline, command, finish, folder, place, plimsoll, plimsoll_without_turn, slow_server,
+    CommandOutcome, command, create_new_folder, path_in_new_folder, plimsoll, plimsoll_without_turn, slow_server,
+    start_baseline, wait_for_exit,
 };
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Runs the binary through a shell line with redirections, such as `"$0" "$@" >&-`.
-fn run_through_shell(line: &str, arguments: &[&str]) -> Done {
+fn run_through_shell(line: &str, arguments: &[&str]) -> CommandOutcome {
     let mut shell = Command::new("sh");
-    shell.args(["-c", line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(folder("work"));
-    finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
+    shell.args(["-c", line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(create_new_folder("work"));
+    wait_for_exit(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
 }
 
 #[test]
 fn failing_standard_output_is_an_error_and_files_remain() {
     let server = slow_server();
     let url = server.url("/healthz");
-    let folder = folder("stdout");
+    let folder = create_new_folder("stdout");
     let kept = folder.join("kept.plimsoll").display().to_string();
     assert_eq!(plimsoll(&["run", &url, "-n", "20", "-q", "-o", &kept]).code, 0);
     let out = folder.join("out.plimsoll").display().to_string();
@@ -60,7 +61,7 @@ fn failing_standard_output_is_an_error_and_files_remain() {
 
 #[test]
 fn a_closed_output_reader_is_an_error() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     let mut child = command(&["run", &url, "-d", "300ms", "-q"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.as_mut().expect("starts");
@@ -78,9 +79,9 @@ fn a_closed_output_reader_is_an_error() {
 
 #[test]
 fn a_full_disk_ends_every_command_the_same_way() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    // Files may not grow beyond 2 blocks, that is 1024 bytes.
+    // To simulate a full disk, `ulimit` forbids files of more than 2 blocks (1024 bytes).
     let line = "ulimit -f 2; exec \"$0\" \"$@\"";
     for arguments in [
         &["run", &url, "-d", "500ms", "-q", "-o", "x.plimsoll"][..],
@@ -98,9 +99,9 @@ fn a_full_disk_ends_every_command_the_same_way() {
 
 #[test]
 fn two_runs_cannot_write_the_same_file() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let file = folder("locked").join("one.plimsoll").display().to_string();
+    let file = create_new_folder("locked").join("one.plimsoll").display().to_string();
     let first = command(&["run", &url, "-c", "1", "-d", "2s", "-q", "-o", &file])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -110,14 +111,14 @@ fn two_runs_cannot_write_the_same_file() {
         std::thread::sleep(Duration::from_millis(10));
     }
     for verb in ["run", "find"] {
-        // The test does not wait for its turn, because a search that waits would start after the
-        // first run has ended.
+        // The second command must start before the first run ends, so it does not wait for other
+        // measurements of the test suite.
         let second = plimsoll_without_turn(&[verb, &url, "-q", "-o", &file]);
         assert_eq!(second.code, 2, "{}", second.stderr);
         assert!(second.stderr.contains("is being written by another run"), "{}", second.stderr);
         assert_eq!(second.stderr.lines().count(), 1, "{}", second.stderr);
     }
-    let first = finish(first);
+    let first = wait_for_exit(first);
     assert_eq!(first.code, 0, "{}", first.stderr);
     let shown = plimsoll(&["show", &file]);
     assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
@@ -127,9 +128,9 @@ fn two_runs_cannot_write_the_same_file() {
 
 #[test]
 fn special_files_get_no_page_beside_them() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let folder = folder("beside");
+    let folder = create_new_folder("beside");
     let pipe = folder.join("pipe.plimsoll");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::null()).spawn().expect("cat");
@@ -138,7 +139,8 @@ fn special_files_get_no_page_beside_them() {
     assert!(done.code < 2, "{}", done.stderr);
     reader.wait().expect("ends");
     assert!(!folder.join("pipe.html").exists(), "{}", done.stderr);
-    // The page must not replace the run file itself.
+    // A run file with the name `run.html` gets the page `run.html.html`, which does not replace the
+    // run file.
     let page = folder.join("run.html");
     let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", page.to_str().expect("text")]);
     assert!(done.code < 2, "{}", done.stderr);
@@ -150,8 +152,8 @@ fn special_files_get_no_page_beside_them() {
 /// text to standard output.
 #[test]
 fn json_lines_report_a_study_in_order() {
-    let server = baseline(1);
-    let (url, path) = (format!("{}/delay/5", server.url), place("json-lines", "lines.plimsoll"));
+    let server = start_baseline(1);
+    let (url, path) = (format!("{}/delay/5", server.url), path_in_new_folder("json-lines", "lines.plimsoll"));
     let find = ["find", &url, "--budget", "4s", "-o", &path, "--quiet", "--json-lines"];
     let run = ["run", &url, "-d", "300ms", "-o", &path, "--quiet", "--json-lines"];
     for arguments in [&find[..], &run] {

@@ -1,6 +1,6 @@
 //! Tests `plimsoll profile` end to end: files, URLs, pictures, differences, and invalid input.
 
-use crate::test_support::{folder, plimsoll};
+use crate::test_support::{create_new_folder, plimsoll};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn test_profile_path(name: &str) -> String {
 
 /// Starts a server that answers one request with the bytes `answer`. Returns the server's URL, and
 /// a thread that returns the request.
-pub fn server(answer: Vec<u8>) -> (String, std::thread::JoinHandle<String>) {
+pub fn start_single_response_server(answer: Vec<u8>) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
     let answered = std::thread::spawn(move || {
@@ -32,7 +32,7 @@ pub fn server(answer: Vec<u8>) -> (String, std::thread::JoinHandle<String>) {
     (address, answered)
 }
 
-pub fn answer(status: &str, body: &[u8]) -> Vec<u8> {
+pub fn encode_http_response(status: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("HTTP/1.0 {status}\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);
     bytes
@@ -64,7 +64,7 @@ fn a_profile_becomes_a_table_and_a_document() {
 
 #[test]
 fn images_are_written_completely() {
-    let output = folder("flames");
+    let output = create_new_folder("flames");
     let path = |name: &str| output.join(name).to_str().expect("text").to_owned();
     let (html, svg, copy) = (path("new/a.html"), path("a.svg"), path("a.pb.gz"));
     let file = test_profile_path("heap.pb.gz");
@@ -81,7 +81,7 @@ fn images_are_written_completely() {
 
 #[test]
 fn two_profiles_are_compared_per_request() {
-    let output = folder("diff");
+    let output = create_new_folder("diff");
     let write = |name: &str, text: &str| {
         let path = output.join(name);
         fs::write(&path, text).expect("written");
@@ -132,7 +132,8 @@ fn profile_costs_are_split_by_endpoint() {
 #[test]
 fn profiles_are_fetched_from_pprof_urls() {
     let cpu = fs::read(test_profile_path("cpu.pb.gz")).expect("there");
-    // The profile is sent whole, and in chunks like a Go server that does not know the length.
+    // The server sends the profile once whole, and once in chunks, as Go servers do if they do not
+    // know the length.
     let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     for chunk in cpu.chunks(1_000) {
         chunked.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
@@ -140,8 +141,8 @@ fn profiles_are_fetched_from_pprof_urls() {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    for answer in [answer("200 OK", &cpu), chunked] {
-        let (base, asked) = server(answer);
+    for answer in [encode_http_response("200 OK", &cpu), chunked] {
+        let (base, asked) = start_single_response_server(answer);
         let done = plimsoll(&["profile", &format!("{base}/debug/pprof/"), "--seconds", "1"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         assert!(
@@ -164,11 +165,12 @@ fn refusals_are_one_sentence_with_a_remedy() {
         ("200 OK", "<html>hello</html>", "HTML"),
         ("200 OK", "", "empty"),
     ] {
-        let (base, asked) = server(answer(status, body.as_bytes()));
+        let (base, asked) = start_single_response_server(encode_http_response(status, body.as_bytes()));
         check(&[&format!("{base}/debug/pprof/profile"), "--seconds", "1"], said);
         asked.join().expect("no panic");
     }
-    let (base, asked) = server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxy\r\n".to_vec());
+    let (base, asked) =
+        start_single_response_server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxy\r\n".to_vec());
     check(&[&base], "the chunked framing");
     asked.join().expect("no panic");
     check(&["http://192.0.2.1/debug/pprof"], "--allow-public");
@@ -179,7 +181,7 @@ fn refusals_are_one_sentence_with_a_remedy() {
 
 #[test]
 fn bad_input_is_one_sentence() {
-    let output = folder("bad");
+    let output = create_new_folder("bad");
     let cut = output.join("cut.pb.gz");
     let whole = fs::read(test_profile_path("cpu.pb.gz")).expect("there");
     fs::write(&cut, &whole[..whole.len() / 2]).expect("written");

@@ -3,38 +3,39 @@
 
 use crate::report::assert_works_in_a_browser;
 use crate::test_support::{
-    Server, baseline, command, finish, folder, json, number, place, plimsoll, plimsoll_without_turn, signal,
+    Server, command, create_new_folder, number_at_path, path_in_new_folder, plimsoll, plimsoll_without_turn,
+    run_to_json, signal, start_baseline, wait_for_exit,
 };
 use plimsoll_bench::Fault;
-use plimsoll_bench::servers::{misbehave, slots};
+use plimsoll_bench::servers::{start_faulty_server, start_slots_server};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-fn check(document: &Value) {
+fn assert_valid_prove_document(document: &Value) {
     assert_eq!(document["schema"], "plimsoll.prove/1");
     let verdicts = ["better", "worse", "same", "small", "inconclusive"];
     assert!(verdicts.contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
     let measures = document["measures"].as_array().expect("measures");
     assert_eq!(measures.iter().filter(|measure| measure["primary"] == true).count(), 1, "{document:#}");
-    let blocks = number(document, "blocks") + number(document, "blocks_void");
+    let blocks = number_at_path(document, "blocks") + number_at_path(document, "blocks_void");
     assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
 }
 
-/// Checks that the first analysis of the blocks gives a verdict if the response times of two
-/// servers differ by a factor of two. The servers need almost no CPU time.
+/// Checks that the first analysis of a comparison gives a verdict if the capacities of two servers
+/// differ by a factor of two. The servers need almost no CPU time.
 #[test]
 fn a_large_difference_is_proven_early() {
-    let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
-    let path = folder("prove").join("prove.plimsoll");
+    let (slow, fast) = (start_slots_server(4, 10.0).expect("starts"), start_slots_server(8, 10.0).expect("starts"));
+    let path = create_new_folder("prove").join("prove.plimsoll");
     let file = path.to_str().expect("text");
     let (a, b) = (slow.url("/"), fast.url("/"));
     let common = ["--for", "200ms", "--warmup", "50ms", "-c", "16", "--budget", "60s"];
-    let document = json(&[&["prove", &a, &b, "-o", file], &common[..]].concat());
-    check(&document);
+    let document = run_to_json(&[&["prove", &a, &b, "-o", file], &common[..]].concat());
+    assert_valid_prove_document(&document);
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"better".into(), &"verdict".into()), "{document:#}");
-    let ratio = number(&document["measures"][0], "ratio");
+    let ratio = number_at_path(&document["measures"][0], "ratio");
     assert!((1.5..2.6).contains(&ratio), "{document:#}");
     // With A and B exchanged, B is worse, which makes `--fail-if worse` fail a pipeline.
     let done = plimsoll(&[&["prove", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
@@ -55,9 +56,9 @@ fn a_large_difference_is_proven_early() {
 
 #[test]
 fn a_fixed_rate_compares_percentiles() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let (a, b) = (format!("{}/delay/40", server.url), format!("{}/delay/160", server.url));
-    let document = json(&[
+    let document = run_to_json(&[
         "prove",
         &a,
         &b,
@@ -74,9 +75,9 @@ fn a_fixed_rate_compares_percentiles() {
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
     if document["stopped_by"] == "void" {
-        // On a very busy machine, the lag of sending is a tenth of the servers' response times.
-        // With such a lag there must be no verdict.
-        assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
+        // On a very busy machine, plimsoll may send requests late by a tenth of the response times;
+        // the comparison must then give no verdict.
+        assert_eq!((&document["verdict"], number_at_path(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
     }
     assert_eq!(
@@ -92,20 +93,23 @@ fn a_fixed_rate_compares_percentiles() {
 
 #[test]
 fn few_blocks_give_no_verdict_and_say_so() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/delay/2", server.url);
-    let document = json(&["prove", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
-    check(&document);
+    let document = run_to_json(&["prove", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
+    assert_valid_prove_document(&document);
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"inconclusive".into(), &"blocks".into()));
-    assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
+    assert!(
+        number_at_path(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(),
+        "{document:#}"
+    );
 }
 
 /// Checks that truncated responses count as failures, which make B worse by every measure, however
 /// fast its responses are.
 #[test]
 fn a_build_with_more_failures_is_worse_for_any_measure() {
-    let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
-    let bad = misbehave(Fault::CloseInBody, 10).expect("starts");
+    let good = start_faulty_server(Fault::CloseInBody, u64::MAX).expect("starts");
+    let bad = start_faulty_server(Fault::CloseInBody, 10).expect("starts");
     let (a, b) = (good.url("/"), bad.url("/"));
     let common = ["--for", "150ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
     for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
@@ -121,80 +125,84 @@ fn a_build_with_more_failures_is_worse_for_any_measure() {
             continue;
         }
         assert_eq!(document["success"]["fallen"], true, "{document:#}");
-        assert!((0.8..0.98).contains(&number(&document, "success.b")), "{document:#}");
+        assert!((0.8..0.98).contains(&number_at_path(&document, "success.b")), "{document:#}");
     }
 }
 
-/// Checks that an undecided comparison has its own exit code and says how to decide. For two URLs,
-/// the output says what was compared.
+/// Checks that an undecided comparison has exit code 3 and says how to reach a decision. For two
+/// URLs, the output says that running processes were compared, not builds.
 #[test]
 fn an_inconclusive_verdict_names_a_remedy() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/delay/20", server.url);
     let p99 = ["--measure", "p99", "--rate", "20", "--blocks", "2", "--for", "300ms", "--budget", "20s"];
     let done = plimsoll(&[&["prove", "--verbose", &url, &url], &p99[..]].concat());
     assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
     let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
-    // On a very busy machine, no block is valid.
+    // On a very busy machine, too few blocks may be valid, and the output says so instead.
     assert!(
         done.stdout.contains("too few blocks were valid")
-            || answer.contains("p99 needs 1 000 requests on each side") && done.stdout.contains("--budget"),
+            || answer.contains("p99 needs 1 000 requests to each server") && done.stdout.contains("--budget"),
         "{}",
         done.stdout
     );
     let slower = format!("{}/delay/60", server.url);
     let done = plimsoll(&["prove", &url, &slower, "-c", "2", "--for", "200ms", "--blocks", "10", "-qv"]);
     let whole = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(done.code == 0 && whole.contains("B is worse than A, of these two running processes"), "{whole}");
+    let verdict = "B is worse than A, valid only for these two running processes";
+    assert!(done.code == 0 && whole.contains(verdict), "{whole}");
 }
 
 #[test]
 fn a_ladder_states_shares_and_costs() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let rungs: Vec<String> = ["burn/200", "delay/2", "delay/10"].map(|path| format!("{}/{path}", server.url)).into();
-    let path = folder("ladder").join("ladder.plimsoll");
+    let path = create_new_folder("ladder").join("ladder.plimsoll");
     let file = path.to_str().expect("text");
-    let document = json(&[
+    let document = run_to_json(&[
         "prove", "--ladder", &rungs[0], &rungs[1], &rungs[2], "-c", "4", "--for", "100ms", "--blocks", "8", "-o", file,
     ]);
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
-    assert!(rung(0)["share"].is_null() && number(rung(1), "share") < 0.9, "{document:#}");
+    assert!(rung(0)["share"].is_null() && number_at_path(rung(1), "share") < 0.9, "{document:#}");
     // With 4 users, a request that takes 10 ms costs at least 2 500 us of the total time. A request
     // that takes 2 ms costs at least 500 us.
-    assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
+    assert!(number_at_path(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);
-    assert!(picture.stdout.contains("of A; cost of a request against A: +"), "{}", picture.stderr);
+    assert!(picture.stdout.contains("of A; cost of a request compared with A: +"), "{}", picture.stderr);
     assert_works_in_a_browser(&path.with_extension("html"), 1);
 }
 
 /// Checks that each target (step) of a comparison with `--ladder` gets the load that saturates it.
 /// One target may be a thousand times slower than the previous target.
 #[test]
-fn each_rung_gets_the_load_that_saturates_it() {
-    let server = baseline(1);
-    // The fast target spends CPU time, too. Without CPU cost of the fast target, plimsoll would be
-    // the limit, and the blocks of the comparison would be void.
+fn each_ladder_target_gets_a_saturating_load() {
+    let server = start_baseline(1);
+    // The fast target also spends CPU time (150 us a request). If the fast target used no CPU time,
+    // plimsoll would be the limit, and the blocks (loads) of the comparison would be void.
     let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
-    let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
+    let document = run_to_json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
-    assert!(number(&document, "blocks") + number(&document, "blocks_void") >= 2.0, "{document:#}");
-    assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
+    assert!(number_at_path(&document, "blocks") + number_at_path(&document, "blocks_void") >= 2.0, "{document:#}");
+    assert!(number_at_path(rung(1), "load_s") > number_at_path(rung(0), "load_s"), "{document:#}");
     // One core of the server does the work, and two users keep the core busy. With more than four
     // users, most users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
-    assert!(number(&document, "blocks") == 0.0 || number(rung(1), "cost_us") > 100_000.0, "{document:#}");
+    assert!(
+        number_at_path(&document, "blocks") == 0.0 || number_at_path(rung(1), "cost_us") > 100_000.0,
+        "{document:#}"
+    );
 }
 
-/// Checks that slow responses make loads longer, because a load that ends before its first response
-/// gives no result.
+/// Checks that plimsoll extends loads beyond `--for` if responses are slow, because a load that
+/// ends before its first response gives no result.
 #[test]
 fn slow_responses_lengthen_blocks() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/delay/300", server.url);
-    let document = json(&["prove", &url, &url, "-c", "2", "--for", "100ms", "--warmup", "0s", "--budget", "8s"]);
-    assert!(number(&document, "blocks") > 0.0, "{document:#}");
+    let document = run_to_json(&["prove", &url, &url, "-c", "2", "--for", "100ms", "--warmup", "0s", "--budget", "8s"]);
+    assert!(number_at_path(&document, "blocks") > 0.0, "{document:#}");
     assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
 }
 
@@ -206,12 +214,13 @@ pub fn free_port() -> u16 {
 
 /// Returns a shell command that runs `plimsoll baseline` on `port`. The build has a child process,
 /// which survives if plimsoll ends the build incompletely.
-pub fn build(port: u16, mark: &str) -> String {
+pub fn shell_command_of_build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
 }
 
-/// Whether a process still sleeps for the time that marks the builds on `port`.
+/// Whether the child process of a build on `port` still runs: the time of its `sleep` contains the
+/// port.
 pub fn is_build_running(port: u16) -> bool {
     let mark = format!("sleep\0{}\0", format_args!("10{port}"));
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -228,25 +237,26 @@ pub fn wait_for(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
-fn output_of(file: &Path, side: &str) -> String {
+fn recorded_build_output(file: &Path, side: &str) -> String {
     std::fs::read_to_string(file.with_extension(format!("{side}.log"))).expect("kept output")
 }
 
 #[test]
 fn builds_start_fresh_run_separately_and_are_ended() {
     let port = free_port();
-    let path = folder("builds").join("builds.plimsoll");
+    let path = create_new_folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
     // The command of build A starts a process that leaves its session and group and loses its
     // parent. The command of build A also contains a secret.
-    let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
-    let document = json(&[
+    let astray =
+        format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", shell_command_of_build(port, "this-is-a"));
+    let document = run_to_json(&[
         "prove",
         "--a",
         &astray,
         "--b",
-        &build(port, "this-is-b"),
+        &shell_command_of_build(port, "this-is-b"),
         &url,
         "--blocks",
         "3",
@@ -261,11 +271,11 @@ fn builds_start_fresh_run_separately_and_are_ended() {
         "-o",
         path.to_str().expect("text"),
     ]);
-    check(&document);
-    assert_eq!(number(&document, "blocks"), 3.0, "{document:#}");
+    assert_valid_prove_document(&document);
+    assert_eq!(number_at_path(&document, "blocks"), 3.0, "{document:#}");
     // Each side is started once to find the load and once for each block, by its own command.
     for (side, other) in [("a", "b"), ("b", "a")] {
-        let output = output_of(&path, side);
+        let output = recorded_build_output(&path, side);
         assert_eq!(output.matches(&format!("this-is-{side}")).count(), 4, "{output}");
         assert!(!output.contains(&format!("this-is-{other}")), "{output}");
     }
@@ -283,11 +293,11 @@ fn builds_start_fresh_run_separately_and_are_ended() {
 #[test]
 fn the_cpu_time_of_builds_is_compared() {
     let port = free_port();
-    let path = folder("cpu").join("cpu.plimsoll");
-    let plain = build(port, "a");
+    let path = create_new_folder("cpu").join("cpu.plimsoll");
+    let plain = shell_command_of_build(port, "a");
     let wasteful = format!("(while :; do :; done) & {plain}");
     let url = format!("http://127.0.0.1:{port}/delay/2");
-    let document = json(&[
+    let document = run_to_json(&[
         "prove",
         "--a",
         &plain,
@@ -307,10 +317,10 @@ fn the_cpu_time_of_builds_is_compared() {
         "-o",
         path.to_str().expect("text"),
     ]);
-    check(&document);
+    assert_valid_prove_document(&document);
     let cpu = &document["measures"][0];
     assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
-    assert!(number(cpu, "b") > 2.0 * number(cpu, "a"), "{document:#}");
+    assert!(number_at_path(cpu, "b") > 2.0 * number_at_path(cpu, "a"), "{document:#}");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
     assert_eq!(shown["measures"], document["measures"]);
     assert!(!is_build_running(port), "whole groups are ended");
@@ -320,16 +330,16 @@ fn the_cpu_time_of_builds_is_compared() {
 /// for each request are compared.
 #[test]
 fn the_cpu_time_of_running_servers_is_compared() {
-    let (a, b) = (baseline(1), baseline(1));
-    let file = &place("cpu-urls", "cpu.plimsoll");
+    let (a, b) = (start_baseline(1), start_baseline(1));
+    let file = &path_in_new_folder("cpu-urls", "cpu.plimsoll");
     let (a, b) = (format!("{}/burn/200", a.url), format!("{}/burn/800", b.url));
     let document =
-        json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "300ms", "-o", file]);
-    check(&document);
+        run_to_json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "300ms", "-o", file]);
+    assert_valid_prove_document(&document);
     let cpu = &document["measures"][0];
     assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
     // A request costs some tens of microseconds besides the CPU time that it burns.
-    assert!((1.8..4.2).contains(&number(cpu, "ratio")) && number(cpu, "a") > 170e3, "{document:#}");
+    assert!((1.8..4.2).contains(&number_at_path(cpu, "ratio")) && number_at_path(cpu, "a") > 170e3, "{document:#}");
     let picture = plimsoll(&["report", file, "--format", "svg"]);
     assert!(picture.stdout.contains("CPU time a request") && picture.stdout.contains("margin"), "{}", picture.stderr);
 }
@@ -337,14 +347,14 @@ fn the_cpu_time_of_running_servers_is_compared() {
 #[test]
 fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     let port = free_port();
-    let path = folder("interrupted").join("interrupted.plimsoll");
+    let path = create_new_folder("interrupted").join("interrupted.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let child = command(&[
         "prove",
         "--a",
-        &build(port, "a"),
+        &shell_command_of_build(port, "a"),
         "--b",
-        &build(port, "b"),
+        &shell_command_of_build(port, "b"),
         &url,
         "-c",
         "4",
@@ -366,7 +376,7 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     };
     wait_for("blocks are measured", || starts() >= 3);
     signal(child.id(), "INT");
-    let done = finish(child);
+    let done = wait_for_exit(child);
     assert_eq!(done.code, 130, "{}", done.stderr);
     assert!(!is_build_running(port), "whole groups are ended");
     let document = done.json();
@@ -384,19 +394,19 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
 #[test]
 fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     let port = free_port();
-    let path = folder("dies").join("dies.plimsoll");
+    let path = create_new_folder("dies").join("dies.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     // Build B survives the search for the load and one block, and dies in the next block.
     let count = path.with_extension("count");
     let dying = format!(
         "echo x >> {count}; if [ $(wc -l < {count}) -gt 2 ]; then (sleep 1; kill -9 $$) & echo 'out of luck'; fi; {build}",
         count = count.display(),
-        build = build(port, "b").replace("echo b; ", "").replace(&format!("sleep 10{port} & "), ""),
+        build = shell_command_of_build(port, "b").replace("echo b; ", "").replace(&format!("sleep 10{port} & "), ""),
     );
     let done = plimsoll(&[
         "prove",
         "--a",
-        &build(port, "a"),
+        &shell_command_of_build(port, "a"),
         "--b",
         &dying,
         &url,
@@ -415,7 +425,11 @@ fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     let document = done.json();
     let warnings = document["warnings"].to_string();
     assert!(warnings.contains("B ended unexpectedly") && warnings.contains("signal 9"), "{warnings}");
-    assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
+    assert_eq!(
+        (&document["verdict"], number_at_path(&document, "blocks")),
+        (&"inconclusive".into(), 1.0),
+        "{document:#}"
+    );
     assert!(!is_build_running(port), "whole groups are ended");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]);
     assert!(shown.stderr.contains("the run ended early: B ended unexpectedly"), "{}", shown.stderr);
@@ -433,7 +447,7 @@ fn assert_prove_refuses(arguments: &[&str], said: &str) {
 
 #[test]
 fn unmeasurable_builds_are_reported() {
-    let Server { url: taken, .. } = &baseline(1);
+    let Server { url: taken, .. } = &start_baseline(1);
     assert_prove_refuses(&["--a", "true", "--b", "true", taken], "responds at");
     let free = format!("http://127.0.0.1:{}/", free_port());
     assert_prove_refuses(
@@ -442,22 +456,23 @@ fn unmeasurable_builds_are_reported() {
     );
     assert_prove_refuses(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     assert_prove_refuses(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
-    // A server that never responds with success is a result of the comparison, and makes the
-    // command fail.
+    // A build that never responds with success is a result of the comparison (exit code 1), not a
+    // usage error (exit code 2).
     let done = plimsoll(&["prove", "--quiet", &format!("{taken}/status/500"), taken, "--blocks", "1"]);
     assert!(done.code == 1 && done.stderr.contains("status 500"), "{}: {}", done.code, done.stderr);
 }
 
 #[test]
 fn targets_with_different_responses_are_reported() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let (a, b) = (format!("{}/bytes/100", server.url), format!("{}/bytes/5000", server.url));
     let load = ["--measure", "p50", "--rate", "200", "--blocks", "2", "--for", "500ms"];
-    let document = json(&[&["prove", &a, &b][..], &load].concat());
+    let document = run_to_json(&[&["prove", &a, &b][..], &load].concat());
     let warnings = document["warnings"].to_string();
-    // If other tests delayed the client, no block counts, so responses are not compared.
+    // If other tests delayed plimsoll, no block (pair of loads) is valid, so plimsoll compares no
+    // responses.
     assert!(warnings.contains("respond differently") || warnings.contains("too few blocks were valid"), "{document:#}");
-    let document = json(&[&["prove", &a, &a][..], &load].concat());
+    let document = run_to_json(&[&["prove", &a, &a][..], &load].concat());
     assert!(!document["warnings"].to_string().contains("respond differently"), "{document:#}");
 }
 

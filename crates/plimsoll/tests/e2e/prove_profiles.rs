@@ -2,13 +2,15 @@
 //! difference.
 
 use crate::prove::free_port;
-use crate::test_support::{folder, go_binary, go_server, number, place, plimsoll, plimsoll_without_turn};
+use crate::test_support::{
+    create_new_folder, go_binary, go_server, number_at_path, path_in_new_folder, plimsoll, plimsoll_without_turn,
+};
 use serde_json::Value;
 
 #[test]
 fn the_function_that_makes_the_difference_is_named() {
     let go = go_server();
-    let file = &place("prove-profiles", "prove.plimsoll");
+    let file = &path_in_new_folder("prove-profiles", "prove.plimsoll");
     let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
     let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
     let done = plimsoll(&[&["prove", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
@@ -24,7 +26,10 @@ fn the_function_that_makes_the_difference_is_named() {
     let row = |name: &str| top.iter().find(|row| row["function"] == name);
     let costly = row("main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
     assert_eq!(costly["flat"]["finding"], true, "{costly:#}");
-    assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 20_000.0, "{costly:#}");
+    assert!(
+        number_at_path(costly, "flat.before") == 0.0 && number_at_path(costly, "flat.delta") > 20_000.0,
+        "{costly:#}"
+    );
     assert_eq!(top[0], *costly, "it leads");
     // The run file, the page and the text show the same result.
     assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
@@ -37,7 +42,7 @@ fn the_function_that_makes_the_difference_is_named() {
 
 #[test]
 fn an_unprofilable_build_is_one_sentence() {
-    let server = crate::test_support::baseline(1);
+    let server = crate::test_support::start_baseline(1);
     let url = format!("{}/healthz", server.url);
     for (arguments, part) in [
         (&["prove", "--pprof", &url, &url][..], "net/http/pprof"),
@@ -55,12 +60,12 @@ fn an_unprofilable_build_is_one_sentence() {
 
 /// Checks that profiles still belong to the right sides if a build fails at its first start.
 #[test]
-fn a_missing_profile_shifts_no_other() {
-    let file = folder("prove-turns").join("prove.plimsoll");
+fn profiles_stay_on_their_side_if_one_is_missing() {
+    let file = create_new_folder("prove-turns").join("prove.plimsoll");
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
-    // After the load was found, the script of build A fails at the first start that no block
-    // announced. The failed start belongs to the first profile.
+    // The script of build A fails once, at its first start for a profile. `--before-block` creates
+    // the file `block` only before starts for a block (load).
     let a = format!(
         "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
          touch climbed; rm -f block; {go}"
@@ -88,7 +93,7 @@ fn a_missing_profile_shifts_no_other() {
     assert_eq!((files(0), files(1)), (3, 4), "{profiles:#}");
     let top = profiles["comparison"]["top"].as_array().expect("rows");
     let costly = top.iter().find(|row| row["function"] == "main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
-    assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 0.0, "{costly:#}");
+    assert!(number_at_path(costly, "flat.before") == 0.0 && number_at_path(costly, "flat.delta") > 0.0, "{costly:#}");
     // The text, the page and the record show the same profiles.
     assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], *profiles);
     for text in

@@ -4,13 +4,13 @@
 //! Not here: builds that are started by a command (`prove`, `builds`).
 
 use crate::prove::{free_port, wait_for};
-use crate::test_support::{Done, command, finish, folder, signal};
+use crate::test_support::{CommandOutcome, command, create_new_folder, signal, wait_for_exit};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A server that responds after the delay in the file `delay`, in seconds. The script `build`
 /// creates that file.
-const SERVER: &str = "
+const DELAY_SERVER_SOURCE: &str = "
 import http.server, sys, time
 DELAY = float(open('delay').read())
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -28,7 +28,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()
 ";
 
-const START: &str = "exec python3 server.py {port}";
+const SERVER_START_COMMAND: &str = "exec python3 server.py {port}";
 
 fn run_git(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new("git");
@@ -41,9 +41,9 @@ fn run_git(folder: &Path, words: &[&str]) -> String {
 /// Creates a repository with three commits: a fast server, a slow server, and a server that cannot
 /// be built.
 fn create_repository() -> PathBuf {
-    let folder = folder("repository");
+    let folder = create_new_folder("repository");
     run_git(&folder, &["init", "--quiet"]);
-    std::fs::write(folder.join("server.py"), SERVER).expect("written");
+    std::fs::write(folder.join("server.py"), DELAY_SERVER_SOURCE).expect("written");
     for (tag, build) in
         [("fast", "echo 0.002 > delay"), ("slow", "echo 0.05 > delay"), ("broken", "echo no luck; exit 3")]
     {
@@ -56,14 +56,14 @@ fn create_repository() -> PathBuf {
     folder
 }
 
-fn run_prove(folder: &Path, arguments: &[&str]) -> Done {
+fn run_prove(folder: &Path, arguments: &[&str]) -> CommandOutcome {
     let mut command = command(&[&["prove"], arguments].concat());
     let child = command
         .current_dir(folder)
         .env("TMPDIR", worktree_parent_folder(folder))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    finish(child.spawn().expect("the binary starts"))
+    wait_for_exit(child.spawn().expect("the binary starts"))
 }
 
 /// Returns the folder in which the comparison of a repository creates its worktrees.
@@ -74,7 +74,7 @@ fn worktree_parent_folder(repository: &Path) -> PathBuf {
 }
 
 /// Whether no worktree is left, neither as a folder nor in git's list.
-fn is_clean(repository: &Path) -> bool {
+fn has_no_worktrees_left(repository: &Path) -> bool {
     let folders = std::fs::read_dir(worktree_parent_folder(repository)).expect("a folder").count();
     folders == 0 && run_git(repository, &["worktree", "list"]).lines().count() == 1
 }
@@ -83,7 +83,8 @@ fn is_clean(repository: &Path) -> bool {
 fn a_slower_revision_is_worse() {
     let repository = create_repository();
     std::fs::write(repository.join("notes"), "not committed").expect("written");
-    let sides = ["--a", "git:fast", "--b", "git:HEAD", "--build", "sh build", "--start", START, "/items"];
+    let sides =
+        ["--a", "git:fast", "--b", "git:HEAD", "--build", "sh build", "--start", SERVER_START_COMMAND, "/items"];
     // The comparison ends when its verdict is certain, which takes longer on a busy machine.
     let load = ["--budget", "90s", "-c", "4", "--for", "300ms", "--warmup", "100ms", "--fail-if", "worse", "--json"];
     let done = run_prove(&repository, &[&sides[..], &load].concat());
@@ -93,13 +94,13 @@ fn a_slower_revision_is_worse() {
     let short = &run_git(&repository, &["rev-parse", "slow"])[..10];
     assert_eq!(document["sides"][1], format!("git:HEAD ({short})"), "{document:#}");
     assert!(document["warnings"].to_string().contains("without the uncommitted changes: notes"), "{document:#}");
-    assert!(is_clean(&repository));
+    assert!(has_no_worktrees_left(&repository));
 }
 
 #[test]
 fn a_revision_that_cannot_be_measured_is_one_sentence() {
     let repository = create_repository();
-    let elsewhere = folder("no-repository");
+    let elsewhere = create_new_folder("no-repository");
     // Cargo's folder for tests lies inside a repository, so this file hides that repository from
     // git.
     std::fs::write(elsewhere.join(".git"), "gitdir: nowhere").expect("written");
@@ -108,17 +109,25 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
     let (a, b, build) = (["--a", "git:fast"], ["--b", "git:slow"], ["--build", "sh build"]);
     for (place, arguments, said) in [
         (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: the start command is missing. Add --start"),
-        (&repository, [&a[..], &["--b", "git:-x", "--start", START]].concat(), "--b: write git: and the name"),
-        (&repository, [&a[..], &["--b", "git:nowhere", "--start", START]].concat(), "--b git:nowhere: this repo"),
         (
             &repository,
-            ["--a", "./a", "--b", "./b", "--start", START, &url].to_vec(),
+            [&a[..], &["--b", "git:-x", "--start", SERVER_START_COMMAND]].concat(),
+            "--b: write git: and the name",
+        ),
+        (
+            &repository,
+            [&a[..], &["--b", "git:nowhere", "--start", SERVER_START_COMMAND]].concat(),
+            "--b git:nowhere: this repo",
+        ),
+        (
+            &repository,
+            ["--a", "./a", "--b", "./b", "--start", SERVER_START_COMMAND, &url].to_vec(),
             "--start: the command starts a revision",
         ),
-        (&elsewhere, [&a[..], &b, &["--start", START]].concat(), "not in a git repository"),
+        (&elsewhere, [&a[..], &b, &["--start", SERVER_START_COMMAND]].concat(), "not in a git repository"),
         (
             &repository,
-            [&a[..], &["--b", "git:broken"], &build, &["--start", START]].concat(),
+            [&a[..], &["--b", "git:broken"], &build, &["--start", SERVER_START_COMMAND]].concat(),
             "--build for git:broken: the command ended with exit code 3; its last output: no luck",
         ),
         (
@@ -132,24 +141,27 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
         let is_stated = done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said);
         assert!(is_stated, "{arguments:?}: {}", done.stderr);
-        assert!(place == &elsewhere || is_clean(&repository), "{arguments:?} leaves worktrees");
+        assert!(place == &elsewhere || has_no_worktrees_left(&repository), "{arguments:?} leaves worktrees");
     }
 }
 
 /// Checks that the worktrees are removed, however plimsoll ends during a build.
 #[test]
-fn worktrees_are_removed_with_plimsoll() {
+fn worktrees_are_removed_however_plimsoll_ends() {
     for name in ["INT", "TERM", "KILL"] {
         let repository = create_repository();
         let build = "touch building; exec sleep 60";
         let mut command = command(&["prove", "--quiet", "--a", "git:fast", "--b", "git:slow", "--build", build]);
-        command.args(["--start", START]).current_dir(&repository).env("TMPDIR", worktree_parent_folder(&repository));
+        command
+            .args(["--start", SERVER_START_COMMAND])
+            .current_dir(&repository)
+            .env("TMPDIR", worktree_parent_folder(&repository));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-        wait_for("no build began", || !is_clean(&repository) && is_building(&repository));
+        wait_for("no build began", || !has_no_worktrees_left(&repository) && is_building(&repository));
         signal(child.id(), name);
-        let done = finish(child);
+        let done = wait_for_exit(child);
         assert!(done.code != 0, "{name}: {}", done.stderr);
-        wait_for(&format!("{name} leaves worktrees"), || is_clean(&repository));
+        wait_for(&format!("{name} leaves worktrees"), || has_no_worktrees_left(&repository));
     }
 }
 

@@ -1,8 +1,11 @@
 //! Tests `plimsoll replay` end to end: the requests of a log are sent with their recorded timing,
 //! statuses are compared, and unusable logs are refused.
 
-use crate::test_support::{assert_ledger_closes, baseline, folder, json, number, plimsoll, plimsoll_without_turn};
-use plimsoll_bench::servers::slots;
+use crate::test_support::{
+    assert_ledger_closes, create_new_folder, number_at_path, plimsoll, plimsoll_without_turn, run_to_json,
+    start_baseline,
+};
+use plimsoll_bench::servers::start_slots_server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +29,7 @@ fn write_access_log() -> PathBuf {
             1_795_341_600 + second,
         );
     }
-    let path = folder("replay").join("access.log");
+    let path = create_new_folder("replay").join("access.log");
     std::fs::write(&path, text).expect("written");
     path
 }
@@ -36,19 +39,21 @@ fn path_text(path: &Path) -> &str {
 }
 
 fn run_replay(log: &Path, url: &str, more: &[&str]) -> Value {
-    json(&[&["replay", path_text(log), "--log-format", FORMAT, "--target", url, "--seed", "3"][..], more].concat())
+    run_to_json(
+        &[&["replay", path_text(log), "--log-format", FORMAT, "--target", url, "--seed", "3"][..], more].concat(),
+    )
 }
 
 #[test]
 fn a_log_is_replayed_unchanged() {
-    let (server, log) = (baseline(1), write_access_log());
+    let (server, log) = (start_baseline(1), write_access_log());
     let document = run_replay(&log, &server.url, &[]);
     assert_ledger_closes(&document, "a replay");
     for (path, expect) in [
         ("ledger.scheduled", 190.0),
         ("statuses.404", 20.0),
         ("statuses.200", 170.0),
-        // A response with the logged status is no failure.
+        // A response with the status that the log records, such as 404, counts as a success.
         ("success_rate", 1.0),
         ("replay.speed", 1.0),
         ("replay.scale", 1.0),
@@ -57,20 +62,22 @@ fn a_log_is_replayed_unchanged() {
         ("replay.left_out.POST", 10.0),
         ("replay.status_changed", 0.0),
     ] {
-        assert_eq!(number(&document, path), expect, "{path}: {document:#}");
+        assert_eq!(number_at_path(&document, path), expect, "{path}: {document:#}");
     }
     assert_eq!(document["replay"]["seconds_spread"], false);
     let routes = document["routes"].as_array().expect("routes");
-    let names: Vec<(&str, f64)> =
-        routes.iter().map(|route| (route["name"].as_str().expect("a name"), number(route, "requests"))).collect();
+    let names: Vec<(&str, f64)> = routes
+        .iter()
+        .map(|route| (route["name"].as_str().expect("a name"), number_at_path(route, "requests")))
+        .collect();
     assert_eq!(names, [("GET /bytes/{id}", 170.0), ("GET /status/{id}", 20.0)]);
-    let length_s = number(&document, "duration_s");
+    let length_s = number_at_path(&document, "duration_s");
     assert!((1.9..=2.1).contains(&length_s), "{length_s}");
 }
 
 #[test]
 fn speed_scale_and_duration_change_the_replay() {
-    let (server, log) = (baseline(1), write_access_log());
+    let (server, log) = (start_baseline(1), write_access_log());
     for (more, scheduled, length_s) in [
         (&["--speed", "2x"][..], 190.0, 1.0),
         (&["--scale", "2x"], 380.0, 2.0),
@@ -79,8 +86,8 @@ fn speed_scale_and_duration_change_the_replay() {
         (&["--skip", "/bytes/1[0-3]", "--speed", "4"], 60.0, 0.5),
     ] {
         let document = run_replay(&log, &server.url, more);
-        assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{more:?}");
-        let got_s = number(&document, "duration_s");
+        assert_eq!(number_at_path(&document, "ledger.scheduled"), scheduled, "{more:?}");
+        let got_s = number_at_path(&document, "duration_s");
         assert!((got_s - length_s).abs() < 0.1 * length_s, "{more:?}: {got_s}");
         assert_ledger_closes(&document, "a replay");
     }
@@ -88,11 +95,11 @@ fn speed_scale_and_duration_change_the_replay() {
 
 #[test]
 fn responses_with_a_status_unlike_the_log_are_counted() {
-    let (server, log) = (baseline(1), write_access_log());
+    let (server, log) = (start_baseline(1), write_access_log());
     let changed = std::fs::read_to_string(&log).expect("text").replace("/status/404", "/bytes/1");
     std::fs::write(&log, changed).expect("written");
     let document = run_replay(&log, &server.url, &["--speed", "4"]);
-    assert_eq!(number(&document, "replay.status_changed"), 20.0);
+    assert_eq!(number_at_path(&document, "replay.status_changed"), 20.0);
     let said =
         plimsoll(&["replay", path_text(&log), "--log-format", FORMAT, "--target", &server.url, "--speed", "4", "-v"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
@@ -104,11 +111,11 @@ fn responses_with_a_status_unlike_the_log_are_counted() {
 
 #[test]
 fn a_replay_is_repeated_from_its_record() {
-    let (server, log) = (baseline(1), write_access_log());
-    let file = folder("replayed").join("a.plimsoll");
+    let (server, log) = (start_baseline(1), write_access_log());
+    let file = create_new_folder("replayed").join("a.plimsoll");
     run_replay(&log, &server.url, &["--speed", "4", "-o", path_text(&file)]);
     let shown = plimsoll(&["show", "--json", path_text(&file)]).json();
-    assert_eq!(number(&shown, "replay.speed"), 4.0);
+    assert_eq!(number_at_path(&shown, "replay.speed"), 4.0);
     let again = plimsoll(&["rerun", path_text(&file), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
     // A changed log is a different load, which `rerun` refuses.
@@ -122,8 +129,8 @@ fn a_replay_is_repeated_from_its_record() {
 /// known capacity and the log's rate (190 requests in about 2 s).
 #[test]
 fn the_sustained_multiple_of_a_log_is_found() {
-    let (server, log) = (slots(4, 10.0).expect("starts"), write_access_log());
-    let file = folder("drawn").join("a.plimsoll");
+    let (server, log) = (start_slots_server(4, 10.0).expect("starts"), write_access_log());
+    let file = create_new_folder("drawn").join("a.plimsoll");
     let words = [
         "find",
         "--replay",
@@ -137,14 +144,16 @@ fn the_sustained_multiple_of_a_log_is_found() {
         "--seed",
         "3",
     ];
-    let document = json(&[&words[..], &["-o", path_text(&file), "--fail-if", "scale<1", &server.url("/")]].concat());
+    let document =
+        run_to_json(&[&words[..], &["-o", path_text(&file), "--fail-if", "scale<1", &server.url("/")]].concat());
     assert_eq!(document["schema"], "plimsoll.find/1");
-    let mean = number(&document, "replay.rate_rps.mean");
+    let mean = number_at_path(&document, "replay.rate_rps.mean");
     assert!((94.0..=96.0).contains(&mean), "{mean}");
     for (path, expect) in [("replay.requests", 190.0), ("replay.sessions", 19.0), ("replay.rate_rps.peak_1s", 95.0)] {
-        assert_eq!(number(&document, path), expect, "{path}: {:#}", document["replay"]);
+        assert_eq!(number_at_path(&document, path), expect, "{path}: {:#}", document["replay"]);
     }
-    let (lower, scale) = (number(&document, "load_line_rps.lower"), number(&document, "replay.scale.lower"));
+    let (lower, scale) =
+        (number_at_path(&document, "load_line_rps.lower"), number_at_path(&document, "replay.scale.lower"));
     assert!((0.85..1.1).contains(&(lower / 400.0)), "{lower}: {document:#}");
     assert!((scale / (lower / mean) - 1.0).abs() < 0.01, "{scale} of {lower}");
     // The record gives the same result in each format, and a rerun sends the same requests.
@@ -169,7 +178,7 @@ fn the_sustained_multiple_of_a_log_is_found() {
 #[test]
 fn unusable_replay_flags_of_a_search_are_refused() {
     let (log, url) = (write_access_log(), "http://127.0.0.1:9/");
-    let empty = folder("replay").join("nothing.log");
+    let empty = create_new_folder("replay").join("nothing.log");
     std::fs::write(&empty, "").expect("written");
     for (words, said) in [
         (vec!["--replay", "/nowhere/a.log", url], "/nowhere/a.log"),
@@ -194,9 +203,9 @@ fn unusable_replay_flags_of_a_search_are_refused() {
 #[test]
 fn unreplayable_logs_are_refused() {
     let log = write_access_log();
-    let empty = folder("replay").join("empty.log");
+    let empty = create_new_folder("replay").join("empty.log");
     std::fs::write(&empty, "").expect("written");
-    let junk = folder("replay").join("junk.log");
+    let junk = create_new_folder("replay").join("junk.log");
     std::fs::write(&junk, "hello\nworld\n").expect("written");
     let url = "http://127.0.0.1:9/";
     for (words, said) in [

@@ -1,14 +1,16 @@
 //! Tests `plimsoll report` and `plimsoll rerun`: pages in a real browser, other formats, and files
 //! without a report.
 
-use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
+use crate::test_support::{
+    CommandOutcome, copy_recorded_run_file, create_new_folder, plimsoll, start_baseline, wait_for_exit,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Loads a page in headless Chromium. Standard output is the document after its scripts have run;
 /// standard error contains the console's messages.
-fn load_page_in_chromium(page: &Path) -> Done {
-    let profile = folder("browser");
+fn load_page_in_chromium(page: &Path) -> CommandOutcome {
+    let profile = create_new_folder("browser");
     let child = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
         .args([
@@ -24,12 +26,12 @@ fn load_page_in_chromium(page: &Path) -> Done {
         .stderr(Stdio::piped())
         .spawn()
         .expect("chromium is needed for the end-to-end tests (apt-get install chromium)");
-    finish(child)
+    wait_for_exit(child)
 }
 
 /// A script that moves a pointer over every chart, zooms in and out, and writes its observations
 /// into a new element.
-const PROBE: &str = r#"<script>
+const CHART_TEST_SCRIPT: &str = r#"<script>
 const seen = [];
 try {
   for (const plot of document.querySelectorAll(".plot")) {
@@ -64,11 +66,11 @@ out.textContent = seen.join("\n");
 document.body.append(out);
 </script></body>"#;
 
-/// Adds the script `PROBE` to a copy of a page and returns a line for each chart.
+/// Adds the script `PROBE` to a copy of a page and returns one line of observations for each chart.
 fn probe_page_charts(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");
-    std::fs::write(&copy, text.replace("</body>", PROBE)).expect("written");
+    std::fs::write(&copy, text.replace("</body>", CHART_TEST_SCRIPT)).expect("written");
     let done = load_page_in_chromium(&copy);
     let dom = done.stdout;
     let from = dom.find("<pre id=\"seen\">").unwrap_or_else(|| panic!("the probe left nothing: {}", done.stderr)) + 15;
@@ -95,7 +97,7 @@ pub fn assert_works_in_a_browser(page: &Path, charts: usize) {
 
 #[test]
 fn a_page_works_in_a_real_browser() {
-    let file = PathBuf::from(recorded("run"));
+    let file = PathBuf::from(copy_recorded_run_file("run"));
     let done = plimsoll(&["report", file.to_str().expect("text")]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let page = file.with_extension("html");
@@ -119,7 +121,7 @@ fn a_page_works_in_a_real_browser() {
 #[test]
 fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
     for (name, charts) in [("find", 1..), ("sweep-a", 2..)] {
-        let file = PathBuf::from(recorded(name));
+        let file = PathBuf::from(copy_recorded_run_file(name));
         let done = plimsoll(&["report", file.to_str().expect("text")]);
         assert_eq!(done.code, 0, "{}", done.stderr);
         let page = file.with_extension("html");
@@ -131,7 +133,7 @@ fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
 
 #[test]
 fn the_other_report_formats_agree() {
-    let file = PathBuf::from(recorded("run"));
+    let file = PathBuf::from(copy_recorded_run_file("run"));
     let path = file.to_str().expect("text");
     let markdown = plimsoll(&["report", path, "--format", "md"]);
     assert!(markdown.stdout.contains(" requests/s succeeded") && markdown.stdout.contains("- command: "));
@@ -173,8 +175,8 @@ fn the_other_report_formats_agree() {
 
 #[test]
 fn a_recorded_run_is_repeated_with_its_seed() {
-    let server = baseline(1);
-    let folder = folder("rerun");
+    let server = start_baseline(1);
+    let folder = create_new_folder("rerun");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
     let (first, second) = (first.to_str().expect("text"), second.to_str().expect("text"));
     let url = format!("{}/healthz?key=s3cret", server.url);

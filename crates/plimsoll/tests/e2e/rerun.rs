@@ -1,7 +1,7 @@
 //! Tests `plimsoll rerun`, which repeats the recorded experiment or refuses. The tests compare the
 //! whole specifications in both run files.
 
-use crate::test_support::{Server, baseline, folder, number, plimsoll};
+use crate::test_support::{Server, create_new_folder, number_at_path, plimsoll, start_baseline};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use std::convert::Infallible;
 
 /// Returns the specification of a run file, without parts that depend on the machine or moment, and
 /// without output paths.
-fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
+fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
-    let mut asked = experiment.spec.with_plans(|mut plan| {
+    let mut asked = experiment.spec.map_plans(|mut plan| {
         (plan.carriage.addresses, plan.carriage.connections_max) = (Vec::new(), 0);
         Ok::<_, Infallible>(plan)
     });
@@ -27,7 +27,7 @@ fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
 /// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns the
 /// documents of the first run and of the rerun.
 fn record_and_rerun(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
-    let folder = folder("again");
+    let folder = create_new_folder("again");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
     let (first, second) = (first.to_str().expect("text"), second.to_str().expect("text"));
     let dir = folder.to_str().expect("text");
@@ -46,7 +46,7 @@ fn record_and_rerun(name: &str, words: &[&str], again: &[&str]) -> (Value, Value
     assert!(codes.contains(&repeated.code), "{name}: {}", repeated.stderr);
     assert!(repeated.stderr.contains("again: plimsoll "), "{name}: {}", repeated.stderr);
     assert_eq!(std::fs::read(first).expect("a run file"), record, "{name}: the record was written over");
-    assert_eq!(recorded_question(first), recorded_question(second), "{name}");
+    assert_eq!(comparable_recorded_spec(first), comparable_recorded_spec(second), "{name}");
     let shown = plimsoll(&["show", "--json", first, second]);
     let documents = shown.json();
     (documents[0].clone(), documents[1].clone())
@@ -54,8 +54,8 @@ fn record_and_rerun(name: &str, words: &[&str], again: &[&str]) -> (Value, Value
 
 #[test]
 fn rerun_repeats_every_command_with_its_seed() {
-    let server = baseline(1);
-    let folder = folder("bodies");
+    let server = start_baseline(1);
+    let folder = create_new_folder("bodies");
     let body = folder.join("body");
     std::fs::write(&body, "0123456789").expect("written");
     let body = format!("@{}", body.display());
@@ -87,7 +87,7 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("secret sides", [&["prove", &secret, &other][..], &short].concat(), vec!["--url", &secret, "--url", &other]),
     ] {
         let (first, second) = record_and_rerun(name, &words, &again);
-        assert_eq!(number(&first, "seed"), number(&second, "seed"), "{name}");
+        assert_eq!(number_at_path(&first, "seed"), number_at_path(&second, "seed"), "{name}");
         for same in ["url", "method", "load", "slo", "sides", "measure"] {
             // A load that a measurement found may differ between record and rerun.
             assert!(
@@ -99,7 +99,7 @@ fn rerun_repeats_every_command_with_its_seed() {
 }
 
 fn record_run(server: &Server, words: &[&str]) -> String {
-    let file = folder("record").join("record.plimsoll");
+    let file = create_new_folder("record").join("record.plimsoll");
     let file = file.to_str().expect("text").to_owned();
     let url = format!("{}/healthz", server.url);
     let bare = [url.as_str()];
@@ -111,7 +111,7 @@ fn record_run(server: &Server, words: &[&str]) -> String {
 
 #[test]
 fn rerun_refuses_changed_inputs() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let plain = format!("{}/healthz", server.url);
     let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
     let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
@@ -119,19 +119,19 @@ fn rerun_refuses_changed_inputs() {
     let bare = record_run(&server, &["run", "-n5"]);
     let public = record_run(&server, &["run", "-n5", "--allow-public"]);
     let sides = record_run(&server, &[&["prove", &a, &b][..], &short].concat());
-    let marker = folder("marker").join("ran");
+    let marker = create_new_folder("marker").join("ran");
     let touch = format!("touch {}; exec sleep 60", marker.display());
     let start = ["--start-timeout", "200ms", "http://127.0.0.1:9/"];
     let builds = record_run(&server, &[&["prove", "--a", &touch, "--b", &touch][..], &start].concat());
     let whole =
         record_run(&server, &[&["prove", "--record-commands", "--a", &touch, "--b", &touch][..], &start].concat());
     let _ = std::fs::remove_file(&marker);
-    let body = folder("body").join("body");
+    let body = create_new_folder("body").join("body");
     std::fs::write(&body, "four").expect("written");
     let at = format!("@{}", body.display());
     let sent = record_run(&server, &["run", "-n5", "-b", &at, &plain]);
     std::fs::write(&body, "five5").expect("written");
-    let link = folder("link").join("link.plimsoll");
+    let link = create_new_folder("link").join("link.plimsoll");
     std::os::unix::fs::symlink(&bare, &link).expect("a link");
     let link = link.to_str().expect("text");
     let given = ["-HAuthorization:x", "-bxyz", "--url", &a];

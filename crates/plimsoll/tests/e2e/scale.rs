@@ -1,7 +1,7 @@
 //! Tests more connections than a process may open files: client and server use threads with their
 //! own file tables.
 
-use crate::test_support::{assert_ledger_closes, number};
+use crate::test_support::{assert_ledger_closes, number_at_path};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -31,8 +31,8 @@ fn three_hundred_connections_work_with_64_open_files() {
     let fitted = document["fitted"].to_string();
     assert!(fitted.contains("10 threads for 300 connections") && fitted.contains("ulimit -n"), "{fitted}");
     assert_ledger_closes(&document, "300 connections");
-    assert_eq!(number(&document, "connections_open_max"), 300.0, "{document:#}");
-    assert_eq!(number(&document, "success_rate"), 1.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "connections_open_max"), 300.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{document:#}");
     assert_eq!(fixed.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&fixed.stderr).contains("-t 10"), "{}", String::from_utf8_lossy(&fixed.stderr));
 }

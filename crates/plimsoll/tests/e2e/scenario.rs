@@ -1,14 +1,16 @@
 //! Tests scenarios (`-f`) under every command that generates load: users log in, reuse captured
 //! values, and send their requests in order.
 
-use crate::test_support::{ReceivedData, assert_ledger_closes, folder, json, number, plimsoll};
+use crate::test_support::{
+    ReceivedRequest, assert_ledger_closes, create_new_folder, number_at_path, plimsoll, run_to_json,
+};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 /// Writes a traffic file into a new folder.
 fn write_traffic_file(name: &str, text: &str) -> PathBuf {
-    let folder = folder("scenario");
+    let folder = create_new_folder("scenario");
     std::fs::write(folder.join("users.csv"), "name,password\nann,a\"1\nbob,b2\ncid,c3\n").expect("written");
     let path = folder.join(name);
     std::fs::write(&path, text).expect("written");
@@ -65,7 +67,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(heard) = ReceivedData::next(&mut lines)? else { return Ok(()) };
+        let Some(heard) = ReceivedRequest::next(&mut lines)? else { return Ok(()) };
         let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
         let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let token = field("authorization").strip_prefix("Bearer t0k-").unwrap_or("nobody");
@@ -96,31 +98,37 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
 fn a_user_logs_in_and_sends_captured_values() {
     let url = start_login_shop();
     let path = write_traffic_file("buyer.toml", BUYER);
-    let record = folder("scenario-run").join("run.plimsoll");
+    let record = create_new_folder("scenario-run").join("run.plimsoll");
     let run = ["run", "-n", "30", "-c", "3", "-f", path_text(&path), "--target", &url, "-o", path_text(&record)];
-    let document = json(&run);
+    let document = run_to_json(&run);
     assert_ledger_closes(&document, "a scenario");
-    assert_eq!(number(&document, "success_rate"), 1.0, "{:#} {:#}", document["ledger"], document["failed_answers"]);
+    assert_eq!(
+        number_at_path(&document, "success_rate"),
+        1.0,
+        "{:#} {:#}",
+        document["ledger"],
+        document["failed_answers"]
+    );
     let sessions = &document["sessions"];
     for (name, expect) in [("started", 30.0), ("completed", 30.0), ("abandoned", 0.0), ("cut", 0.0)] {
-        assert_eq!(number(sessions, name), expect, "{sessions:#}");
+        assert_eq!(number_at_path(sessions, name), expect, "{sessions:#}");
     }
-    assert_eq!(number(sessions, "time_ns.count"), 30.0);
-    assert!(number(sessions, "time_ns.min") >= 2e6, "thoughts are part of it: {sessions:#}");
+    assert_eq!(number_at_path(sessions, "time_ns.count"), 30.0);
+    assert!(number_at_path(sessions, "time_ns.min") >= 2e6, "thoughts are part of it: {sessions:#}");
     let requests: Vec<(&str, f64)> = document["routes"]
         .as_array()
         .expect("routes")
         .iter()
-        .map(|route| (route["name"].as_str().expect("a name"), number(route, "requests")))
+        .map(|route| (route["name"].as_str().expect("a name"), number_at_path(route, "requests")))
         .collect();
     assert_eq!(requests, [("login", 3.0), ("me", 60.0), ("order", 30.0)], "each user logs in once");
     let shown = plimsoll(&["show", "-v", path_text(&record)]).stdout;
     assert!(shown.contains("30 started = 30 completed"), "{shown}");
     // In an open loop, each arrival is a new user. The same seed gives the same requests.
     let open = ["run", "-n", "20", "--rate", "200", "-f", path_text(&path), "--target", &url];
-    let opened = json(&open);
-    assert_eq!(number(&opened, "sessions.completed"), 20.0, "{opened:#}");
-    assert_eq!(number(&opened["routes"][0], "requests"), 20.0);
+    let opened = run_to_json(&open);
+    assert_eq!(number_at_path(&opened, "sessions.completed"), 20.0, "{opened:#}");
+    assert_eq!(number_at_path(&opened["routes"][0], "requests"), 20.0);
     assert_eq!(opened["load"].as_str(), Some("200 sessions/s, evenly spaced"));
     // The record contains no token, cookie or password.
     let bytes = std::fs::read(&record).expect("a record");
@@ -138,9 +146,18 @@ fn a_user_logs_in_and_sends_captured_values() {
 fn searches_and_comparisons_report_sessions() {
     let url = start_login_shop();
     let path = write_traffic_file("search.toml", BUYER);
-    let found =
-        json(&["find", "--budget", "4s", "--slo", "success>=99%, p99<=1s", "-f", path_text(&path), "--target", &url]);
-    assert!(number(&found, "peak.rps") > 0.0, "{found:#}");
+    let found = run_to_json(&[
+        "find",
+        "--budget",
+        "4s",
+        "--slo",
+        "success>=99%, p99<=1s",
+        "-f",
+        path_text(&path),
+        "--target",
+        &url,
+    ]);
+    assert!(number_at_path(&found, "peak.rps") > 0.0, "{found:#}");
     let proved = plimsoll(&["prove", "--budget", "3s", "-f", path_text(&path), &url, &url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
 }
@@ -148,13 +165,15 @@ fn searches_and_comparisons_report_sessions() {
 #[test]
 fn a_failing_session_is_abandoned_with_an_example() {
     let url = start_login_shop();
-    // The users of this scenario send their requests without a login.
+    // The login response has no `$.other`, so the capture at login fails, and plimsoll abandons
+    // each session.
     let broken = BUYER.replace("Bearer {{ token }}", "Bearer none").replace("\"$.token\"", "\"$.other\"");
     let path = write_traffic_file("broken.toml", &broken);
-    let document = json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url, "--no-preflight"]);
+    let document =
+        run_to_json(&["run", "-n", "10", "-c", "2", "-f", path_text(&path), "--target", &url, "--no-preflight"]);
     assert_ledger_closes(&document, "captures that find nothing");
-    assert_eq!(number(&document, "ledger.failed.capture"), number(&document["routes"][0], "requests"));
-    assert_eq!(number(&document, "sessions.abandoned"), 10.0, "{:#}", document["sessions"]);
+    assert_eq!(number_at_path(&document, "ledger.failed.capture"), number_at_path(&document["routes"][0], "requests"));
+    assert_eq!(number_at_path(&document, "sessions.abandoned"), 10.0, "{:#}", document["sessions"]);
     let kept = &document["failed_answers"][0];
     assert_eq!((kept["missed"].as_str(), kept["route"].as_str()), (Some("capture"), Some("login")), "{kept:#}");
     assert!(kept["reason"].as_str().is_some_and(|reason| reason.contains("the response has no $.other")), "{kept:#}");
@@ -193,7 +212,7 @@ fn check_shows_a_session_and_its_captures() {
 }
 
 /// `{"token": "t0k-br", ...}`, compressed by brotli 1.2 at quality 11.
-const BROTLI: &[u8] = b"\x1b\x54\x00\xb8\x2d\x0b\x6c\x67\x37\x38\x54\x34\xc8\x34\x74\x91\xb5\x90\x33\xbf\xd8\x11\x2a\xbd\x59\
+const BROTLI_RESPONSE_BODY: &[u8] = b"\x1b\x54\x00\xb8\x2d\x0b\x6c\x67\x37\x38\x54\x34\xc8\x34\x74\x91\xb5\x90\x33\xbf\xd8\x11\x2a\xbd\x59\
     \xba\xc4\xf6\xb6\x88\xcc\xcc\xd6\x16\xa1\x8b\x61\x99\x3a\x2c\x7d\x01\x92\x78\x6b\x2d\x59\x06\x23\x07\x1b\x70\xc0\x1c\
     \x2c\xeb\x04\x83\xf8\x4e\x97\x0d\x3c\x7d\x00\x15\xb2\x68\x72\xc2\x40\xdd\x96\xdf\xfc\xb2\x88\xb0\xa6\xc2\x46\x03\x1e";
 
@@ -205,14 +224,14 @@ fn start_compressing_server() -> String {
     let answer = |socket: TcpStream| -> std::io::Result<()> {
         let mut out = socket.try_clone()?;
         let mut lines = BufReader::new(socket);
-        while let Some(heard) = ReceivedData::next(&mut lines)? {
+        while let Some(heard) = ReceivedRequest::next(&mut lines)? {
             let target = heard.head[0].split(' ').nth(1).unwrap_or_default().to_owned();
             let asked = heard.field("accept-encoding").to_owned();
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             gzip.write_all(b"{\"token\": \"t0k-gz\"}")?;
             let (status, coding, content) = match target.as_str() {
                 "/gzip" if asked.contains("gzip") => ("200 OK", "gzip", gzip.finish()?),
-                "/br" if asked.contains("br") => ("200 OK", "br", BROTLI.to_vec()),
+                "/br" if asked.contains("br") => ("200 OK", "br", BROTLI_RESPONSE_BODY.to_vec()),
                 "/broken" => ("200 OK", "gzip", b"{\"token\": 1}".to_vec()),
                 "/in/t0k-gz" | "/in/t0k-br" => ("200 OK", "identity", b"in".to_vec()),
                 _ => ("403 Forbidden", "identity", Vec::new()),
@@ -253,16 +272,16 @@ fn encoded_responses_are_decoded_for_checks() {
         ])
         .collect::<String>();
     let path = write_traffic_file("coded.toml", &text_of);
-    let document = json(&["run", "-n", "5", "-c", "1", "-f", path_text(&path), "--target", &url]);
+    let document = run_to_json(&["run", "-n", "5", "-c", "1", "-f", path_text(&path), "--target", &url]);
     assert_ledger_closes(&document, "coded answers");
     assert_eq!(
-        number(&document, "ledger.succeeded"),
+        number_at_path(&document, "ledger.succeeded"),
         25.0,
         "{:#} {:#}",
         document["routes"],
         document["failed_answers"]
     );
-    assert_eq!(number(&document, "ledger.failed.expectation"), 5.0);
+    assert_eq!(number_at_path(&document, "ledger.failed.expectation"), 5.0);
     let reason = document["failed_answers"][0]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("cannot be decoded as its content-encoding says"), "{:#}", document["failed_answers"]);
 }

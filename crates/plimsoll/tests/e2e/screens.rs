@@ -1,8 +1,10 @@
 //! Tests the output on terminals of several widths: no line may be too wide, no word broken, and no
 //! text cut.
 
-use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded, slow_server};
-use plimsoll_bench::servers::slots;
+use crate::test_support::{
+    CommandOutcome, copy_recorded_run_file, create_new_folder, plimsoll, slow_server, start_baseline, wait_for_exit,
+};
+use plimsoll_bench::servers::start_slots_server;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +12,7 @@ use std::process::{Command, Stdio};
 const WIDTHS: [usize; 3] = [60, 80, 200];
 
 /// Runs the binary on a pseudo terminal with this number of columns.
-fn run_at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
+fn run_at_width(folder: &Path, columns: usize, arguments: &str) -> CommandOutcome {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
     let shell = format!("stty cols {columns} rows 50; exec '{binary}' {arguments}");
@@ -18,11 +20,11 @@ fn run_at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
     script.current_dir(folder).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
     let child =
         script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("script is there");
-    finish(child)
+    wait_for_exit(child)
 }
 
 /// Returns the lines that stay on the screen, without colours and without removed progress lines.
-fn lines(text: &str) -> Vec<String> {
+fn lines_left_on_screen(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.replace("\r\n", "\n").lines() {
         let mut shown = String::new();
@@ -51,11 +53,11 @@ fn distinct_words(text: &str) -> BTreeSet<String> {
 
 /// Runs a command at several widths and checks its lines. With `whole`, the words must be the same
 /// as on a very wide terminal.
-fn check(folder: &Path, arguments: &str, whole: bool) {
-    let wide = lines(&run_at_width(folder, 5000, arguments).stdout).join("\n");
+fn assert_output_fits_widths(folder: &Path, arguments: &str, whole: bool) {
+    let wide = lines_left_on_screen(&run_at_width(folder, 5000, arguments).stdout).join("\n");
     for columns in WIDTHS {
         let done = run_at_width(folder, columns, arguments);
-        let shown = lines(&done.stdout);
+        let shown = lines_left_on_screen(&done.stdout);
         assert!(!shown.is_empty(), "{arguments}: nothing was shown");
         for line in &shown {
             let width = line.chars().count();
@@ -83,8 +85,8 @@ fn check(folder: &Path, arguments: &str, whole: bool) {
 
 #[test]
 fn every_screen_fits_its_terminal() {
-    let folder = folder("screens");
-    let (refusing, fast, slow) = (baseline(1), slots(8, 4.0).expect("starts"), slow_server());
+    let folder = create_new_folder("screens");
+    let (refusing, fast, slow) = (start_baseline(1), start_slots_server(8, 4.0).expect("starts"), slow_server());
     let (a, b) = (fast.url("/"), slow.url("/"));
     for (command, live) in [
         (format!("run {a} -d 300ms -c 64 --spin=off -o run.plimsoll"), &[][..]),
@@ -96,7 +98,7 @@ fn every_screen_fits_its_terminal() {
     ] {
         let done = run_at_width(&folder, 80, &command);
         assert!([0, 1, 3].contains(&done.code), "{command}: {}", done.stdout);
-        let shown = lines(&done.stdout);
+        let shown = lines_left_on_screen(&done.stdout);
         for line in &shown {
             assert!(line.chars().count() <= 80 || line.contains(".plimsoll"), "{command}: {line}");
             assert!(!line.contains('\u{2026}') && !line.contains("..."), "{command} was cut: {line}");
@@ -109,15 +111,15 @@ fn every_screen_fits_its_terminal() {
         assert!(!shown[0].contains("thread"), "{command}: {}", shown[0]);
     }
     for file in ["run", "bad", "find", "sweep", "prove", "ladder"] {
-        check(&folder, &format!("show {file}.plimsoll"), true);
-        check(&folder, &format!("show {file}.plimsoll --verbose"), true);
+        assert_output_fits_widths(&folder, &format!("show {file}.plimsoll"), true);
+        assert_output_fits_widths(&folder, &format!("show {file}.plimsoll --verbose"), true);
     }
-    check(&folder, "diff sweep.dat sweep.dat --dir .", true);
-    check(&folder, "rerun run.plimsoll --print", true);
+    assert_output_fits_widths(&folder, "diff sweep.dat sweep.dat --dir .", true);
+    assert_output_fits_widths(&folder, "rerun run.plimsoll --print", true);
     // Errors are one sentence at any width.
-    check(&folder, "run http://127.0.0.1:9/ -d 1s", true);
-    check(&folder, "run --fail-if 'speed>5' http://127.0.0.1:9/", true);
-    check(&folder, "show no-such-file.plimsoll", true);
+    assert_output_fits_widths(&folder, "run http://127.0.0.1:9/ -d 1s", true);
+    assert_output_fits_widths(&folder, "run --fail-if 'speed>5' http://127.0.0.1:9/", true);
+    assert_output_fits_widths(&folder, "show no-such-file.plimsoll", true);
 }
 
 /// Asserts that a text fits on a screen of 25 lines and 100 columns.
@@ -136,7 +138,7 @@ fn assert_fits(name: &str, shown: &str) {
 /// contain. A flag such as `--top` shows the rows that do not fit.
 #[test]
 fn screens_of_recorded_files_are_short() {
-    let folder = folder("short");
+    let folder = create_new_folder("short");
     let at = |name: &str| folder.join(name).display().to_string();
     let line = |number: usize| {
         let (client, path, second) = (number % 30, number % 47, number * 60 / 2000);
@@ -150,7 +152,7 @@ fn screens_of_recorded_files_are_short() {
     let levels: String = (0..40).map(|step| format!("{} 1000 5.0 100\n", step + 1)).collect();
     std::fs::write(at("a.dat"), &levels).expect("written");
     std::fs::write(at("b.dat"), &levels).expect("written");
-    let finds = (recorded("find-a"), recorded("find-b"));
+    let finds = (copy_recorded_run_file("find-a"), copy_recorded_run_file("find-b"));
     for (name, words, more) in [
         ("traffic", vec!["traffic", &at("access.log")], Some("more rows: --top N")),
         ("model", vec!["model", &at("access.log"), "-o", &at("m.toml"), "--verify"], None),
@@ -177,7 +179,7 @@ fn the_first_screen_is_short_and_verbose_output_is_complete() {
     for entry in std::fs::read_dir(kept).expect("a folder") {
         let path = entry.expect("an entry").path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".plimsoll")) else { continue };
-        let path = &recorded(name);
+        let path = &copy_recorded_run_file(name);
         files += 1;
         let document = plimsoll(&["show", "--json", path]).json();
         let text = |field: &str| document[field].as_str().unwrap_or_default().to_owned();
@@ -212,16 +214,16 @@ fn the_first_screen_is_short_and_verbose_output_is_complete() {
 
 #[test]
 fn help_fits_eighty_columns() {
-    let folder = folder("help");
+    let folder = create_new_folder("help");
     for command in [
         "", "find", "explain", "overload", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show",
         "profile", "diff", "report", "rerun", "clean", "grpc",
     ] {
-        for line in lines(&run_at_width(&folder, 80, &format!("{command} --help")).stdout) {
+        for line in lines_left_on_screen(&run_at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");
         }
         // Examples stay on one line each.
-        let shown = lines(&run_at_width(&folder, 80, &format!("{command} --help")).stdout);
+        let shown = lines_left_on_screen(&run_at_width(&folder, 80, &format!("{command} --help")).stdout);
         let examples = shown.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
         for line in examples.take_while(|line| !line.is_empty()) {
             assert!(line.trim_start().starts_with("plimsoll "), "{command} --help: an example is broken at: {line}");

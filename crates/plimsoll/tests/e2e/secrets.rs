@@ -1,7 +1,8 @@
 //! Tests that secrets in any place of a command line appear in no output, message, run file, page
-//! or chart. `every_flag` tests all spellings of flags; this file tests what is written.
+//! or chart. `every_flag` tests all spellings of flags; this file tests everything that plimsoll
+//! writes.
 
-use crate::test_support::{baseline, command, finish, folder, plimsoll};
+use crate::test_support::{command, create_new_folder, plimsoll, start_baseline, wait_for_exit};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A text like a real token.
+/// A fake token that stands for the secret in each place of a command line.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Starts a server that sends one response to every request, and counts the requests. The server
@@ -38,12 +39,12 @@ fn assert_no_canary(what: &str, bytes: &[u8]) {
 }
 
 /// Asserts that no file of a folder contains the secret. Returns the number of files.
-fn assert_clean(folder: &Path) -> usize {
+fn assert_no_canary_in_folder(folder: &Path) -> usize {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            files += assert_clean(&path);
+            files += assert_no_canary_in_folder(&path);
             continue;
         }
         files += 1;
@@ -54,10 +55,10 @@ fn assert_clean(folder: &Path) -> usize {
 
 #[test]
 fn no_secret_reaches_any_output() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let metrics = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\ngo_goroutines 7\ngo_memstats_alloc_bytes 5\n";
     let (metrics, asked) = start_fixed_response_server(metrics.to_owned());
-    let folder = folder("canary");
+    let folder = create_new_folder("canary");
     let with_secrets = server.url.replace("http://", &format!("http://me:{CANARY}@"));
     let url = format!("{with_secrets}/delay/2?token={CANARY}&q={CANARY}&id=5");
     let header = format!("-qHX-Any: {CANARY}");
@@ -86,7 +87,8 @@ fn no_secret_reaches_any_output() {
         ([&["sweep", &url, "-c1,2", "--for", "100ms", "--spin=off", "--dir", &dir][..], &secrets].concat(), &[0]),
         ([&["prove", &url, &url_b, &prove][..], &secrets, &short].concat(), &[3]),
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &before, &built, &builds][..], &short].concat(), &[2, 3]),
-        // Command lines that end with an error message.
+        // The following command lines end with an error message (exit code 2), which must not
+        // contain the secret.
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &failing, &built][..], &short].concat(), &[2]),
         (vec!["run", &url, &pprof, "-n", "5"], &[2]),
         (vec!["run", &url, "--unix", CANARY], &[2]),
@@ -99,7 +101,7 @@ fn no_secret_reaches_any_output() {
         for format in [&[][..], &["--json"]] {
             let mut child = command(&[&line[..], format].concat());
             let child = child.env("OPENAI_KEY", CANARY).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let done = finish(child.spawn().expect("starts"));
+            let done = wait_for_exit(child.spawn().expect("starts"));
             let what = line.join(" ");
             assert!(codes.contains(&done.code), "{what}: {}{}", done.stdout, done.stderr);
             assert_no_canary(&format!("standard output of {what}"), done.stdout.as_bytes());
@@ -127,7 +129,7 @@ fn no_secret_reaches_any_output() {
             assert_no_canary(&format!("{show:?} of {name}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
         }
     }
-    let files = assert_clean(&folder);
+    let files = assert_no_canary_in_folder(&folder);
     assert!(files >= 12, "{files}");
     // Values that are obviously no secrets stay visible, so that users can distinguish the sides of
     // a comparison.
@@ -140,7 +142,7 @@ fn no_secret_reaches_any_output() {
 
 #[test]
 fn server_metrics_are_fetched_only_with_permission() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
     let (elsewhere, asked) = start_fixed_response_server("HTTP/1.0 200 OK\r\n\r\ngo_goroutines 7\n".to_owned());
     let moved = format!("HTTP/1.0 302 Found\r\nLocation: http://{elsewhere}/metrics\r\n\r\n");

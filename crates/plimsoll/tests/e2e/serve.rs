@@ -1,6 +1,6 @@
 //! Tests `plimsoll serve`: its pages, access control, and studies that start from a form.
 
-use crate::test_support::{Server, baseline, command, folder, plimsoll, recorded};
+use crate::test_support::{Server, command, copy_recorded_run_file, create_new_folder, plimsoll, start_baseline};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running `plimsoll serve`. Dropping this value ends the server.
-pub struct Pages {
+pub struct ServeProcess {
     child: Child,
     pub address: String,
     pub token: String,
 }
 
-impl Drop for Pages {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         // The process belongs to this test and has no work to finish.
         let _ = self.child.kill();
@@ -24,18 +24,18 @@ impl Drop for Pages {
 }
 
 /// A response: status, headers and body.
-pub struct Page {
+pub struct PageResponse {
     pub status: u16,
     pub headers: String,
     body: String,
 }
 
-impl Pages {
-    pub fn start(store: &Path) -> Pages {
-        Pages::start_with(store, &[])
+impl ServeProcess {
+    pub fn start(store: &Path) -> ServeProcess {
+        ServeProcess::start_with(store, &[])
     }
 
-    fn start_with(store: &Path, flags: &[&str]) -> Pages {
+    fn start_with(store: &Path, flags: &[&str]) -> ServeProcess {
         let words = ["serve", "--listen=127.0.0.1:0", "--store", store.to_str().expect("text")];
         let mut child =
             command(&[&words[..], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -43,11 +43,11 @@ impl Pages {
         let link = lines.find_map(|line| line.ok().filter(|line| line.starts_with("http"))).expect("a link");
         let (address, token) =
             link.split_once("://").expect("a scheme").1.split_once("/login?token=").expect("a token");
-        Pages { child, address: address.to_owned(), token: token.to_owned() }
+        ServeProcess { child, address: address.to_owned(), token: token.to_owned() }
     }
 
     /// Sends these bytes and returns the response.
-    fn send(&self, bytes: &[u8]) -> Page {
+    fn send(&self, bytes: &[u8]) -> PageResponse {
         let mut stream = TcpStream::connect(&self.address).expect("connected");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
         let _ = stream.write_all(bytes);
@@ -56,21 +56,21 @@ impl Pages {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (headers, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Page { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
+        PageResponse { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
     }
 
-    fn send_request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Page {
+    fn send_request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> PageResponse {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
         self.send(format!("{head}\r\n{body}").as_bytes())
     }
 
-    pub fn get(&self, path: &str) -> Page {
+    pub fn get(&self, path: &str) -> PageResponse {
         self.send_request("GET", path, &[&format!("Host: {}", self.address)], "")
     }
 
     /// Sends a POST request like a browser that has opened the link with the token.
-    fn send_post_request(&self, path: &str, body: &str) -> Page {
+    fn send_post_request(&self, path: &str, body: &str) -> PageResponse {
         let port = self.address.rsplit(':').next().expect("a port");
         let headers = [
             format!("Host: {}", self.address),
@@ -88,11 +88,11 @@ impl Pages {
 
 /// Creates a store with recorded runs of several kinds.
 fn create_store_with_runs(name: &str) -> std::path::PathBuf {
-    let folder = folder(name);
+    let folder = create_new_folder(name);
     for (number, kept) in ["find-a", "find-b", "run", "prove", "overload"].iter().enumerate() {
         let path =
             folder.join(format!("{}-{}-4194999.plimsoll", kept.split('-').next().expect("a word"), 100 + number));
-        std::fs::copy(recorded(kept), path).expect("copied");
+        std::fs::copy(copy_recorded_run_file(kept), path).expect("copied");
     }
     folder
 }
@@ -100,7 +100,7 @@ fn create_store_with_runs(name: &str) -> std::path::PathBuf {
 #[test]
 fn every_page_is_served_complete_and_protected() {
     let store = create_store_with_runs("serve-pages");
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let runs = pages.json("/api/v1/runs");
     let files: Vec<String> = runs["runs"]
         .as_array()
@@ -161,7 +161,7 @@ fn every_page_is_served_complete_and_protected() {
 #[test]
 fn actions_require_host_origin_and_token() {
     let store = create_store_with_runs("serve-guard");
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let (own, origin) = (format!("Host: {}", pages.address), format!("Origin: http://{}", pages.address));
     let port = pages.address.rsplit(':').next().expect("a port");
     let cookie = format!("Cookie: plimsoll_{port}={}", pages.token);
@@ -202,7 +202,7 @@ fn actions_require_host_origin_and_token() {
 #[test]
 fn malformed_requests_do_no_damage() {
     let store = create_store_with_runs("serve-malformed");
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let memory = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
         let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
@@ -250,7 +250,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn location_header(page: &Page) -> String {
+fn location_header(page: &PageResponse) -> String {
     let line = page.headers.lines().find(|line| line.starts_with("location: ")).unwrap_or_default();
     line.trim_start_matches("location: ").to_owned()
 }
@@ -259,9 +259,9 @@ fn location_header(page: &Page) -> String {
 /// A stopped load keeps its measurements.
 #[test]
 fn a_web_study_starts_reports_progress_and_stops() {
-    let server: Server = baseline(1);
-    let store = folder("serve-start");
-    let pages = Pages::start(&store);
+    let server: Server = start_baseline(1);
+    let store = create_new_folder("serve-start");
+    let pages = ServeProcess::start(&store);
     let url: String =
         url::form_urlencoded::byte_serialize(format!("{}/healthz", server.url.trim_end_matches('/')).as_bytes())
             .collect();
@@ -291,7 +291,7 @@ fn a_web_study_starts_reports_progress_and_stops() {
     let second = pages.send_post_request("/start", &format!("study=run&url={url}&duration=1s"));
     assert!(second.status == 400 && second.body.contains("two studies would disturb each other"), "{}", second.body);
     drop(pages);
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let job = pages.json(&format!("/api/v1/studies/{name}"));
     assert_eq!(job["running"], true, "{job}");
     assert!(pages.get("/").body.contains("Running now"));
@@ -309,18 +309,19 @@ fn encode_form_value(text: &str) -> String {
 }
 
 /// Waits for the end of a study that a form started, and returns its document.
-fn wait_for_study_end(pages: &Pages, started: &Page) -> Value {
+fn wait_for_study_end(pages: &ServeProcess, started: &PageResponse) -> Value {
     assert_eq!(started.status, 303, "{}", started.body);
     let name = location_header(started).trim_start_matches("/studies/").to_owned();
     wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
 }
 
-/// Checks that studies can start from a curl command line, from a traffic file, and from a run.
+/// Checks that studies can start from a curl command line, from a traffic file, and from a recorded
+/// run.
 #[test]
 fn studies_start_from_curl_files_of_traffic_and_runs() {
-    let server: Server = baseline(1);
-    let store = folder("serve-forms");
-    let pages = Pages::start(&store);
+    let server: Server = start_baseline(1);
+    let store = create_new_folder("serve-forms");
+    let pages = ServeProcess::start(&store);
     let base = server.url.trim_end_matches('/');
     let short = "study=run&concurrency=1&duration=300ms";
     let curl = encode_form_value(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/healthz"));
@@ -348,7 +349,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
         assert!(refused.status == 400 && refused.body.contains(part), "{form}: {}", refused.body);
     }
 
-    // A plain run can be repeated as recorded; a run that uses a file of this machine cannot.
+    // A form can repeat a run of the store as recorded, but no file outside the store.
     let done = wait_for_study_end(
         &pages,
         &pages.send_post_request(
@@ -372,7 +373,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
 
 #[test]
 fn commands_run_only_where_the_server_allows_them() {
-    let store = folder("serve-commands");
+    let store = create_new_folder("serve-commands");
     let made = store.join("made");
     let form = format!(
         "study=prove&url={}&a={}&b={}&budget=3s",
@@ -380,12 +381,12 @@ fn commands_run_only_where_the_server_allows_them() {
         encode_form_value(&format!("touch {}", made.display())),
         encode_form_value("true")
     );
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     assert_eq!(pages.send_post_request("/start", &form).status, 400);
     assert!(!pages.get("/start").body.contains("name=\"before_block\""));
     drop(pages);
     assert!(!made.exists());
-    let pages = Pages::start_with(&store, &["--allow-commands"]);
+    let pages = ServeProcess::start_with(&store, &["--allow-commands"]);
     assert!(pages.get("/start").body.contains("name=\"before_block\""));
     wait_for_study_end(&pages, &pages.send_post_request("/start", &form));
     assert!(made.exists(), "A was started");
@@ -394,7 +395,7 @@ fn commands_run_only_where_the_server_allows_them() {
 #[test]
 fn pages_set_marks_that_keep_a_run() {
     let store = create_store_with_runs("serve-marks");
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let file = "find-100-4194999.plimsoll";
     let bytes = std::fs::read(store.join(file)).expect("a run file");
     let runs = |path: &str, form: &str| {
@@ -432,15 +433,15 @@ fn pages_set_marks_that_keep_a_run() {
 
 #[test]
 fn pages_are_served_over_tls() {
-    let store = folder("serve-tls");
+    let store = create_new_folder("serve-tls");
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
     let (cert, key) = (store.join("cert.pem"), store.join("key.pem"));
     std::fs::write(&cert, made.cert.pem()).expect("written");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
     let text = |path: &Path| path.to_str().expect("text").to_owned();
     let (cert, key) = (text(&cert), text(&key));
-    let pages = Pages::start_with(&store, &["--tls-cert", &cert, "--tls-key", &key]);
-    // A client that never begins its handshake does not block others.
+    let pages = ServeProcess::start_with(&store, &["--tls-cert", &cert, "--tls-key", &key]);
+    // A client that never begins its TLS handshake does not block other clients.
     let silent = TcpStream::connect(&pages.address).expect("connected");
     let url = format!("https://{}/", pages.address);
     let done = plimsoll(&["run", &url, "-n", "20", "-c", "2", "--cacert", &cert, "--json", "-q"]);

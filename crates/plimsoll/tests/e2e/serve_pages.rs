@@ -5,16 +5,16 @@
 //! Not here: access control, and the API for programs (`serve`).
 
 use crate::browser::Browser;
-use crate::serve::Pages;
-use crate::test_support::{baseline, folder, recorded};
+use crate::serve::ServeProcess;
+use crate::test_support::{copy_recorded_run_file, create_new_folder, start_baseline};
 use std::path::PathBuf;
 
 /// Takes a picture of a page at each width and colour scheme, and checks that nothing lies outside
 /// the screen.
 fn check_page_appearance(browser: &mut Browser, name: &str) {
     for (width, is_dark) in [(390, false), (1400, false), (390, true), (1400, true)] {
-        browser.show(width, is_dark);
-        let wide = browser.value(
+        browser.set_window_and_theme(width, is_dark);
+        let wide = browser.evaluate_in_page(
             "[document.documentElement.scrollWidth - document.documentElement.clientWidth, \
              [...document.querySelectorAll('main *')].filter(it => { const box = it.getBoundingClientRect(); \
              return box.width > 0 && box.right > innerWidth + 1 && !it.closest('.scroll, pre, svg, details:not([open])'); })\
@@ -25,16 +25,16 @@ fn check_page_appearance(browser: &mut Browser, name: &str) {
         if let Some(dir) = std::env::var_os("PLIMSOLL_PICTURES").map(PathBuf::from) {
             std::fs::create_dir_all(&dir).expect("a folder");
             let scheme = if is_dark { "dark" } else { "light" };
-            browser.picture(&dir.join(format!("{name}-{width}-{scheme}.png")));
+            browser.save_screenshot(&dir.join(format!("{name}-{width}-{scheme}.png")));
         }
     }
-    browser.show(1400, false);
+    browser.set_window_and_theme(1400, false);
 }
 
 /// Returns the texts on the page whose contrast with the background is below 4.5 (WCAG AA). Texts
 /// and backgrounds without a plain colour are skipped.
 fn contrast_faults(browser: &mut Browser) -> String {
-    let faults = browser.value(
+    let faults = browser.evaluate_in_page(
         r"(() => {
             const parse = text => (text.match(/[\d.]+/g) || []).map(Number);
             const light = rgb => { const [r, g, b] = rgb.map(v => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
@@ -57,16 +57,17 @@ fn contrast_faults(browser: &mut Browser) -> String {
     faults.as_str().expect("text").to_owned()
 }
 
-/// Checks that a new user can do everything from the pages, with only the link.
+/// Checks that a new user can do everything in the browser, with only the link that `serve` prints.
 #[test]
 fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
-    let server = baseline(1);
-    let store = folder("serve-browser");
+    let server = start_baseline(1);
+    let store = create_new_folder("serve-browser");
     for (number, kept) in ["find-a", "find-b", "overload", "prove"].iter().enumerate() {
         let word = kept.split('-').next().expect("a word");
-        std::fs::copy(recorded(kept), store.join(format!("{word}-{}-4194999.plimsoll", 100 + number))).expect("copied");
+        std::fs::copy(copy_recorded_run_file(kept), store.join(format!("{word}-{}-4194999.plimsoll", 100 + number)))
+            .expect("copied");
     }
-    let pages = Pages::start(&store);
+    let pages = ServeProcess::start(&store);
     let origin = format!("http://{}", pages.address);
     let mut browser = Browser::start(&origin);
     browser.open(&format!("{origin}/login?token={}", pages.token));
@@ -89,7 +90,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     check_page_appearance(&mut browser, "start");
     browser.click("button[name=show]");
     browser.wait("its command line", "!!document.querySelector('#line')");
-    let line = browser.value("document.querySelector('#line').textContent");
+    let line = browser.evaluate_in_page("document.querySelector('#line').textContent");
     assert!(
         line.as_str().is_some_and(|line| line.starts_with("plimsoll run --concurrency=2 --duration=120s")),
         "{line}"
@@ -116,20 +117,20 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser.wait("the pin", "document.querySelector('button[name=pin]')?.textContent === 'Unpin'");
     check_page_appearance(&mut browser, "marks");
 
-    // The browser shares the run.
+    // The run can be shared as a page, a summary, a picture, and the run file.
     for (part, kind) in
         [("page.html", "text/html"), ("summary.md", "text/plain"), ("picture", "image/"), ("file", "application/")]
     {
-        let file = browser.value("location.pathname");
+        let file = browser.evaluate_in_page("location.pathname");
         let address = format!("{}/{part}", file.as_str().expect("text"));
         let shared = pages.get(&address);
         assert!(shared.status == 200 && shared.headers.contains(&format!("content-type: {kind}")), "{address}");
         let has_link = format!("!!document.querySelector('a[href=\"{address}\"]')");
-        assert_eq!(browser.value(&has_link), true, "{address}");
+        assert_eq!(browser.evaluate_in_page(&has_link), true, "{address}");
     }
     browser.click("a[href^='/start?again']");
     browser.wait("again", "document.body.innerText.includes('Again, as recorded')");
-    assert_eq!(browser.value("document.querySelector('#concurrency').value"), "2");
+    assert_eq!(browser.evaluate_in_page("document.querySelector('#concurrency').value"), "2");
     check_page_appearance(&mut browser, "again");
 
     // The browser compares runs and deletes a run.
@@ -142,7 +143,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     check_page_appearance(&mut browser, "compare");
     let three = ["find-100", "find-101", "overload-102"].map(|run| format!("run={run}-4194999.plimsoll")).join("&");
     browser.open(&format!("{origin}/compare?{three}"));
-    assert_eq!(browser.value("document.body.innerText.includes('not comparable with run A')"), true);
+    assert_eq!(browser.evaluate_in_page("document.body.innerText.includes('not comparable with run A')"), true);
     check_page_appearance(&mut browser, "compare-three");
     browser.open(&format!("{origin}/runs/overload-102-4194999.plimsoll"));
     check_page_appearance(&mut browser, "overload");
@@ -151,7 +152,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     browser
         .wait("the list", "location.pathname === '/runs' && !!document.querySelector('a[href^=\"/runs/find-100\"]')");
     assert!(!store.join("overload-102-4194999.plimsoll").exists());
-    let service = browser.value("document.querySelector('a[href^=\"/runs/find-100\"]').href");
+    let service = browser.evaluate_in_page("document.querySelector('a[href^=\"/runs/find-100\"]').href");
     assert!(service.is_string());
     browser.open(&origin);
     browser.click("a[href^='/history']");

@@ -1,7 +1,9 @@
 //! Tests setup and cleanup requests (`[[setup]]`, `[[cleanup]]`), and the load that a traffic file
 //! contains (`[load]`).
 
-use crate::test_support::{ReceivedData, command, finish, folder, json, number, plimsoll, signal};
+use crate::test_support::{
+    ReceivedRequest, command, create_new_folder, number_at_path, plimsoll, run_to_json, signal, wait_for_exit,
+};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,13 +13,13 @@ use std::time::{Duration, Instant};
 
 /// A server whose items exist between `POST /seed` and `DELETE /seed`. The server records all
 /// requests except requests for items.
-struct Store {
+struct SeededItemServer {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Store {
-    fn start() -> Store {
+impl SeededItemServer {
+    fn start() -> SeededItemServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -29,7 +31,7 @@ impl Store {
                 std::thread::spawn(move || serve(socket, &log));
             }
         });
-        Store { url, asked }
+        SeededItemServer { url, asked }
     }
 
     fn take_recorded_requests(&self) -> Vec<String> {
@@ -42,7 +44,7 @@ fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(ReceivedData { head, .. }) = ReceivedData::next(&mut lines)? else { return Ok(()) };
+        let Some(ReceivedRequest { head, .. }) = ReceivedRequest::next(&mut lines)? else { return Ok(()) };
         let first = head[0].trim_end_matches(" HTTP/1.1").to_owned();
         let token = head.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer t-1"));
         let (status, content) = match first.as_str() {
@@ -59,7 +61,7 @@ fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
     }
 }
 
-const ITEMS: &str = r#"
+const ITEMS_TRAFFIC_FILE: &str = r#"
 [load]
 users = 2
 sessions = 40
@@ -81,7 +83,7 @@ headers = { authorization = "Bearer {{ token }}" }
 "#;
 
 fn write_test_file(name: &str, text: &str) -> PathBuf {
-    let path = folder("around").join(name);
+    let path = create_new_folder("around").join(name);
     std::fs::write(&path, text).expect("written");
     path
 }
@@ -90,29 +92,29 @@ fn path_text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
-const ONE_LOAD: [&str; 4] = ["POST /login", "POST /seed/1", "POST /seed/2", "DELETE /seed"];
+const REQUESTS_AROUND_ONE_LOAD: [&str; 4] = ["POST /login", "POST /seed/1", "POST /seed/2", "DELETE /seed"];
 
 #[test]
 fn setup_and_cleanup_do_not_count_in_figures() {
-    let store = Store::start();
-    let path = write_test_file("items.toml", ITEMS);
-    let record = folder("around-run").join("run.plimsoll");
-    let document = json(&["run", "-f", path_text(&path), "--target", &store.url, "-o", path_text(&record)]);
-    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
-    assert_eq!(number(&document, "ledger.scheduled"), 40.0, "the file says how many: {:#}", document["ledger"]);
-    assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
+    let store = SeededItemServer::start();
+    let path = write_test_file("items.toml", ITEMS_TRAFFIC_FILE);
+    let record = create_new_folder("around-run").join("run.plimsoll");
+    let document = run_to_json(&["run", "-f", path_text(&path), "--target", &store.url, "-o", path_text(&record)]);
+    assert_eq!(store.take_recorded_requests(), REQUESTS_AROUND_ONE_LOAD);
+    assert_eq!(number_at_path(&document, "ledger.scheduled"), 40.0, "the file says how many: {:#}", document["ledger"]);
+    assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
     assert_eq!(document["load"].as_str().map(|load| load.starts_with("2 users")), Some(true), "{}", document["load"]);
     let bytes = std::fs::read(&record).expect("a record");
     assert!(!bytes.windows(3).any(|part| part == b"t-1"), "what was captured is not kept");
     // Flags override the load that the traffic file contains. A rerun sends the setup and cleanup
     // requests again.
-    let by_rate = json(&["run", "-f", path_text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
-    assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
+    let by_rate = run_to_json(&["run", "-f", path_text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
+    assert_eq!(number_at_path(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
     store.take_recorded_requests();
     let again = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
-    std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
+    assert_eq!(store.take_recorded_requests(), REQUESTS_AROUND_ONE_LOAD);
+    std::fs::write(&path, ITEMS_TRAFFIC_FILE.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", path_text(&record), "--yes"]);
     assert!(other.code == 2 && other.stderr.contains("the value differs from the record"), "{}", other.stderr);
     assert_eq!(store.take_recorded_requests(), [""; 0]);
@@ -120,8 +122,8 @@ fn setup_and_cleanup_do_not_count_in_figures() {
 
 #[test]
 fn each_load_of_a_search_has_its_own_setup() {
-    let store = Store::start();
-    let path = write_test_file("search.toml", ITEMS);
+    let store = SeededItemServer::start();
+    let path = write_test_file("search.toml", ITEMS_TRAFFIC_FILE);
     let done = plimsoll(&[
         "sweep",
         "-c",
@@ -136,23 +138,26 @@ fn each_load_of_a_search_has_its_own_setup() {
         &store.url,
     ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(store.take_recorded_requests(), ONE_LOAD.repeat(2));
+    assert_eq!(store.take_recorded_requests(), REQUESTS_AROUND_ONE_LOAD.repeat(2));
 }
 
 #[test]
 fn a_setup_that_fails_refuses_the_load() {
-    let store = Store::start();
+    let store = SeededItemServer::start();
     let stop = "name = \"stop\"\npost = \"/none\"\n";
     for (changed, parts) in [
         (
-            format!("{ITEMS}[[setup]]\n{stop}"),
-            vec!["the load was not started", "the setup 'stop' got status 403", "not you"],
+            format!("{ITEMS_TRAFFIC_FILE}[[setup]]\n{stop}"),
+            vec!["the load was not started", "the setup request 'stop' got a response with status 403", "not you"],
         ),
         (
-            ITEMS.replace("\"$.token\"", "\"$.tokn\""),
-            vec!["the setup 'POST /login' got a response, but the response has no $.tokn to capture 'token' from"],
+            ITEMS_TRAFFIC_FILE.replace("\"$.token\"", "\"$.tokn\""),
+            vec![
+                "the setup request 'POST /login' got a response",
+                "but the response has no $.tokn to capture 'token' from",
+            ],
         ),
-        (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
+        (format!("{ITEMS_TRAFFIC_FILE}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
     ] {
         let path = write_test_file("fails.toml", &changed);
         let done = plimsoll(&["run", "-n", "4", "-f", path_text(&path), "--target", &store.url]);
@@ -162,19 +167,22 @@ fn a_setup_that_fails_refuses_the_load() {
         let asked = store.take_recorded_requests();
         assert_eq!(asked.last().map(String::as_str), Some("DELETE /seed"), "what was made is taken away: {asked:?}");
     }
-    let path = write_test_file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
+    let path =
+        write_test_file("cleanup.toml", &ITEMS_TRAFFIC_FILE.replace("delete = \"/seed\"", "delete = \"/other\""));
     let done = plimsoll(&["run", "-n", "4", "-f", path_text(&path), "--target", &store.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stderr.contains("warning: the cleanup 'DELETE /other' got status 403"), "{}", done.stderr);
-    let path = write_test_file("nobody.toml", ITEMS);
+    let warning = "warning: the cleanup request 'DELETE /other' got a response with status 403";
+    assert!(done.stderr.contains(warning), "{}", done.stderr);
+    let path = write_test_file("nobody.toml", ITEMS_TRAFFIC_FILE);
     let done = plimsoll(&["run", "--no-preflight", "-f", path_text(&path), "--target", "http://127.0.0.1:1"]);
-    assert!(done.code == 2 && done.stderr.contains("the setup 'POST /login' got no response"), "{}", done.stderr);
+    let error = "the setup request 'POST /login' got no response";
+    assert!(done.code == 2 && done.stderr.contains(error), "{}", done.stderr);
 }
 
 #[test]
 fn cleanup_runs_after_an_interrupt() {
-    let store = Store::start();
-    let path = write_test_file("long.toml", ITEMS);
+    let store = SeededItemServer::start();
+    let path = write_test_file("long.toml", ITEMS_TRAFFIC_FILE);
     let run = command(&["run", "-c", "1", "-d", "20s", "-f", path_text(&path), "--target", &store.url])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -186,14 +194,14 @@ fn cleanup_runs_after_an_interrupt() {
     }
     std::thread::sleep(Duration::from_millis(300));
     signal(run.id(), "INT");
-    let done = finish(run);
+    let done = wait_for_exit(run);
     assert_eq!(done.code, 130, "{}", done.stderr);
-    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
+    assert_eq!(store.take_recorded_requests(), REQUESTS_AROUND_ONE_LOAD);
 }
 
 #[test]
 fn check_reports_setup_and_teardown() {
-    let path = write_test_file("check.toml", ITEMS);
+    let path = write_test_file("check.toml", ITEMS_TRAFFIC_FILE);
     let done = plimsoll(&["check", "-f", path_text(&path)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for part in ["before each load: POST /login, seed (2 times)\nafter it: DELETE /seed\n", "Bearer {{ token }}"] {

@@ -1,19 +1,20 @@
 //! Tests `plimsoll sweep`: the table, the file of the table, and concurrencies for which this
 //! machine has too few resources.
 
-use crate::test_support::{baseline, folder, json, plimsoll};
+use crate::test_support::{create_new_folder, plimsoll, run_to_json, start_baseline};
 use std::process::{Command, Stdio};
 
 #[test]
 fn a_sweep_writes_its_table() {
-    let server = baseline(1);
-    let folder = folder("sweep");
+    let server = start_baseline(1);
+    let folder = create_new_folder("sweep");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "-qv"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    // A line below the table explains a concurrency that was disturbed.
+    // The table has a heading and three rows. Additional lines that explain a disturbed concurrency
+    // are not counted.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());
-    assert_eq!(rows.filter(|line| !line.contains("measured on a disturbed machine")).count(), 4, "{}", done.stdout);
+    assert_eq!(rows.filter(|line| !line.contains("measured while other software")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
     let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
     let rows: Vec<Vec<f64>> =
@@ -24,7 +25,7 @@ fn a_sweep_writes_its_table() {
     }
     let shown = plimsoll(&["show", "-v", folder.join("api.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, done.stdout);
-    let document = json(&["sweep", &url, "-c", "2", "--for", "100ms", "--dir", dir]);
+    let document = run_to_json(&["sweep", &url, "-c", "2", "--for", "100ms", "--dir", dir]);
     assert_eq!(document["schema"], "plimsoll.sweep/1");
     assert_eq!(document["levels"][0]["concurrency"], 2);
     assert_eq!((&document["peak"]["concurrency"], &document["knee"]["concurrency"]), (&2.into(), &2.into()));
@@ -33,11 +34,11 @@ fn a_sweep_writes_its_table() {
 
 #[test]
 fn a_sweep_keeps_its_budget_and_reports_its_peak() {
-    let server = baseline(1);
-    let folder = folder("budget");
+    let server = start_baseline(1);
+    let folder = create_new_folder("budget");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
     let began = std::time::Instant::now();
-    let document = json(&["sweep", &url, "--budget", "8s", "--dir", dir]);
+    let document = run_to_json(&["sweep", &url, "--budget", "8s", "--dir", dir]);
     assert!(began.elapsed().as_secs_f64() < 16.0, "{:?} of 8 s", began.elapsed());
     let levels = document["levels"].as_array().expect("levels");
     let users: Vec<u64> = levels.iter().filter_map(|level| level["concurrency"].as_u64()).collect();
@@ -50,7 +51,7 @@ fn a_sweep_keeps_its_budget_and_reports_its_peak() {
     }
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
     assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");
-    // A concurrency that was not measured for lack of time has not failed.
+    // A concurrency that the budget left unmeasured has an `error`, but does not count as failed.
     let measured = || levels.iter().filter(|level| level.get("error").is_none());
     assert!(measured().count() >= 8, "{levels:?}");
     let all = measured().all(|level| level["success_rate"] == 1.0);
@@ -61,16 +62,17 @@ fn a_sweep_keeps_its_budget_and_reports_its_peak() {
 }
 
 #[test]
-fn level_intervals_come_from_several_visits() {
-    let server = baseline(1);
-    let folder = folder("visits");
+fn confidence_intervals_come_from_repeated_loads() {
+    let server = start_baseline(1);
+    let folder = create_new_folder("visits");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
-    let document = json(&["sweep", &url, "-c", "2,8", "--budget", "9s", "--dir", dir]);
+    let document = run_to_json(&["sweep", &url, "-c", "2,8", "--budget", "9s", "--dir", dir]);
     for level in document["levels"].as_array().expect("levels") {
         let visits = level["visits"].as_array().expect("visits");
         assert!(visits.len() >= 3, "{visits:?}");
         assert_eq!(level["throughput_error_of"], "visits");
-        // The rate of a concurrency is the rate over all its loads together.
+        // The throughput of a concurrency is the number of responses in all its loads, divided by
+        // their total time.
         let sum = |of: &dyn Fn(&serde_json::Value) -> f64| visits.iter().map(of).sum::<f64>();
         let seconds = sum(&|visit| visit["duration_s"].as_f64().expect("a length"));
         let answers = sum(&|visit| {
@@ -88,8 +90,8 @@ fn level_intervals_come_from_several_visits() {
 
 #[test]
 fn an_impossible_level_is_reported_and_not_fatal() {
-    let server = baseline(1);
-    let folder = folder("limit");
+    let server = start_baseline(1);
+    let folder = create_new_folder("limit");
     let script = format!(
         "ulimit -n 64; exec {} sweep {}/healthz -t 1 -c 2,500 --for 100ms --quiet --dir {}",
         env!("CARGO_BIN_EXE_plimsoll"),
@@ -105,5 +107,5 @@ fn an_impossible_level_is_reported_and_not_fatal() {
     let shown = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, stdout);
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
-    assert!(page.contains("the level with 500 users was not measured: ") && page.contains("open files"));
+    assert!(page.contains("the load with 500 users was not measured: ") && page.contains("open files"));
 }

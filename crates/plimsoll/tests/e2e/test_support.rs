@@ -1,6 +1,6 @@
 //! Shared helpers of the tests: running the binary, starting servers, reading documents.
 
-use plimsoll_bench::servers::Running;
+use plimsoll_bench::servers::RunningServer;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time of any command in these tests, on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest time that a command of these tests may take on any machine, before the test kills
+/// it.
+pub const COMMAND_DURATION_MAX: Duration = Duration::from_secs(120);
 
 /// The outcome of one run of the binary.
-pub struct Done {
+pub struct CommandOutcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -21,17 +22,17 @@ pub struct Done {
 /// Repeats a load until the generator was not the limit, and returns the document of the last run.
 /// On a busy machine this may take several runs.
 pub fn run_until_generator_is_not_limit(args: &[&str]) -> Value {
-    let mut document = json(args);
+    let mut document = run_to_json(args);
     for _ in 0..5 {
         if document["generator"]["limited"] == false {
             break;
         }
-        document = json(args);
+        document = run_to_json(args);
     }
     document
 }
 
-impl Done {
+impl CommandOutcome {
     /// Parses standard output as one JSON document.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -45,18 +46,18 @@ impl Done {
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
-    command.args(arguments).current_dir(folder("work")).stdin(Stdio::null());
+    command.args(arguments).current_dir(create_new_folder("work")).stdin(Stdio::null());
     command
 }
 
-/// The number of heavy measurements that may run at once. Measurements disturb each other no more
-/// than other programs would, and every test must pass beside other programs.
+/// The number of heavy measurements that may run at once. Two measurements disturb each other no
+/// more than other programs would, and every test must pass beside other programs.
 const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that a measurement has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
 
-/// Permission to measure. Dropping this value lets the next measurement begin.
+/// Permission to run one heavy measurement. Dropping this value lets the next measurement begin.
 struct MeasurementTurn;
 
 impl MeasurementTurn {
@@ -91,18 +92,18 @@ fn is_heavy_measurement(arguments: &[&str]) -> bool {
 }
 
 /// Runs the binary to its end. A heavy measurement first waits for its turn.
-pub fn plimsoll(arguments: &[&str]) -> Done {
+pub fn plimsoll(arguments: &[&str]) -> CommandOutcome {
     let _turn = is_heavy_measurement(arguments).then(MeasurementTurn::wait);
     plimsoll_without_turn(arguments)
 }
 
 /// Runs the binary to its end, also while another command measures.
-pub fn plimsoll_without_turn(arguments: &[&str]) -> Done {
-    finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+pub fn plimsoll_without_turn(arguments: &[&str]) -> CommandOutcome {
+    wait_for_exit(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
 /// Waits for the end of a started binary, and kills the process after [`PATIENCE`].
-pub fn finish(mut child: Child) -> Done {
+pub fn wait_for_exit(mut child: Child) -> CommandOutcome {
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let errors = std::thread::spawn(move || {
         let mut text = String::new();
@@ -114,7 +115,7 @@ pub fn finish(mut child: Child) -> Done {
     let status = child.wait().expect("ends");
     drop(watchdog);
     let stderr = errors.join().expect("no panic").expect("text");
-    Done { code: status.code().unwrap_or(-1), stdout: out, stderr }
+    CommandOutcome { code: status.code().unwrap_or(-1), stdout: out, stderr }
 }
 
 /// Kills a process that hangs, so that the test fails instead of waiting forever.
@@ -127,7 +128,7 @@ impl Watchdog {
     fn watch_process(pid: u32) -> Watchdog {
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            if wait.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            if wait.recv_timeout(COMMAND_DURATION_MAX) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 signal(pid, "KILL");
             }
         });
@@ -141,10 +142,10 @@ pub fn signal(pid: u32, name: &str) {
     assert!(status.is_ok_and(|s| s.success()), "kill -{name} {pid}");
 }
 
-/// Runs a command with `--json --quiet` and returns its document. Codes 1 (nothing succeeded) and 3
-/// (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin (busy-wait), because
-/// other tests run beside the loads.
-pub fn json(arguments: &[&str]) -> Value {
+/// Runs a command with `--json --quiet` and returns its document. Exit codes 1 (nothing succeeded)
+/// and 3 (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin (busy-wait),
+/// because other tests run beside the loads.
+pub fn run_to_json(arguments: &[&str]) -> Value {
     const LOADS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
     let is_load = arguments.first().is_some_and(|command| LOADS.contains(command));
     let sets_spin = arguments.iter().any(|word| word.starts_with("--spin"));
@@ -155,7 +156,7 @@ pub fn json(arguments: &[&str]) -> Value {
 }
 
 /// Returns a number of a document by its path, such as `ledger.failed.timeout`.
-pub fn number(document: &Value, path: &str) -> f64 {
+pub fn number_at_path(document: &Value, path: &str) -> f64 {
     path.split('.')
         .fold(document, |value, key| &value[key])
         .as_f64()
@@ -163,7 +164,7 @@ pub fn number(document: &Value, path: &str) -> f64 {
 }
 
 /// Returns the upper end of the load line's interval, 1/s. Only a search that other programs
-/// disturbed may end without an upper end, which is returned as infinity. A search has no upper end
+/// disturbed may find no upper end; the function then returns infinity. A search has no upper end
 /// if a rate near its end met the SLO, and the budget was too small for a higher rate.
 pub fn load_line_upper_rps(document: &Value) -> f64 {
     let upper = &document["load_line_rps"]["upper"];
@@ -179,24 +180,25 @@ pub fn assert_ledger_closes(document: &Value, what: &str) {
         .values()
         .map(|count| count.as_f64().expect("a count"))
         .sum();
-    let succeeded = number(document, "ledger.succeeded");
-    let sum = succeeded + failed + number(document, "ledger.unsent") + number(document, "ledger.in_flight");
-    assert_eq!(number(document, "ledger.scheduled"), sum, "{what}: {:#}", document["ledger"]);
-    assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
+    let succeeded = number_at_path(document, "ledger.succeeded");
+    let sum =
+        succeeded + failed + number_at_path(document, "ledger.unsent") + number_at_path(document, "ledger.in_flight");
+    assert_eq!(number_at_path(document, "ledger.scheduled"), sum, "{what}: {:#}", document["ledger"]);
+    assert_eq!(number_at_path(document, "requests"), succeeded + failed, "{what}");
 }
 
-/// Copies a run file that `scripts/record` made into a new folder, and returns its path. Used by
-/// tests that read run files.
-pub fn recorded(name: &str) -> String {
+/// Copies a run file that `scripts/record` made into a new folder, and returns its path. Tests that
+/// read run files use such a copy instead of a load of their own.
+pub fn copy_recorded_run_file(name: &str) -> String {
     let file = format!("{name}.plimsoll");
-    let copy = place("recorded", &file);
+    let copy = path_in_new_folder("recorded", &file);
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded")).join(file);
     std::fs::copy(&kept, &copy).unwrap_or_else(|error| panic!("{}: {error} (scripts/record)", kept.display()));
     copy
 }
 
 /// Creates a new folder for one use, under the build's temporary folder.
-pub fn folder(name: &str) -> PathBuf {
+pub fn create_new_folder(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -206,8 +208,8 @@ pub fn folder(name: &str) -> PathBuf {
 }
 
 /// Returns the path of a file with this name in a new folder, as text.
-pub fn place(name: &str, file: &str) -> String {
-    folder(name).join(file).into_os_string().into_string().expect("text")
+pub fn path_in_new_folder(name: &str, file: &str) -> String {
+    create_new_folder(name).join(file).into_os_string().into_string().expect("text")
 }
 
 /// A server in its own process. Dropping this value ends the server.
@@ -245,14 +247,14 @@ impl Drop for Server {
 }
 
 /// Starts a server that responds to 500 requests/s at most, to any path. A load on this server
-/// needs little CPU time, whatever the command. The server is for tests of output, and not of
-/// rates.
-pub fn slow_server() -> Running {
-    plimsoll_bench::servers::slots(2, 4.0).expect("starts")
+/// needs little CPU time, whatever the command. Tests of output use this server; tests of rates
+/// need faster servers.
+pub fn slow_server() -> RunningServer {
+    plimsoll_bench::servers::start_slots_server(2, 4.0).expect("starts")
 }
 
 /// Starts `plimsoll baseline` on a free port.
-pub fn baseline(threads: u32) -> Server {
+pub fn start_baseline(threads: u32) -> Server {
     baseline_at("127.0.0.1:0", threads)
 }
 
@@ -275,7 +277,7 @@ fn baseline_with_flags(flags: &[&str]) -> Server {
 }
 
 /// Starts a server that prints its URL first. `what` names the required program in errors.
-pub fn serve(command: &mut Command, what: &str) -> Server {
+pub fn start_server_process(command: &mut Command, what: &str) -> Server {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -308,10 +310,10 @@ pub fn go_server_tls(certificate: &Path, key: &Path) -> Server {
 pub fn go_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let binary = folder("go-server").join("go-server");
+        let binary = create_new_folder("go-server").join("go-server");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/go-server/main.go");
         let Output { status, stderr, .. } = Command::new("go")
-            // With the flags of scripts/needs, Go's compiled standard library is used again.
+            // The flags equal those of scripts/needs, so Go reuses its compiled standard library.
             .args(["build", "-trimpath", "-o"])
             .arg(&binary)
             .arg(source)
@@ -333,10 +335,10 @@ fn go_server_with_flags(scheme: &str, arguments: &[&Path]) -> Server {
 
 /// Starts nginx in one process on a free port.
 pub fn nginx() -> Server {
-    nginx_with_config(ONE_PROCESS, "http", "", "")
+    nginx_with_config(NGINX_ONE_PROCESS_CONFIG, "http", "", "")
 }
 
-const ONE_PROCESS: &str = "master_process off; worker_processes 1;";
+const NGINX_ONE_PROCESS_CONFIG: &str = "master_process off; worker_processes 1;";
 
 /// Starts nginx as usual: a parent process that forks workers.
 pub fn nginx_with_workers(workers: u32) -> Server {
@@ -346,21 +348,21 @@ pub fn nginx_with_workers(workers: u32) -> Server {
 /// Starts nginx with TLS.
 pub fn nginx_tls(certificate: &Path, key: &Path) -> Server {
     let lines = format!("ssl_certificate {}; ssl_certificate_key {};", certificate.display(), key.display());
-    nginx_with_config(ONE_PROCESS, "https", " ssl", &lines)
+    nginx_with_config(NGINX_ONE_PROCESS_CONFIG, "https", " ssl", &lines)
 }
 
 /// Starts nginx that speaks HTTP/2 without TLS.
 pub fn nginx_h2() -> Server {
-    nginx_with_config(ONE_PROCESS, "http", " http2", "")
+    nginx_with_config(NGINX_ONE_PROCESS_CONFIG, "http", " http2", "")
 }
 
 /// Starts nginx that also listens on a unix socket.
 pub fn nginx_unix(path: &Path) -> Server {
-    nginx_with_config(ONE_PROCESS, "http", "", &format!("listen unix:{};", path.display()))
+    nginx_with_config(NGINX_ONE_PROCESS_CONFIG, "http", "", &format!("listen unix:{};", path.display()))
 }
 
 fn nginx_with_config(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
-    let folder = folder("nginx");
+    let folder = create_new_folder("nginx");
     let shown = folder.display();
     // nginx cannot choose and report a free port, so the test finds a free port first. If another
     // process takes the port, nginx ends and another port is tried.
@@ -399,15 +401,15 @@ fn nginx_with_config(processes: &str, scheme: &str, listen_more: &str, lines: &s
 }
 
 /// A request that a test server received: the lines of its head, and its body.
-pub struct ReceivedData {
+pub struct ReceivedRequest {
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
 
-impl ReceivedData {
+impl ReceivedRequest {
     /// Reads the next request of a connection; `None` if the client has closed it.
-    pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<ReceivedData>> {
-        let mut heard = ReceivedData { head: Vec::new(), body: Vec::new() };
+    pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<ReceivedRequest>> {
+        let mut heard = ReceivedRequest { head: Vec::new(), body: Vec::new() };
         loop {
             let mut line = String::new();
             if lines.read_line(&mut line)? == 0 {

@@ -1,7 +1,9 @@
 //! Tests HTTPS with real servers, all kinds of invalid certificates, and servers that abort the
 //! handshake.
 
-use crate::test_support::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
+use crate::test_support::{
+    assert_ledger_closes, create_new_folder, go_server_tls, nginx_tls, number_at_path, plimsoll, run_to_json,
+};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -16,14 +18,14 @@ struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-struct Pair {
+struct CertificateAndKey {
     certificate: PathBuf,
     key: PathBuf,
 }
 
 impl Authority {
     fn new() -> Authority {
-        let folder = folder("tls");
+        let folder = create_new_folder("tls");
         let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
         // Issuers are looked up by name, so each authority needs its own name.
         parameters.distinguished_name.push(DnType::CommonName, folder.display().to_string());
@@ -38,7 +40,7 @@ impl Authority {
     }
 
     /// Issues a certificate for `names`, valid between two years.
-    fn issue_certificate(&self, name: &str, names: &[&str], years: (i32, i32)) -> Pair {
+    fn issue_certificate(&self, name: &str, names: &[&str], years: (i32, i32)) -> CertificateAndKey {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
         (parameters.not_before, parameters.not_after) = (date_time_ymd(years.0, 1, 1), date_time_ymd(years.1, 1, 1));
@@ -47,15 +49,17 @@ impl Authority {
         self.write(name, &certificate.pem(), &key)
     }
 
-    fn write(&self, name: &str, certificate: &str, key: &KeyPair) -> Pair {
-        let pair =
-            Pair { certificate: self.folder.join(format!("{name}.pem")), key: self.folder.join(format!("{name}.key")) };
+    fn write(&self, name: &str, certificate: &str, key: &KeyPair) -> CertificateAndKey {
+        let pair = CertificateAndKey {
+            certificate: self.folder.join(format!("{name}.pem")),
+            key: self.folder.join(format!("{name}.key")),
+        };
         std::fs::write(&pair.certificate, certificate).expect("written");
         std::fs::write(&pair.key, key.serialize_pem()).expect("written");
         pair
     }
 
-    fn issue_localhost_certificate(&self) -> Pair {
+    fn issue_localhost_certificate(&self) -> CertificateAndKey {
         self.issue_certificate("good", &["localhost", "127.0.0.1"], (2020, 2090))
     }
 }
@@ -72,7 +76,7 @@ fn path_as_text(path: &Path) -> &str {
 
 /// Starts a small HTTPS server that sends `hello` to every request. With `clients_by`, the server
 /// demands a client certificate. The server's thread ends with the process.
-fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
+fn rustls_server(pair: &CertificateAndKey, clients_by: Option<&Path>) -> String {
     let chain = CertificateDer::pem_file_iter(&pair.certificate).expect("a file").map(|c| c.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -134,14 +138,14 @@ fn common_servers_are_loaded_over_https() {
             (&["-c", "4", "-n", "60", "--no-keepalive", "--no-resumption"], 60.0),
         ] {
             let what = format!("{load:?} on {url}");
-            let document = json(&[&["run", &url, "--cacert", &ca], load].concat());
+            let document = run_to_json(&[&["run", &url, "--cacert", &ca], load].concat());
             assert_ledger_closes(&document, &what);
-            assert_eq!(number(&document, "ledger.succeeded"), requests, "{what}: {:#}", document["ledger"]);
+            assert_eq!(number_at_path(&document, "ledger.succeeded"), requests, "{what}: {:#}", document["ledger"]);
             let (opened, handshakes) =
-                (number(&document, "connections_opened"), number(&document, "handshake_ns.count"));
+                (number_at_path(&document, "connections_opened"), number_at_path(&document, "handshake_ns.count"));
             assert_eq!(opened, handshakes, "{what}");
-            assert!(number(&document, "handshake_ns.min") > 0.0, "{what}");
-            let resumed = number(&document, "handshakes_resumed");
+            assert!(number_at_path(&document, "handshake_ns.min") > 0.0, "{what}");
+            let resumed = number_at_path(&document, "handshakes_resumed");
             if load.contains(&"--no-resumption") {
                 assert_eq!((resumed, handshakes), (0.0, requests), "{what}");
             } else if load.contains(&"--no-keepalive") {
@@ -154,9 +158,9 @@ fn common_servers_are_loaded_over_https() {
         let flag = format!("@{}", body.display());
         if server.url == servers[1].url {
             let url = format!("{}/echo-length?want=2000000", server.url);
-            let document = json(&["run", &url, "-X", "PUT", "-b", &flag, "-n", "6", "-c", "3", "--cacert", &ca]);
-            assert_eq!(number(&document, "ledger.succeeded"), 6.0, "{:#}", document["ledger"]);
-            assert!(number(&document, "bytes_out") >= 12e6);
+            let document = run_to_json(&["run", &url, "-X", "PUT", "-b", &flag, "-n", "6", "-c", "3", "--cacert", &ca]);
+            assert_eq!(number_at_path(&document, "ledger.succeeded"), 6.0, "{:#}", document["ledger"]);
+            assert!(number_at_path(&document, "bytes_out") >= 12e6);
         }
         let shown = plimsoll(&["run", &url, "--cacert", &ca, "-n", "10", "-qv"]);
         assert!(shown.stdout.contains("TLS handshake"), "{}", shown.stdout);
@@ -168,9 +172,9 @@ fn common_servers_are_loaded_over_https() {
 /// Runs a load without a preflight request, and returns its document, in which all requests failed
 /// with TLS errors.
 fn run_expecting_tls_failures(url: &str, flags: &[&str]) -> serde_json::Value {
-    let document = json(&[&["run", url, "--no-preflight", "-c", "2", "-n", "4"], flags].concat());
+    let document = run_to_json(&[&["run", url, "--no-preflight", "-c", "2", "-n", "4"], flags].concat());
     assert_ledger_closes(&document, url);
-    assert_eq!(number(&document, "ledger.failed.tls"), 4.0, "{url} {flags:?}: {document:#}");
+    assert_eq!(number_at_path(&document, "ledger.failed.tls"), 4.0, "{url} {flags:?}: {document:#}");
     document
 }
 
@@ -178,7 +182,8 @@ fn run_expecting_tls_failures(url: &str, flags: &[&str]) -> serde_json::Value {
 fn bad_certificates_are_distinguished() {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = authority.authority_certificate_path();
-    // A self-signed certificate as `openssl req -x509` makes it may also issue other certificates.
+    // `openssl req -x509` makes self-signed certificates that may also issue other certificates, so
+    // the test tries both kinds.
     let self_signed = |name: &str, is_ca: IsCa| {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
@@ -195,13 +200,13 @@ fn bad_certificates_are_distinguished() {
     ] {
         let url = format!("https://{}/", rustls_server(&pair, None));
         let document = run_expecting_tls_failures(&url, &["--cacert", &ca]);
-        assert!(number(&document, &format!("tls_errors.{reason}")) >= 4.0, "{reason}: {document:#}");
+        assert!(number_at_path(&document, &format!("tls_errors.{reason}")) >= 4.0, "{reason}: {document:#}");
         let done = plimsoll(&["run", &url, "--cacert", &ca]);
         assert_eq!(done.code, 2, "{}", done.stdout);
         assert!(done.stderr.contains(said) && done.stderr.contains("--insecure"), "{reason}: {}", done.stderr);
         // With --insecure, the certificate is not checked.
-        let document = json(&["run", &url, "--insecure", "-n", "4"]);
-        assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
+        let document = run_to_json(&["run", &url, "--insecure", "-n", "4"]);
+        assert_eq!(number_at_path(&document, "ledger.succeeded"), 4.0, "{reason}");
         // A self-signed certificate itself can be named as trusted with `--cacert`. For any other
         // certificate, `--cacert` must name the certificate's issuer.
         let own = plimsoll(&["run", &url, "--cacert", path_as_text(&pair.certificate), "-n", "2", "--quiet"]);
@@ -217,12 +222,12 @@ fn a_required_client_certificate_is_sent_or_reported_missing() {
     let client = authority.issue_certificate("client", &["client.test"], (2020, 2090));
     let url = format!("https://{}/", rustls_server(&pair, Some(Path::new(&ca))));
     let flags = ["--cacert", &ca, "--cert", path_as_text(&client.certificate), "--key", path_as_text(&client.key)];
-    let document = json(&[&["run", url.as_str(), "-n", "10"], &flags[..]].concat());
-    assert_eq!(number(&document, "ledger.succeeded"), 10.0);
-    let document = json(&["run", &url, "--no-preflight", "-c", "2", "-n", "4", "--cacert", &ca]);
+    let document = run_to_json(&[&["run", url.as_str(), "-n", "10"], &flags[..]].concat());
+    assert_eq!(number_at_path(&document, "ledger.succeeded"), 10.0);
+    let document = run_to_json(&["run", &url, "--no-preflight", "-c", "2", "-n", "4", "--cacert", &ca]);
     assert_ledger_closes(&document, "no certificate");
-    // The end of the connection may arrive before the server's refusal.
-    let failed = number(&document, "ledger.failed.tls") + number(&document, "ledger.failed.reset");
+    // The client may see the closed connection (a reset) before the server's refusal (a TLS alert).
+    let failed = number_at_path(&document, "ledger.failed.tls") + number_at_path(&document, "ledger.failed.reset");
     assert_eq!(failed, 4.0, "{document:#}");
     // The test tries a certificate with the key of another pair, a key as the certificate, and a
     // certificate as the key.
@@ -274,9 +279,10 @@ fn servers_that_drop_the_handshake_are_counted() {
     // A server that never sends anything causes a timeout.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}/", silent.local_addr().expect("an address"));
-    let document = json(&["run", &url, "--insecure", "--no-preflight", "-c", "2", "-n", "2", "--timeout", "300ms"]);
+    let document =
+        run_to_json(&["run", &url, "--insecure", "--no-preflight", "-c", "2", "-n", "2", "--timeout", "300ms"]);
     assert_ledger_closes(&document, "silent");
-    assert_eq!(number(&document, "ledger.failed.timeout"), 2.0, "{document:#}");
+    assert_eq!(number_at_path(&document, "ledger.failed.timeout"), 2.0, "{document:#}");
     let done = plimsoll(&["run", &url, "--insecure", "--timeout", "300ms"]);
     assert!(done.code == 2 && done.stderr.contains("no TLS handshake within"), "{}", done.stderr);
 }

@@ -1,7 +1,7 @@
 //! Tests `plimsoll traffic` end to end: plain, compressed, piped and merged logs, the page, and
 //! invalid input.
 
-use crate::test_support::{command, finish, folder, number, plimsoll};
+use crate::test_support::{command, create_new_folder, number_at_path, plimsoll, wait_for_exit};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 /// Returns a log in the combined format with response times: ten requests a second from five
 /// clients. Three of four requests are for an item.
-fn lines(from_s: u64, seconds: u64) -> String {
+fn access_log_lines(from_s: u64, seconds: u64) -> String {
     let mut text = String::new();
     for n in 0..seconds * 10 {
         let (at, tenth) = (from_s + n / 10, n % 10);
@@ -31,7 +31,7 @@ fn lines(from_s: u64, seconds: u64) -> String {
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
 fn write_log_file(name: &str, bytes: &[u8]) -> PathBuf {
-    let path = folder("logs").join(name);
+    let path = create_new_folder("logs").join(name);
     fs::write(&path, bytes).expect("written");
     path
 }
@@ -48,7 +48,7 @@ fn traffic_json_document(arguments: &[&str]) -> Value {
 
 #[test]
 fn traffic_of_a_log_is_described() {
-    let log = write_log_file("access.log", lines(0, 120).as_bytes());
+    let log = write_log_file("access.log", access_log_lines(0, 120).as_bytes());
     let document = traffic_json_document(&[path_as_text(&log), "--log-format", FORMAT]);
     assert_eq!(document["schema"], "plimsoll.traffic/1");
     for (path, expect) in [
@@ -64,7 +64,8 @@ fn traffic_of_a_log_is_described() {
         ("clients_seen", 5.0),
         ("sessions.count", 5.0),
         ("sessions.requests.mean", 240.0),
-        // Each client sends two requests a second, and each response takes 0.2 s.
+        // Each client sends two requests a second, and each response takes 0.2 s, so the think time
+        // is 0.3 s.
         ("sessions.think_time_ns.p50", 3e8),
         ("concurrency.mean", 2.0),
         ("concurrency.max", 2.0),
@@ -72,7 +73,7 @@ fn traffic_of_a_log_is_described() {
         ("dispersion.10", 0.0),
         ("sizes.min", 1000.0),
     ] {
-        let value = number(&document, path);
+        let value = number_at_path(&document, path);
         assert!((value - expect).abs() <= expect.abs() * 0.01 + 1e-9, "{path}: {value}, expected {expect}");
     }
     assert!(document["dispersion"]["100"].is_null());
@@ -87,8 +88,8 @@ fn traffic_of_a_log_is_described() {
 
 #[test]
 fn compressed_piped_and_split_logs_give_equal_reports() {
-    let whole = lines(0, 100);
-    let (first, second) = whole.split_at(lines(0, 40).len());
+    let whole = access_log_lines(0, 100);
+    let (first, second) = whole.split_at(access_log_lines(0, 40).len());
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(first.as_bytes()).expect("packed");
     let gz = write_log_file("access.log.1.gz", &packed.finish().expect("packed"));
@@ -114,12 +115,12 @@ fn compressed_piped_and_split_logs_give_equal_reports() {
         .spawn()
         .expect("starts");
     child.stdin.take().expect("piped").write_all(whole.as_bytes()).expect("taken");
-    assert_eq!(finish(child).json()["endpoints"], expect["endpoints"]);
+    assert_eq!(wait_for_exit(child).json()["endpoints"], expect["endpoints"]);
 }
 
 #[test]
 fn known_figures_are_reported_and_unknown_ones_are_null() {
-    let log = write_log_file("found.log", lines(0, 30).as_bytes());
+    let log = write_log_file("found.log", access_log_lines(0, 30).as_bytes());
     let found = traffic_json_document(&[path_as_text(&log)]);
     assert_eq!(found["logs"][0]["format"], "combined log format");
     assert_eq!(found["resolution_ns"], 1_000_000_000u64);
@@ -140,8 +141,8 @@ fn known_figures_are_reported_and_unknown_ones_are_null() {
 
 #[test]
 fn the_page_has_charts() {
-    let log = write_log_file("page.log", lines(0, 60).as_bytes());
-    let page = folder("logs").join("new/traffic.html");
+    let log = write_log_file("page.log", access_log_lines(0, 60).as_bytes());
+    let page = create_new_folder("logs").join("new/traffic.html");
     let done = plimsoll(&["traffic", path_as_text(&log), "--log-format", FORMAT, "-o", path_as_text(&page)]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.starts_with("wrote "), "{}", done.stderr);
@@ -153,15 +154,15 @@ fn the_page_has_charts() {
 
 #[test]
 fn bad_input_is_one_sentence() {
-    let log = write_log_file("bad.log", format!("{}what is this\n", lines(0, 3)).as_bytes());
-    let backwards: String = lines(0, 3000).lines().rev().map(|line| format!("{line}\n")).collect();
+    let log = write_log_file("bad.log", format!("{}what is this\n", access_log_lines(0, 3)).as_bytes());
+    let backwards: String = access_log_lines(0, 3000).lines().rev().map(|line| format!("{line}\n")).collect();
     for (arguments, said) in [
         (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
         (vec![path_as_text(&write_log_file("empty.log", b"\n\n"))], "holds no line"),
         (vec![path_as_text(&write_log_file("other.log", b"hello\nworld\n"))], "the first line begins with \"hello\""),
         (vec![path_as_text(&write_log_file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
         (vec![path_as_text(&write_log_file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
-        (vec![path_as_text(&folder("logs"))], "is a folder"),
+        (vec![path_as_text(&create_new_folder("logs"))], "is a folder"),
         (vec![path_as_text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
         (vec![path_as_text(&write_log_file("back.log", backwards.as_bytes()))], "the log is not in order"),
         (vec![path_as_text(&log), "--log-format", "$nothing"], "--log-format '$nothing' has no time field"),
@@ -183,7 +184,7 @@ fn bad_input_is_one_sentence() {
     }
     // Without --strict, invalid lines of a log are counted. The first invalid line is shown without
     // control characters.
-    let odd = write_log_file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
+    let odd = write_log_file("odd.log", format!("{}\x1b[31mred\n", access_log_lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", path_as_text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 log lines could not be parsed"), "{}", done.stdout);
     assert!(!done.stdout.contains('\x1b'));

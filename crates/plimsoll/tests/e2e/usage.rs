@@ -1,7 +1,7 @@
 //! Tests wrong use: the error is one sentence that names the flag or file and says what to change.
 //! The exit code is 2, and plimsoll never panics.
 
-use crate::test_support::{baseline, command, folder, plimsoll, plimsoll_without_turn};
+use crate::test_support::{command, create_new_folder, plimsoll, plimsoll_without_turn, start_baseline};
 use std::net::TcpListener;
 use std::process::Stdio;
 
@@ -197,7 +197,7 @@ fn arguments_that_are_not_utf8_are_reported() {
 
 #[test]
 fn files_that_are_not_run_files_are_reported() {
-    let folder = folder("bad");
+    let folder = create_new_folder("bad");
     for (name, bytes, said) in [
         ("empty", &b""[..], "not a plimsoll run file"),
         ("text", b"hello, world", "not a plimsoll run file"),
@@ -222,7 +222,7 @@ fn a_target_that_does_not_answer_in_http_is_not_loaded() {
         (plimsoll_bench::Fault::CloseOnRequest, "closed the connection"),
         (plimsoll_bench::Fault::ResetOnRequest, "reset"),
     ] {
-        let server = plimsoll_bench::servers::misbehave(fault, 1).expect("starts");
+        let server = plimsoll_bench::servers::start_faulty_server(fault, 1).expect("starts");
         check(&["run", &server.url("/")], said);
         check(&["find", &server.url("/")], said);
         check(&["sweep", &server.url("/")], said);
@@ -241,7 +241,7 @@ fn a_target_that_does_not_answer_in_http_is_not_loaded() {
 
 #[test]
 fn unwritable_outputs_are_reported_before_the_load() {
-    let server = baseline(1);
+    let server = start_baseline(1);
     check(&["run", "-n", "1", "--quiet", "-o", "/proc/no/such", &format!("{}/healthz", server.url)], "/proc/no/such");
     check(&["sweep", "--quiet", "--dir", "/proc/no", &format!("{}/healthz", server.url)], "/proc/no");
 }

@@ -1,7 +1,7 @@
 //! Tests `plimsoll vegeta`: results that vegeta wrote must give the same figures, in the form of
 //! vegeta's reports.
 
-use crate::test_support::{command, finish, folder, plimsoll};
+use crate::test_support::{command, create_new_folder, plimsoll, wait_for_exit};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -17,13 +17,13 @@ fn text_of(name: &str) -> String {
 }
 
 /// Runs a command with this standard input, and returns its standard output as text.
-fn piped(arguments: &[&str], input: Vec<u8>) -> String {
+fn run_with_standard_input(arguments: &[&str], input: Vec<u8>) -> String {
     let mut child = command(arguments);
     let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().expect("the binary starts");
     let mut stdin = child.stdin.take().expect("piped");
     let writing = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let done = finish(child);
+    let done = wait_for_exit(child);
     writing.join().expect("written");
     assert_eq!(done.code, 0, "{arguments:?}: {}", done.stderr);
     done.stdout
@@ -46,18 +46,20 @@ fn reports_of_vegeta_results_match_vegeta() {
 #[test]
 fn results_convert_through_pipes_and_encodings() {
     let gob = std::fs::read(fixture_path("results.gob")).expect("a fixture");
-    let csv = piped(&["vegeta", "encode", "-to", "csv"], gob);
+    let csv = run_with_standard_input(&["vegeta", "encode", "-to", "csv"], gob);
     assert_eq!(csv, text_of("results.csv"));
-    let json = piped(&["vegeta", "encode"], csv.into_bytes());
-    assert_eq!(piped(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
-    // plimsoll's result equals vegeta's, byte for byte, except for the order of fields, which
-    // vegeta does not define.
-    let dir = folder("vegeta-encodings");
+    let json = run_with_standard_input(&["vegeta", "encode"], csv.into_bytes());
+    assert_eq!(run_with_standard_input(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
+    // The gob file that plimsoll writes equals vegeta's, byte for byte.
+    let dir = create_new_folder("vegeta-encodings");
     let again = dir.join("again.gob");
     let again = again.to_str().expect("a name in UTF-8");
-    piped(&["vegeta", "encode", "-to", "gob", "-output", again, &fixture_path("results.gob")], Vec::new());
+    run_with_standard_input(
+        &["vegeta", "encode", "-to", "gob", "-output", again, &fixture_path("results.gob")],
+        Vec::new(),
+    );
     assert!(std::fs::read(again).expect("written") == std::fs::read(fixture_path("results.gob")).expect("a fixture"));
-    let place = folder("vegeta").join("report.json");
+    let place = create_new_folder("vegeta").join("report.json");
     let place = place.to_str().expect("a name in UTF-8");
     let twice = plimsoll(&[
         "vegeta",
@@ -74,15 +76,15 @@ fn results_convert_through_pipes_and_encodings() {
 
 #[test]
 fn an_attack_writes_the_requested_encoding() {
-    let server = crate::test_support::baseline(1);
+    let server = crate::test_support::start_baseline(1);
     let targets = || format!("GET {}/healthz\n", server.url).into_bytes();
     let attack = |words: &[&str]| {
         let always = ["vegeta", "attack", "-rate", "50", "-duration", "200ms"];
-        piped(&[&always, words].concat(), targets())
+        run_with_standard_input(&[&always, words].concat(), targets())
     };
     let csv = attack(&["-to", "csv"]);
     assert!(csv.lines().count() == 10 && csv.lines().all(|line| line.split(',').nth(1) == Some("200")), "{csv}");
-    let dir = folder("vegeta-encodings");
+    let dir = create_new_folder("vegeta-encodings");
     for (name, first) in
         [("r.bin", &b"\xff\x96\x7f"[..]), ("r.gob", b"\xff\x96\x7f"), ("r.json", b"{\"attack\""), ("r", b"{\"attack\"")]
     {
@@ -106,7 +108,7 @@ fn results_without_an_output_are_an_error() {
             let text =
                 format!("echo GET http://127.0.0.1:1/ | {} vegeta {line} {place}", env!("CARGO_BIN_EXE_plimsoll"));
             let shell = shell.args(["-c", &text]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let done = finish(shell.spawn().expect("a shell"));
+            let done = wait_for_exit(shell.spawn().expect("a shell"));
             assert!(done.code == 2 && done.stderr.lines().count() == 1, "{text}: {} {}", done.code, done.stderr);
         }
     }
@@ -114,19 +116,20 @@ fn results_without_an_output_are_an_error() {
 
 #[test]
 fn a_plot_page_accepts_any_results() {
-    let dir = folder("vegeta-plot");
+    let dir = create_new_folder("vegeta-plot");
     let path = dir.join("plot.html");
     let path = path.to_str().expect("a name in UTF-8");
-    let page = piped(&["vegeta", "plot"], std::fs::read(fixture_path("results.gob")).expect("a fixture"));
+    let page =
+        run_with_standard_input(&["vegeta", "plot"], std::fs::read(fixture_path("results.gob")).expect("a fixture"));
     let parts = [
         "<!doctype html>",
-        "<h1>Fixture: 120 requests at 40.3/s for 2.98 s; 66.7 % succeeded; half within ",
+        "<h1>Fixture: 120 requests at 40.3/s for 2.98 s; 66.7 % succeeded; half of the responses arrived within ",
         "503 Service Unavailable",
     ];
     parts.iter().for_each(|part| assert!(page.contains(part), "{part} is not in the page"));
     let both = [&fixture_path("results.csv")[..], &fixture_path("results.json")];
     let words = [&["vegeta", "plot", "-title", "Before & <after>", "--output", path][..], &both].concat();
-    assert_eq!(piped(&words, Vec::new()), "");
+    assert_eq!(run_with_standard_input(&words, Vec::new()), "");
     let page = std::fs::read_to_string(path).expect("written");
     for part in ["<title>Before &amp; &lt;after&gt;</title>", "<h1>Before &amp; &lt;after&gt;</h1>", "240 requests"] {
         assert!(page.contains(part), "{part} is not in the page");
@@ -137,11 +140,11 @@ fn a_plot_page_accepts_any_results() {
 
 #[test]
 fn an_attack_uses_its_targets_in_turn_and_writes_vegeta_results() {
-    let server = crate::test_support::baseline(1);
+    let server = crate::test_support::start_baseline(1);
     let url = &server.url;
     let targets = format!("GET {url}/healthz\nX-Case: one\n\nPOST {url}/bytes/300\n\nGET {url}/status/503\n");
     let attack = ["vegeta", "attack", "-rate", "40/1s", "-duration", "1500ms", "-name", "fixture"];
-    let results = piped(&attack, targets.clone().into_bytes());
+    let results = run_with_standard_input(&attack, targets.clone().into_bytes());
     let parsed: Vec<serde_json::Value> =
         results.lines().map(|line| serde_json::from_str(line).expect("a result")).collect();
     assert_eq!(parsed.len(), 60, "{results}");
@@ -165,28 +168,34 @@ fn an_attack_uses_its_targets_in_turn_and_writes_vegeta_results() {
         let error = if target.1 == 503 { "503 Service Unavailable" } else { "" };
         assert_eq!(result["error"], error);
     }
-    let report = piped(&["vegeta", "report"], results.into_bytes());
+    let report = run_with_standard_input(&["vegeta", "report"], results.into_bytes());
     assert!(report.contains("Success       [ratio]                           66.67%\n"), "{report}");
     assert!(report.contains("200:40  503:20") && report.contains("60, 40."), "{report}");
     // Flags about TLS have no effect on a plain connection.
-    let plain = piped(
+    let plain = run_with_standard_input(
         &["vegeta", "-cpus=1", "attack", "-insecure", "-rate=20", "-duration=100ms"],
         targets.clone().into_bytes(),
     );
     assert_eq!(plain.lines().count(), 2, "{plain}");
     // With `-lazy`, targets are read as needed, and the attack ends after the last target.
-    let lazy = piped(&["vegeta", "attack", "-lazy", "-rate", "100", "-max-body", "0"], targets.clone().into_bytes());
+    let lazy = run_with_standard_input(
+        &["vegeta", "attack", "-lazy", "-rate", "100", "-max-body", "0"],
+        targets.clone().into_bytes(),
+    );
     assert_eq!(lazy.lines().count(), 3, "{lazy}");
     let none = "GET http://127.0.0.1:1/\n".to_owned();
-    let none = piped(&["vegeta", "attack", "-rate", "20", "-duration", "200ms"], none.into_bytes());
+    let none = run_with_standard_input(&["vegeta", "attack", "-rate", "20", "-duration", "200ms"], none.into_bytes());
     assert!(none.lines().count() == 4 && none.lines().all(|line| line.contains("connection refused")), "{none}");
-    let closed = piped(&["vegeta", "attack", "-rate=0", "-max-workers=2", "-duration=200ms"], targets.into_bytes());
+    let closed = run_with_standard_input(
+        &["vegeta", "attack", "-rate=0", "-max-workers=2", "-duration=200ms"],
+        targets.into_bytes(),
+    );
     assert!(closed.lines().count() > 20, "{closed}");
 }
 
 #[test]
 fn an_argument_error_is_one_sentence() {
-    let bad = folder("vegeta").join("bad.json");
+    let bad = create_new_folder("vegeta").join("bad.json");
     std::fs::write(&bad, "{}\n{\"code\":\"x\"}\n").expect("written");
     let bad = bad.to_str().expect("a name in UTF-8");
     for (words, said) in [

@@ -1,7 +1,7 @@
 //! Tests `plimsoll wrk`: a script must send the same requests as under wrk, and the output must
 //! equal wrk's output line for line. A test server records every message.
 
-use crate::test_support::{folder, place, plimsoll};
+use crate::test_support::{create_new_folder, path_in_new_folder, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 /// A server that records all requests, with one thread for each connection.
-struct Logging {
+struct RequestLogServer {
     url: String,
     log: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
-impl Logging {
-    fn start() -> Logging {
+impl RequestLogServer {
+    fn start() -> RequestLogServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let log: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
@@ -26,11 +26,11 @@ impl Logging {
                 std::thread::spawn(move || serve_connection(&stream, &log));
             }
         });
-        Logging { url, log }
+        RequestLogServer { url, log }
     }
 
-    /// Returns the messages since the last call of `taken`: for each message its lines with sorted
-    /// header fields, and its content.
+    /// Returns the messages received since the last call of this function: for each message its
+    /// lines with sorted header fields, and its content.
     fn take_messages(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -82,14 +82,14 @@ fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
 
 /// Writes a script into a new folder.
 fn write_script_file(name: &str, text: &str) -> String {
-    let path = folder("wrk").join(name);
+    let path = create_new_folder("wrk").join(name);
     std::fs::write(&path, text).expect("written");
     path.to_str().expect("a name in UTF-8").to_owned()
 }
 
 #[test]
 fn the_output_matches_wrk() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let done = plimsoll(&["wrk", "-t1", "-c2", "-d1s", "--latency", &server.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let lines: Vec<&str> = done.stdout.lines().collect();
@@ -123,7 +123,7 @@ fn the_output_matches_wrk() {
 
 #[test]
 fn scripts_send_the_intended_requests() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let host = server.url.trim_start_matches("http://").to_owned();
     let rows: [(&str, &str, &[&[&str]]); 5] = [
         (
@@ -190,8 +190,8 @@ fn scripts_send_the_intended_requests() {
 /// the program.
 #[test]
 fn scripts_can_load_a_module_in_c() {
-    let server = Logging::start();
-    let module = folder("modules");
+    let server = RequestLogServer::start();
+    let module = create_new_folder("modules");
     let source = module.join("counted.c");
     let text = "typedef struct lua_State lua_State;
         void lua_pushinteger(lua_State *, long); long luaL_checkinteger(lua_State *, int);
@@ -216,7 +216,7 @@ fn scripts_can_load_a_module_in_c() {
 
 #[test]
 fn script_threads_are_set_up_stopped_and_summed() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let text = "
         local threads, counter = {}, 1
         function setup(thread) thread:set('id', counter); table.insert(threads, thread); counter = counter + 1 end
@@ -237,7 +237,7 @@ fn script_threads_are_set_up_stopped_and_summed() {
 
 #[test]
 fn wrk_errors_are_reported() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     for (text, code, expect) in [
         ("x = = 1", 2, "9wrong.lua:1: unexpected symbol near '='"),
         ("function request() return 'GET' end", 2, "incomplete request at 1:4"),
@@ -292,7 +292,7 @@ fn mask_numbers(text: &str) -> String {
 /// Runs a script under wrk and under plimsoll, each with its own server. Asserts that the requests,
 /// their order, and the output are the same.
 fn compare_with_wrk(name: &str, path: &str, words: &[&str]) {
-    let (server, other) = (Logging::start(), Logging::start());
+    let (server, other) = (RequestLogServer::start(), RequestLogServer::start());
     let line = |url: &str| {
         let line = ["-t1", "-c1", "-d1s", "-s", path, url].map(str::to_owned);
         line.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect::<Vec<_>>()
@@ -334,7 +334,7 @@ fn packaged_wrk_scripts_behave_as_under_wrk() {
 /// Checks that further scripts, which together use the whole API, behave as under wrk.
 #[test]
 fn scripts_of_the_whole_contract_behave_as_under_wrk() {
-    let module = folder("modules");
+    let module = create_new_folder("modules");
     std::fs::write(module.join("paths.lua"), "local m = {} function m.of(n) return '/m' .. n % 3 end return m")
         .expect("written");
     let rows: [(&str, String); 10] = [
@@ -404,7 +404,7 @@ fn scripts_of_the_whole_contract_behave_as_under_wrk() {
 
 #[test]
 fn wrk2_keeps_a_rate_and_prints_its_percentiles() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let text = "function done(summary, latency, requests) print(latency[1] > 0, latency(1) > 0, #latency, wrk.time_us() > 1e15) end";
     let done = plimsoll(&[
         "wrk2",
@@ -435,7 +435,7 @@ fn wrk2_keeps_a_rate_and_prints_its_percentiles() {
 
 #[test]
 fn batches_are_timed_as_a_whole_on_request() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let text = "function request() return wrk.format(nil, '/a') .. wrk.format(nil, '/b') .. wrk.format(nil, '/c') end
         function done(summary, latency) print(summary.requests, #latency) end";
     let script = write_script_file("batch.lua", text);
@@ -448,8 +448,8 @@ fn batches_are_timed_as_a_whole_on_request() {
         assert!(done.code == 0 && counted, "{flag}: {}{}", done.stdout, done.stderr);
     }
     assert!((720..=900).contains(&server.take_messages().len()), "{}", server.take_messages().len());
-    // A static request is a batch of one message. A batch without a response counts as a batch,
-    // too.
+    // A static request is a batch of one message. A batch whose response was lost also counts as a
+    // batch.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
     let counts = |count| done.stdout.contains(&format!("Total count    =           {count}]\n"));
     // On a busy machine, the last few requests may be late.
@@ -485,7 +485,7 @@ fn a_connection_broken_while_sending_is_detected_on_read() {
 
 #[test]
 fn plimsoll_commands_accept_a_script_as_traffic() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let text = "local n = 0
         function init(args) first = args[1] or 'none' end
         function request() n = n + 1; return wrk.format('GET', '/' .. first) .. wrk.format('POST', '/b', nil, 'x') end
@@ -493,7 +493,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         function done(summary) print('told', summary.requests) end";
     let path = &write_script_file("like.lua", text);
     // The rate of `--rate` counts single messages, even if the script sends two messages at once.
-    let file = &place("scripts", "run.plimsoll");
+    let file = &path_in_new_folder("scripts", "run.plimsoll");
     let done =
         plimsoll(&["run", "--lua", path, "--rate", "100", "-d1s", "-t1", &server.url, "-qo", file, "--", "word"]);
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
@@ -552,7 +552,7 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
 
 #[test]
 fn an_endless_script_function_ends_the_run() {
-    let server = Logging::start();
+    let server = RequestLogServer::start();
     let text = "local began, n = os.time(), 0
         function response() if os.time() - began > 1 then while true do n = n + 0 end end end
         function done(summary) print('done', summary.requests) end";

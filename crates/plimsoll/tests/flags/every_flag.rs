@@ -5,14 +5,14 @@
 use super::*;
 use crate::args::Cli;
 use crate::commands::experiment::{self, ExperimentInput};
-use crate::commands::traffic::ReadingMeter;
+use crate::commands::traffic::LogReadingDisplay;
 use crate::{parse_with_secrets, usage_error};
 use clap::CommandFactory;
-use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing_inputs};
+use plimsoll_model::completion::{RerunInputs, RerunUrl, missing_inputs, restore_experiment};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodySource, Terms, TextKind};
 use plimsoll_report::spelling;
-use plimsoll_study::rerun::from_files;
+use plimsoll_study::rerun::traffic_from_recorded_files;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ fn redacted_inputs_can_be_supplied_again() {
 /// A text like a real token, used in every place that may hold a secret.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-/// Returns values of a class that contain the secret.
+/// Returns flag values of this class; each value contains the secret.
 fn values_with_secret(class: ValueClass) -> Vec<String> {
     let patterns: &[&str] = match class {
         ValueClass::Url => &[
@@ -174,7 +174,7 @@ fn non_default_value(command: &str, arg: &clap::Arg) -> String {
         (_, "close") => "reset",
         (_, "redact") => "all",
         (_, "spin") => "off",
-        // The values of `--arrivals` differ from the default values of the commands.
+        // These commands use Poisson arrivals by default, so `constant` differs from their default.
         ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
@@ -203,13 +203,13 @@ fn non_default_value(command: &str, arg: &clap::Arg) -> String {
         // The steps of an overload study take a while, so the budget must be long.
         ("overload", "budget") => "90s",
         (_, "load_time") => "300ms",
-        _ => return of_kind(kind).to_owned(),
+        _ => return sample_value_for_value_name(kind).to_owned(),
     };
     text.to_owned()
 }
 
 /// Returns a valid value for the value name of a flag (such as `TIME`).
-fn of_kind(kind: &str) -> &'static str {
+fn sample_value_for_value_name(kind: &str) -> &'static str {
     match kind {
         "TIME" => "3s",
         "FILE" | "PATH" | "DIR" => "/run/a b/x=y.pem",
@@ -222,7 +222,8 @@ fn of_kind(kind: &str) -> &'static str {
     }
 }
 
-/// Returns all spellings of a flag with its value that clap accepts.
+/// Returns spellings of a flag with its value: every spelling that clap accepts, and an
+/// abbreviation that clap refuses.
 fn flag_spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let mut all = Vec::new();
@@ -376,7 +377,11 @@ fn is_refused(command: &str, id: &str) -> bool {
     (command == "sweep" && ["arrivals", "max_connections"].contains(&id)) || (command == "replay" && id == "arrivals")
 }
 
-fn parse_to_question(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
+fn parse_command_line(
+    command: &str,
+    words: &[String],
+    besides: &[String],
+) -> Result<(Cli, SecretReplacements), String> {
     // If the words begin with `--`, they come last; without `--`, the further arguments come last.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
@@ -387,7 +392,7 @@ fn parse_to_question(command: &str, words: &[String], besides: &[String]) -> Res
 }
 
 fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
-    let (cli, _) = parse_to_question(command, words, besides).ok()?;
+    let (cli, _) = parse_command_line(command, words, besides).ok()?;
     experiment::spec_from_command(&cli.command).transpose()
 }
 
@@ -431,7 +436,7 @@ fn no_spelling_of_a_secret_is_recorded() {
                 for words in flag_spellings(arg, &value, has_quiet) {
                     let words = [arguments_before_flag(name, id), words].concat();
                     tried += 1;
-                    match parse_to_question(name, &words, &companion_arguments(name, id)) {
+                    match parse_command_line(name, &words, &companion_arguments(name, id)) {
                         Ok((cli, hidden)) => {
                             let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
@@ -460,8 +465,8 @@ fn no_spelling_of_a_secret_is_recorded() {
     remove_files();
 }
 
-/// Checks that errors repeat no secret in a wrong place. For example, the value of an unquoted
-/// header field becomes a target.
+/// Checks that errors repeat no secret that a user typed in a wrong place. For example, the value
+/// of an unquoted header field becomes a target.
 #[test]
 fn error_sentences_repeat_no_secret() {
     for line in [
@@ -518,7 +523,7 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
         given.headers = request.headers.iter().filter(|(name, _)| names.contains(&name.as_str())).cloned().collect();
         given.body = terms.body.clone().map(|from| (from, request.body.clone()));
     }
-    let listed = terms.map(|kind, text: &String| {
+    let listed = terms.map_texts(|kind, text: &String| {
         if is_missing(kind) && kind != TextKind::Body {
             given.texts.entry(kind).or_default().push_back(text.clone());
         }
@@ -534,7 +539,7 @@ fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
 
 /// Checks that the record contains every flag of a measuring command and leads to the same
 /// experiment. The test first supplies the values that the record withholds. If no value is
-/// withheld, the test parses the recorded command line instead.
+/// withheld, the test also parses the recorded command line.
 #[test]
 fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;
@@ -564,10 +569,14 @@ fn a_recorded_command_parses_to_the_same_plan() {
                 let lost = matches!(&without, Some(Ok(without)) if *without == record);
                 assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
-                let again = complete(&asked_record, &terms_record, withheld_values(&question), &mut |complete| {
-                    let seed = asked_record.plans()[0].load.seed;
-                    Some(from_files(complete, seed, &mut ReadingMeter::new()).expect("a file of traffic, or a log"))
-                });
+                let again =
+                    restore_experiment(&asked_record, &terms_record, withheld_values(&question), &mut |complete| {
+                        let seed = asked_record.plans()[0].load.seed;
+                        Some(
+                            traffic_from_recorded_files(complete, seed, &mut LogReadingDisplay::new())
+                                .expect("a file of traffic, or a log"),
+                        )
+                    });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");
                 if missing_inputs(&asked_record, &terms_record).is_empty() {

@@ -38,7 +38,8 @@ fn help_examples() -> Vec<String> {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let before = examples.len();
         let lines = help.lines().filter(|line| line.starts_with("  plimsoll "));
-        // Longer lines would be wrapped, so that they could not be copied.
+        // The help would wrap example lines of more than 100 columns, and users could not copy
+        // them.
         assert!(lines.clone().all(|line| line.chars().count() <= 100), "{help}");
         examples.extend(lines.map(|line| line.trim().split("   ").next().unwrap_or_default().to_owned()));
         let exempt = ["help"].contains(&command.get_name());

@@ -38,7 +38,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[],
     is_countable: false,
-    missing_evidence: &[text_part("probes must read the kernel's counters of the server's listening socket")],
+    missing_evidence: &[text_part(
+        "plimsoll needs the kernel's counters of the server's listening socket, which probes on the server's machine \
+         read",
+    )],
     tell: |case| {
         // The kernel completes connections before the server accepts them, so connecting may be
         // fast.
@@ -46,7 +49,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match signal_max_or_zero(case, Signal::Connect) {
             ns if ns < SMALL_SHARE_MAX * LATE_CONNECT_NS && is_queued => {
                 format!(
-                    "{waiting:.0} connections wait in this queue{idle_cores}",
+                    "{waiting:.0} connections wait in the server's accept queue{idle_cores}",
                     waiting = signal_max_or_zero(case, Signal::Unaccepted),
                     idle_cores = idle_cores_text(case)
                 )
@@ -56,6 +59,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 connect_time = format::duration(ns)
             ),
         };
-        CauseText::for_resource(Cause::AcceptBacklog.text(), how)
+        CauseText::for_resource(Cause::AcceptBacklog.display_text(), how)
     },
 };

@@ -6,7 +6,7 @@ use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
-use crate::explain::server_facts::Contrast;
+use crate::explain::server_facts::ServerFacts;
 use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};
@@ -55,7 +55,7 @@ pub struct CauseCard {
     /// Advice for the user: the observations that would show this cause.
     pub missing_evidence: &'static [SentencePart],
     /// Describes the cause with the observed facts about one server.
-    pub tell: fn(&Contrast) -> CauseText,
+    pub tell: fn(&ServerFacts) -> CauseText,
 }
 
 /// The texts about a cause that limits one server.
@@ -81,11 +81,11 @@ impl CauseText {
     }
 
     pub(super) fn from_sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
-        CauseText { subject: cause.text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
+        CauseText { subject: cause.display_text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
     /// Returns the description of the cause as one sentence, without a full stop.
-    pub fn answer(self, case: &Contrast) -> Sentence {
+    pub fn sentence_for_server(self, case: &ServerFacts) -> Sentence {
         if let Some(whole) = self.whole {
             return whole;
         }
@@ -116,22 +116,23 @@ pub(super) const PROCESS_PROBES_ADVICE: &[SentencePart] = &[
     text_part(")"),
 ];
 /// Advice for a cause whose evidence needs the kernel's statistics of connections.
-pub(super) const CONNECTION_STATISTICS_ADVICE: &[SentencePart] =
-    &[text_part("probes must read the kernel's statistics of the server's connections")];
+pub(super) const CONNECTION_STATISTICS_ADVICE: &[SentencePart] = &[text_part(
+    "plimsoll needs the kernel's statistics of the server's connections, which probes on the server's machine read",
+)];
 
 pub(super) const fn text_part(words: &'static str) -> SentencePart {
     SentencePart::words(words)
 }
 
 /// Returns the name of the server's process, or `the server` if the process was not observed.
-pub(super) fn server_name(case: &Contrast) -> String {
+pub(super) fn server_name(case: &ServerFacts) -> String {
     let name = case.past.server.clone().or_else(|| case.line.server.clone());
     name.unwrap_or_else(|| "the server".to_owned())
 }
 
 /// Formats the process at a dependency's address, such as `mariadbd at 127.0.0.1:3306`. Without a
 /// process name, the text is the address alone.
-pub(super) fn peer_text(case: &Contrast, address: &str) -> String {
+pub(super) fn peer_text(case: &ServerFacts, address: &str) -> String {
     case.name_of_peer(address).map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"))
 }
 
@@ -141,22 +142,22 @@ pub(super) fn count_with_noun(value: f64, one: &str, many: &str) -> String {
 }
 
 /// Returns the maximum of a signal at the load line and above; 0 if the signal was not observed.
-pub(super) fn signal_max_or_zero(case: &Contrast, signal: Signal) -> f64 {
+pub(super) fn signal_max_or_zero(case: &ServerFacts, signal: Signal) -> f64 {
     case.signal_max(signal).unwrap_or(0.0)
 }
 
 /// Formats the maximum of a share at the load line and above as a percentage.
-pub(super) fn share(case: &Contrast, signal: Signal) -> String {
+pub(super) fn signal_max_percent(case: &ServerFacts, signal: Signal) -> String {
     format::short_percent(signal_max_or_zero(case, signal).min(1.0))
 }
 
 /// Formats the minimum number of idle cores as the end of a sentence; empty if it was not observed.
-pub(super) fn idle_cores_text(case: &Contrast) -> String {
+pub(super) fn idle_cores_text(case: &ServerFacts) -> String {
     let idle = case.signal_min(Signal::Idle).zip(case.signal_max(Signal::Cores));
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 
 /// Formats the goodput of the load above the load line, such as `1 200/s`.
-pub(super) fn goodput_above_line_text(case: &Contrast) -> String {
+pub(super) fn goodput_above_line_text(case: &ServerFacts) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

@@ -60,7 +60,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 format!("plimsoll used {:.2} cores", signal_max_or_zero(case, Signal::ClientCores)).into()
             }),
         };
-        let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
+        let whole = Sentence::from("plimsoll itself was the limit, not the server: ").append_sentence(&why);
         let subject = "the load generator (plimsoll) on this machine".to_owned();
         CauseText { subject, ..CauseText::from_sentence(Cause::Client, whole) }
     },

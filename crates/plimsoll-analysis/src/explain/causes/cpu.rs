@@ -58,8 +58,8 @@ pub(super) static CARD: CauseCard = CauseCard {
         let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > SMALL_SHARE_MAX);
         let dependency_use = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
         let server_cores = signal_max_or_zero(case, Signal::ServerCores);
-        let all = case.cores_full() == Some(true);
-        let count = match (all, case.allowed_full()) {
+        let all = case.are_cores_saturated() == Some(true);
+        let count = match (all, case.are_allowed_cores_saturated()) {
             (true, _) => signal_max_or_zero(case, Signal::Cores),
             (false, Some(true)) => signal_max_or_zero(case, Signal::CoresAllowed),
             (false, _) => server_cores,

@@ -2,7 +2,7 @@
 //! exhausted.
 
 use super::card::{
-    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, share, signal_max_or_zero, text_part,
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, signal_max_percent, text_part,
 };
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
@@ -47,7 +47,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         SentencePart::Remedy(Remedy::ControlGroup),
         text_part(")"),
     ],
-    tell: |case| match case.quota_full() {
+    tell: |case| match case.is_quota_exhausted() {
         Some(true) => CauseText::for_resource(
             format!(
                 "the CPU quota of {quota_cores:.2} cores of the server's control group",
@@ -55,7 +55,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
-                periods_share = share(case, Signal::Throttled),
+                periods_share = signal_max_percent(case, Signal::Throttled),
                 idle_cores = idle_cores_text(case)
             ),
         ),
@@ -67,7 +67,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
-                periods_share = share(case, Signal::DownstreamThrottled),
+                periods_share = signal_max_percent(case, Signal::DownstreamThrottled),
                 idle_cores = idle_cores_text(case)
             ),
         ),

@@ -50,7 +50,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
         CauseText::for_resource(
-            Cause::Disk.text(),
+            Cause::Disk.display_text(),
             format!(
                 "{waiting:.1} of the server's threads wait for storage{idle_cores}",
                 idle_cores = idle_cores_text(case)

@@ -10,7 +10,7 @@ use crate::explain::predictions::{
     ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::NEARLY_FULL;
+use crate::explain::thresholds::INTERRUPTED_THREAD_SHARE_MIN;
 use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -78,12 +78,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         text_part(")"),
     ],
     tell: |case| {
-        let subject = match case.peer() {
+        let subject = match case.main_peer() {
             Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
             Some((peer, _)) => format!("the dependency at {peer}"),
             None => "a dependency of the server".to_owned(),
         };
-        let how = match case.signal_max(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
+        let how = match case.signal_max(Signal::DownstreamCores).filter(|cores| *cores >= INTERRUPTED_THREAD_SHARE_MIN)
+        {
             Some(cores) => {
                 format!(
                     "the dependency uses {cores:.2} cores, the server uses {server_cores:.2}{idle_cores}",

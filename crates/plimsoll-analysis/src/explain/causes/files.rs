@@ -1,6 +1,8 @@
 //! The cause files: the server has reached its limit of open files.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, server_name, share};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, server_name, signal_max_percent,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
@@ -40,7 +42,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let how = format!("{open_share} of the allowed files are open", open_share = share(case, Signal::Files));
+        let how = format!(
+            "{open_share} of the files that the server may open are open",
+            open_share = signal_max_percent(case, Signal::Files)
+        );
         CauseText::for_resource(format!("open files of {}", server_name(case)), how).with_plural_subject(true)
     },
 };

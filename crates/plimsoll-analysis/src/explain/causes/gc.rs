@@ -1,6 +1,8 @@
 //! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server_name, share, signal_max_or_zero, text_part};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, server_name, signal_max_or_zero, signal_max_percent, text_part,
+};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -57,7 +59,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let how = match signal_max_or_zero(case, Signal::GcPauses) >= SMALL_SHARE_MAX {
             true => format!(
                 "garbage collection stops all requests for {share} of the time",
-                share = share(case, Signal::GcPauses)
+                share = signal_max_percent(case, Signal::GcPauses)
             ),
             false => {
                 let taken = format::short_percent(case.gc_share().unwrap_or(0.0).min(1.0));

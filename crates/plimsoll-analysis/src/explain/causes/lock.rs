@@ -3,7 +3,7 @@
 
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, peer_text, server_name,
-    share, signal_max_or_zero,
+    signal_max_or_zero, signal_max_percent,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
@@ -11,7 +11,7 @@ use crate::explain::predictions::{
     ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS,
     STAYS_OR_FALLS,
 };
-use crate::explain::queues::{database_address, database_locks, waiting_statements};
+use crate::explain::queues::{database_address, statements_wait_for_locks, waiting_statements};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::{NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE};
 
@@ -116,15 +116,15 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let (server, idle) = (server_name(case), idle_cores_text(case));
+        let (server, idle_cores) = (server_name(case), idle_cores_text(case));
         if signal_max_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
             let how = format!(
                 "waiting for the lock takes {waiting_share} of the server's CPU time",
-                waiting_share = share(case, Signal::Spinning)
+                waiting_share = signal_max_percent(case, Signal::Spinning)
             );
             return CauseText::for_resource(format!("a lock in {server}"), how);
         }
-        if let Some(peer) = database_address(case).filter(|_| database_locks(case) == Some(true)) {
+        if let Some(peer) = database_address(case).filter(|_| statements_wait_for_locks(case) == Some(true)) {
             let waiting_calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
                 None => format!(
@@ -133,7 +133,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 ),
             };
             let cores = signal_max_or_zero(case, Signal::DownstreamCores);
-            let how = format!("{waiting_calls} while the database uses {cores:.2} cores{idle}");
+            let how = format!("{waiting_calls} while the database uses {cores:.2} cores{idle_cores}");
             return CauseText::for_resource(format!("a lock in {}", peer_text(case, peer)), how);
         }
         let used = signal_max_or_zero(case, Signal::ServerCores);
@@ -141,10 +141,10 @@ pub(super) static CARD: CauseCard = CauseCard {
             // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(
                 "the server's threads run one at a time and use {used:.2} cores in total: a lock, one goroutine or \
-                 one actor can cause this{idle}"
+                 one actor can cause this{idle_cores}"
             ),
             false => format!(
-                "on average, the server handles {requests:.1} requests at a time{idle}",
+                "on average, the server handles {requests:.1} requests at a time{idle_cores}",
                 requests = case.requests_in_service().unwrap_or(0.0)
             ),
         };

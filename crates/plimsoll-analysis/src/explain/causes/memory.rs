@@ -50,12 +50,12 @@ pub(super) static CARD: CauseCard = CauseCard {
         (killed, _) if killed >= 1.0 => CauseText::for_resource(
             "the memory limit of the server's control group",
             format!(
-                "the kernel ended {processes} because of the memory limit",
+                "the kernel killed {processes} of the server's control group, because of the group's memory limit",
                 processes = count_with_noun(killed, "process", "processes")
             ),
         ),
         (_, pages) if pages >= 1.0 => CauseText::for_resource(
-            Cause::Memory.text(),
+            Cause::Memory.display_text(),
             format!(
                 "{pages_per_s} memory pages a second are read back from storage{idle_cores}",
                 pages_per_s = format::rate(pages),
@@ -63,7 +63,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
         ),
         _ => CauseText::for_resource(
-            Cause::Memory.text(),
+            Cause::Memory.display_text(),
             format!("a higher load does not raise the goodput{idle_cores}", idle_cores = idle_cores_text(case)),
         ),
     },

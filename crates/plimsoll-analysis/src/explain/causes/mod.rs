@@ -36,7 +36,7 @@ use super::cause::Cause;
 use card::{CauseCard, CauseForm};
 
 /// Returns the descriptions of all causes, in a fixed order.
-pub fn cards() -> [&'static CauseCard; 21] {
+pub fn cause_cards() -> [&'static CauseCard; 21] {
     [
         &client::CARD,
         &none::CARD,
@@ -64,11 +64,11 @@ pub fn cards() -> [&'static CauseCard; 21] {
 
 /// Returns all forms of all causes, each form with its cause. Each form leads to different answers
 /// to the features (questions about the server).
-pub fn forms() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
-    cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
+pub fn cause_forms() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
+    cause_cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 
 /// Returns the description of a cause; `None` for [`Cause::Unknown`].
 pub fn cause_description(cause: Cause) -> Option<&'static CauseCard> {
-    cards().into_iter().find(|card| card.cause == cause)
+    cause_cards().into_iter().find(|card| card.cause == cause)
 }

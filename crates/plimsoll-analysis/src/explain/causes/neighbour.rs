@@ -21,7 +21,9 @@ pub(super) static CARD: CauseCard = CauseCard {
     predicts: Predictions::UNTESTED_CAUSE,
     resources: &[],
     is_countable: false,
-    missing_evidence: &[text_part("probes must read the CPU time of the server's machine")],
+    missing_evidence: &[text_part(
+        "plimsoll needs the CPU use of the server's machine, which probes on that machine read",
+    )],
     tell: |case| {
         let (others, waiting) = (signal_max_or_zero(case, Signal::Others), signal_max_or_zero(case, Signal::RunQueue));
         let whole = format!(

@@ -46,11 +46,11 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
         let server = server_name(case);
-        if case.thread_full() != Some(true) {
+        if case.is_thread_saturated() != Some(true) {
             let how = format!(
-                "all threads of the server together use {cores:.2} of a core{idle}",
+                "all threads of the server together use {cores:.2} of a core{idle_cores}",
                 cores = signal_max_or_zero(case, Signal::ServerCores),
-                idle = idle_cores_text(case)
+                idle_cores = idle_cores_text(case)
             );
             return CauseText::for_resource(format!("the threads of {server}, of which only one runs at a time"), how)
                 .with_plural_subject(true);
@@ -58,9 +58,9 @@ pub(super) static CARD: CauseCard = CauseCard {
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread_name = thread.map_or_else(String::new, |name| format!(" ({name})"));
         let how = format!(
-            "the server's busiest thread uses {cores:.2} of a core{idle}",
+            "the server's busiest thread uses {cores:.2} of a core{idle_cores}",
             cores = signal_max_or_zero(case, Signal::FullestThread),
-            idle = idle_cores_text(case)
+            idle_cores = idle_cores_text(case)
         );
         CauseText::for_resource(format!("one thread of {server}{thread_name}"), how)
     },

@@ -8,7 +8,7 @@ use super::card::{
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
-use crate::explain::queues::{calls_as_served, fixed_connections};
+use crate::explain::queues::{has_fixed_peer_connections, open_calls_equal_served_requests};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -86,26 +86,27 @@ pub(super) static CARD: CauseCard = CauseCard {
                 idle_cores = idle_cores_text(case)
             )
         };
-        if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
+        if let Some((peer, count)) = case.main_peer().filter(|_| has_fixed_peer_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
             let connections = count_with_noun(count, "connection", "connections");
             let how = match several {
                 true => how(&format!("all {connections} are in use")),
                 // From outside, one shared connection looks like a lock around each call.
-                false => how("the only connection, or a lock around this connection, is in use"),
+                false => how("the only connection to the dependency, or a lock around this connection, is in use"),
             };
             return CauseText::for_resource(format!("{connections} to {}", peer_text(case, peer)), how)
                 .with_plural_subject(several);
         }
-        let places = format!(
-            "a pool with a size of about {places:.0} in {server}",
-            places = case.requests_in_service().unwrap_or(0.0),
-            server = server_name(case)
+        let pool = format!(
+            "a pool in {server} that admits about {requests} at a time",
+            server = server_name(case),
+            requests = count_with_noun(case.requests_in_service().unwrap_or(0.0), "request", "requests")
         );
-        let subject = match case.most_called_dependency().filter(|_| calls_as_served(case) == Some(true)) {
-            Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
-            None => places,
-        };
+        let subject =
+            match case.most_called_dependency().filter(|_| open_calls_equal_served_requests(case) == Some(true)) {
+                Some((peer, _)) => format!("{pool}, for calls to {}", peer_text(case, peer)),
+                None => pool,
+            };
         CauseText::for_resource(subject, how("the whole pool is in use"))
     },
 };

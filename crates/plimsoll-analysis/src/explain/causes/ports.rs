@@ -1,7 +1,7 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
 //! needs local ports for the connections to its dependencies.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, signal_max_percent};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
@@ -53,7 +53,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         let held = format!(
             "{share_percent} of the local ports to one peer are taken by closed connections (TIME-WAIT){idle_cores}",
-            share_percent = share(case, Signal::TimeWait),
+            share_percent = signal_max_percent(case, Signal::TimeWait),
             idle_cores = idle_cores_text(case)
         );
         CauseText::for_resource(subject, if ours { how } else { held }).with_plural_subject(true)

@@ -2,15 +2,15 @@
 //! slowly.
 
 use super::card::{
-    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, share,
-    signal_max_or_zero,
+    CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name,
+    signal_max_or_zero, signal_max_percent,
 };
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
 };
-use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
+use crate::explain::queues::{other_receivers_read_late, server_reads_dependency_late, threads_wait_for_pipe_reader};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::SLOWER_FACTOR_MIN;
 use crate::format;
@@ -74,35 +74,38 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: CONNECTION_STATISTICS_ADVICE,
     tell: |case| {
-        let (server, idle) = (server_name(case), idle_cores_text(case));
-        if leaves_unsent(case) == Some(true) {
+        let (server, idle_cores) = (server_name(case), idle_cores_text(case));
+        if other_receivers_read_late(case) == Some(true) {
             let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
-            let how = format!("the receiver has not read {bytes} that the server sent{idle}");
-            return CauseText::for_resource(format!("a receiver of data from {server} (not a client)"), how);
+            let how = format!("the dependency has not read {bytes} that the server sent{idle_cores}");
+            return CauseText::for_resource(format!("a dependency that slowly reads data from {server}"), how);
         }
-        if reads_late(case) == Some(true) {
+        if server_reads_dependency_late(case) == Some(true) {
             let how = format!(
-                "{bytes} of the dependency's responses wait until the server reads them{idle}",
+                "{bytes} of the dependency's responses wait until the server reads them{idle_cores}",
                 bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
             );
             return CauseText::for_resource(format!("slow reading of dependency responses by {server}"), how);
         }
-        if writes_wait(case) == Some(true) {
+        if threads_wait_for_pipe_reader(case) == Some(true) {
             let how = match signal_max_or_zero(case, Signal::InWrite) {
                 count if count < SLOWER_FACTOR_MIN => format!(
-                    "for {share_percent} of the time, a thread of the server waits until its output is read{idle}",
-                    share_percent = share(case, Signal::InWrite)
+                    "for {share_percent} of the time, a thread of the server waits until the reader reads the thread's \
+                     output{idle_cores}",
+                    share_percent = signal_max_percent(case, Signal::InWrite)
                 ),
-                count => format!("{count:.0} threads of the server wait until their output is read{idle}"),
+                threads => {
+                    format!("{threads:.0} threads of the server wait until the reader reads their output{idle_cores}")
+                }
             };
             let subject = format!("the reader of a pipe or unix socket that {server} writes to");
             return CauseText::for_resource(subject, how);
         }
         let how = format!(
-            "the receive window of the responses' reader is full for {share_percent} of the time, so that responses \
-             wait in the server{idle}",
-            share_percent = share(case, Signal::WindowLimited)
+            "the TCP receive window of a client is full for {share_percent} of the time, so that responses wait in \
+             the server{idle_cores}",
+            share_percent = signal_max_percent(case, Signal::WindowLimited)
         );
-        CauseText::for_resource(Cause::SlowReader.text(), how)
+        CauseText::for_resource(Cause::SlowReader.display_text(), how)
     },
 };

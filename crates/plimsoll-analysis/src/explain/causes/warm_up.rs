@@ -5,7 +5,7 @@ use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
-use crate::explain::queues::holds_more;
+use crate::explain::queues::sustained_rate_gain;
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
@@ -32,7 +32,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let rate_now = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
         let search_peak = case.offered_text(case.saturated_rps.unwrap_or(0.0));
         let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
-        let comparison = match (case.holds_upper(), holds_more(case), closed) {
+        let comparison = match (case.rate_gain_over_upper_end(), sustained_rate_gain(case), closed) {
             (Some(_), ..) => {
                 format!("at {rate_now}, the server broke the SLO during the search, and meets the SLO now")
             }

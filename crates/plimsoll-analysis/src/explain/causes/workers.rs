@@ -8,7 +8,7 @@ use super::card::{
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
-use crate::explain::queues::queues_before;
+use crate::explain::queues::connections_queue_at_dependency;
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::EQUALLY_SHORT_FACTOR;
 
@@ -75,29 +75,32 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROCESS_PROBES_ADVICE,
     tell: |case| {
-        let idle = idle_cores_text(case);
+        let idle_cores = idle_cores_text(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
         if signal_max_or_zero(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
             let threads = count_with_noun(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
             return CauseText::for_resource(
                 format!("{threads} of {}", server_name(case)),
-                format!("all of these threads of the server are saturated{idle}"),
+                format!("{threads} of the server are saturated{idle_cores}"),
             )
             .with_plural_subject(true);
         }
-        if queues_before(case) == Some(true) {
+        if connections_queue_at_dependency(case) == Some(true) {
             let who = case
                 .slowest_accepting_dependency()
                 .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
-            let served = count_with_noun(count, "request", "requests");
-            let queued = count_with_noun(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections");
-            let how = format!("the dependency handles about {served} at once, and {queued} wait to be accepted{idle}");
+            let how = format!(
+                "the dependency handles about {requests} at once, and {connections} wait to be accepted{idle_cores}",
+                requests = count_with_noun(count, "request", "requests"),
+                connections =
+                    count_with_noun(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections")
+            );
             return CauseText::for_resource(format!("the workers of {who}"), how).with_plural_subject(true);
         }
         let in_flight = signal_max_or_zero(case, Signal::InFlight);
         CauseText::for_resource(
             format!("{} of {}", count_with_noun(count, "worker", "workers"), server_name(case)),
-            format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle}"),
+            format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle_cores}"),
         )
         .with_plural_subject(count.round() > 1.0)
     },

@@ -4,7 +4,7 @@
 use super::*;
 use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
-use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
+use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadPurpose, LoadShape, Plan};
 
 #[test]
 fn a_server_broken_by_its_search_gets_no_cause() {
@@ -15,8 +15,8 @@ fn a_server_broken_by_its_search_gets_no_cause() {
         // Without a load line (0), the search found no rate that the server sustained.
         (70.0, 0.0, None),
     ] {
-        let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
-        let case = Contrast { lower_rps, ..case };
+        let case = usual_server_facts().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
+        let case = ServerFacts { lower_rps, ..case };
         assert_eq!(case.goodput_of_broken_server_rps(), expect, "{answered} {lower_rps}");
         let text = not_known::unknown_cause_sentence(&case, &[]);
         assert_eq!(
@@ -34,30 +34,34 @@ fn an_exhausted_resource_explains_missing_recovery() {
         (vec![(Files, 0.5, 1.0, 1.0)], Some((Cause::Files, true))),
         (vec![(FullestThread, 0.1, 0.98, 0.99), (ServerCores, 0.1, 1.0, 1.0)], Some((Cause::OneThread, false))),
     ] {
-        let case = Contrast {
+        let case = ServerFacts {
             lower_rps: 1000.0,
-            ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
+            ..usual_server_facts().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
         };
         assert_eq!(case.goodput_of_broken_server_rps(), Some(0.0));
         let posterior = Posterior::from_contrast(&case, &[]);
         let first = posterior.causes().first().map(|first| (first.cause, may_be_named(&case, first.cause)));
-        assert_eq!(first, expect, "{}", tell(&case));
+        assert_eq!(first, expect, "{}", format_posterior(&case));
     }
 }
 
 #[test]
 fn failures_at_every_load_show_no_limit() {
     let slo = Slo::default();
-    let told = |case: &Contrast| {
+    let told = |case: &ServerFacts| {
         (
             case.constant_failure_share().is_some(),
-            case.plateau(),
-            Some(named(case)).filter(|cause| *cause != Cause::Unknown),
+            case.has_throughput_plateau(),
+            Some(named_cause_of(case)).filter(|cause| *cause != Cause::Unknown),
         )
     };
     let failing = |share: f64| {
-        let mut case =
-            usual().with_signals(&[(Goodput, 150.0 * (1.0 - share), 950.0 * (1.0 - share), 1100.0 * (1.0 - share))]);
+        let mut case = usual_server_facts().with_signals(&[(
+            Goodput,
+            150.0 * (1.0 - share),
+            950.0 * (1.0 - share),
+            1100.0 * (1.0 - share),
+        )]);
         case.slo = slo.clone();
         case.low.failures = vec![("reset".into(), (150.0 * share * case.low.seconds) as u64)];
         case
@@ -68,20 +72,20 @@ fn failures_at_every_load_show_no_limit() {
     let text = not_known::unknown_cause_sentence(&failing(0.05), &[]);
     assert!(text.contains("5.00 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
-    let failing = server_facts::ConstantFailureShare { share: failing.share, text: failing.text() };
-    let searched = Contrast { constant_failure: Some(failing), ..usual() };
+    let failing = server_facts::ConstantFailureShare { share: failing.share, text: failing.failure_text() };
+    let searched = ServerFacts { constant_failure: Some(failing), ..usual_server_facts() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::unknown_cause_sentence(&searched, &[]);
     assert!(
         text.contains("0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)"),
         "{text}"
     );
-    let short = Contrast {
+    let short = ServerFacts {
         low: LoadSignals::default(),
         half: LoadSignals::default(),
         line: LoadSignals::default(),
         past: LoadSignals::default(),
-        ..usual()
+        ..usual_server_facts()
     };
     assert_eq!(short.requests_in_service(), None, "one at a time was asked, and served");
     assert!(not_known::unknown_cause_sentence(&short, &[]).contains("the budget was too short"));
@@ -92,7 +96,7 @@ fn failures_at_every_load_show_no_limit() {
 #[test]
 fn without_a_load_line_capacity_is_the_steady_rate() {
     let past = |asked: f64, got: f64| {
-        usual().with_signals(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past
+        usual_server_facts().with_signals(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past
     };
     for (has_line, steady_rps, past, expect) in [
         (false, Some(1000.0), past(2000.0, 1000.0), 1000.0),
@@ -108,8 +112,8 @@ fn without_a_load_line_capacity_is_the_steady_rate() {
             "{has_line} {steady_rps:?}"
         );
     }
-    let stalls = Contrast { lower_rps: 0.0, best_rps: 1600.0, ..usual() };
-    let sentence = text(&stalls, Cause::Cpu).answer(&stalls);
+    let stalls = ServerFacts { lower_rps: 0.0, best_rps: 1600.0, ..usual_server_facts() };
+    let sentence = cause_text(&stalls, Cause::Cpu).sentence_for_server(&stalls);
     assert!(sentence.contains("the server to 1 000 requests/s"), "{sentence:?}");
 }
 
@@ -117,16 +121,28 @@ fn without_a_load_line_capacity_is_the_steady_rate() {
 fn indistinguishable_causes_are_both_named() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "a lock, one goroutine or one actor can cause this"),
-        (Cause::Lock, usual().alone(1.0), "on average, the server handles 1.0 requests at a time"),
+        (
+            Cause::Lock,
+            usual_server_facts().with_service_time_ms(1.0).with_signals(&in_turn),
+            "a lock, one goroutine or one actor can cause this",
+        ),
+        (
+            Cause::Lock,
+            usual_server_facts().with_service_time_ms(1.0),
+            "on average, the server handles 1.0 requests at a time",
+        ),
         (
             Cause::Pool,
-            usual().alone(1.0).peers(1.0, 1.0, 1.0),
-            "the only connection, or a lock around this connection, is in use above the load line",
+            usual_server_facts().with_service_time_ms(1.0).with_peer_connections(1.0, 1.0, 1.0),
+            "the only connection to the dependency, or a lock around this connection, is in use above the load line",
         ),
-        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all 4 connections are in use above the load line"),
+        (
+            Cause::Pool,
+            usual_server_facts().with_service_time_ms(4.0).with_peer_connections(4.0, 4.0, 4.0),
+            "all 4 connections are in use above the load line",
+        ),
     ] {
-        let how = text(&case, cause).how.expect("a limit of the server's");
+        let how = cause_text(&case, cause).how.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
     }
 }
@@ -134,26 +150,29 @@ fn indistinguishable_causes_are_both_named() {
 #[test]
 fn a_pool_requires_a_fixed_number_of_connections() {
     let calls = |past: f64| {
-        usual()
-            .alone(8.0)
-            .calls("node", 1.0, past)
+        usual_server_facts()
+            .with_service_time_ms(8.0)
+            .with_open_calls("node", 1.0, past)
             .with_signals(&[(PeerWaiting, 1.0, 7.0, past), (PeerComing, 0.0, 0.0, 0.0)])
     };
     for (case, expect) in [
-        (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
+        (calls(8.0).with_peer_connections(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
         // The connections are closed and opened again, so their number varies.
-        (calls(8.0).peers(9.0, 17.0, 9.0), "a pool with a size of about 8 in api, for calls to node at 127.0.0.1:6379"),
+        (
+            calls(8.0).with_peer_connections(9.0, 17.0, 9.0),
+            "a pool in api that admits about 8 requests at a time, for calls to node at 127.0.0.1:6379",
+        ),
         // Fewer calls are open than requests are in service, so the pool that limits the server is
         // not for these calls.
-        (calls(3.0).peers(9.0, 17.0, 9.0), "a pool with a size of about 8 in api"),
+        (calls(3.0).with_peer_connections(9.0, 17.0, 9.0), "a pool in api that admits about 8 requests at a time"),
     ] {
-        assert_eq!(text(&case, Cause::Pool).subject, expect);
+        assert_eq!(cause_text(&case, Cause::Pool).subject, expect);
     }
 }
 
 #[test]
-fn cause_words_match_the_vocabulary() {
-    let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
+fn cause_identifiers_are_unique_and_described() {
+    let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.identifier()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
     // Each cause except [`Cause::Unknown`] has a description.
@@ -165,11 +184,11 @@ fn cause_words_match_the_vocabulary() {
 fn the_bottleneck_sentence_names_the_resource() {
     for (case, expect) in [
         (
-            usual().alone(4.5).peers(4.0, 4.0, 4.0),
+            usual_server_facts().with_service_time_ms(4.5).with_peer_connections(4.0, 4.0, 4.0),
             "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all 4 connections are in use above the load line, with 500 requests in flight; 3.8 of 4 cores are idle",
         ),
         (
-            usual().with_signals(&[
+            usual_server_facts().with_signals(&[
                 (FullestThread, 0.15, 0.93, 0.99),
                 (FullThreads, 0.0, 1.0, 1.0),
                 (ServerCores, 0.15, 0.95, 1.0),
@@ -178,25 +197,33 @@ fn the_bottleneck_sentence_names_the_resource() {
         ),
     ] {
         let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
-        assert_eq!(text(&case, cause).answer(&case), crate::sentence::Sentence::from(expect), "{}", tell(&case));
+        assert_eq!(
+            cause_text(&case, cause).sentence_for_server(&case),
+            crate::sentence::Sentence::from(expect),
+            "{}",
+            format_posterior(&case)
+        );
     }
 }
 
 #[test]
 fn without_garbage_collection_requests_get_its_cores() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
-    let found = predict_line_without_cause(&usual().with_signals(&full), Cause::Gc).expect("the cores are full");
+    let found =
+        predict_line_without_cause(&usual_server_facts().with_signals(&full), Cause::Gc).expect("the cores are full");
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
-    let stops = usual().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
+    let stops = usual_server_facts().with_signals(&[(Gc, 0.1, 0.3, 0.3), (GcPauses, 0.0, 0.2, 0.3)]);
     assert_eq!(predict_line_without_cause(&stops, Cause::Gc), None, "it is not cores that are missing");
-    assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
+    assert!(cause_text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
 /// Creates a load of one second with `count` samples of one function. `None`: functions were not
 /// sampled.
 fn run_with_samples(count: Option<u32>) -> plimsoll_model::Run {
-    use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
-    let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());
+    use plimsoll_model::{LoadCurve, LoadShape, Plan, Run, SampleInterval, SampledStack};
+    let mut run = Run::new(
+        Plan::for_get_request("h", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record(),
+    );
     run.window_ns = (0, 1_000_000_000);
     run.probes.sampled.stretches = count.map_or_else(Vec::new, |count| {
         let stacks = if count > 0 { vec![SampledStack { count, functions: vec![0] }] } else { vec![] };
@@ -208,7 +235,7 @@ fn run_with_samples(count: Option<u32>) -> plimsoll_model::Run {
 
 #[test]
 fn functions_are_compared_with_the_lowest_sampled_load() {
-    let case = usual();
+    let case = usual_server_facts();
     for (low, half, line, past, expect) in [
         (Some(3), Some(9), Some(30), Some(30), Ok(Some(["low", "line"]))),
         (Some(3), None, None, Some(30), Ok(Some(["low", "past"]))),
@@ -238,15 +265,16 @@ fn functions_are_compared_with_the_lowest_sampled_load() {
 
 #[test]
 fn without_a_load_line_loads_are_shares_of_peak_throughput() {
-    let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
-    let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
+    let base =
+        Plan::for_get_request("server", 80, vec![], LoadShape::Closed { users: LoadCurve::constant(1.0) }).record();
+    let (slo, arrivals) = (Slo::default(), ArrivalSpacing::Constant);
     let settings = Settings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
     let made = |purpose, load, achieved_rps| {
-        let trial = TrialOutcome::one_second(purpose, load, Verdict::Fail);
+        let trial = TrialOutcome::one_second_trial(purpose, load, Verdict::Fail);
         TrialOutcome { achieved_rps, ..trial }
     };
-    let users = |users: u64, rps: f64| made(Purpose::Peak, OfferedLoad::Users(users), rps);
-    let open = |rate: f64, rps: f64| made(Purpose::Climb, OfferedLoad::Rate(rate), rps);
+    let users = |users: u64, rps: f64| made(LoadPurpose::Peak, OfferedLoad::Users(users), rps);
+    let open = |rate: f64, rps: f64| made(LoadPurpose::Climb, OfferedLoad::Rate(rate), rps);
     for (name, trials, expect) in [
         ("several users tell it", vec![users(1, 100.0), users(4, 300.0), open(500.0, 320.0)], 300.0),
         ("the one user met the answer that is late", vec![users(1, 1.0), open(50.0, 47.0)], 47.0),
@@ -267,7 +295,7 @@ fn an_interpreter_is_the_next_limit_of_its_server() {
         ("python3.12", 8.0, Cause::Cpu, 39_000.0),
         ("python3.13t", 1.0, Cause::Cpu, 39_000.0),
     ] {
-        let mut case = usual().with_signals(&[(Processes, processes, processes, processes)]);
+        let mut case = usual_server_facts().with_signals(&[(Processes, processes, processes, processes)]);
         for load in [&mut case.line, &mut case.past] {
             load.server = Some(format!("service ({server})"));
         }
@@ -282,7 +310,7 @@ fn an_interpreter_is_the_next_limit_of_its_server() {
 
 #[test]
 fn a_disturbed_search_is_no_evidence_of_a_warm_up() {
-    let faster = Contrast { alone_first_ns: Some(40e6), held_past_rps: Some(2100.0), ..usual() };
-    assert_eq!(answer(&faster, Feature::WarmerNow), Some("yes"));
-    assert_eq!(answer(&Contrast { is_search_disturbed: true, ..faster }, Feature::WarmerNow), Some("no"));
+    let faster = ServerFacts { alone_first_ns: Some(40e6), held_past_rps: Some(2100.0), ..usual_server_facts() };
+    assert_eq!(feature_answer(&faster, Feature::WarmerNow), Some("yes"));
+    assert_eq!(feature_answer(&ServerFacts { is_search_disturbed: true, ..faster }, Feature::WarmerNow), Some("no"));
 }

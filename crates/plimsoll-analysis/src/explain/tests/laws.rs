@@ -2,7 +2,7 @@
 //! contradict the law.
 
 use super::*;
-use crate::explain::queues::{database_locks, threads_at_work};
+use crate::explain::queues::{sleeping_threads_equal_requests, statements_wait_for_locks};
 
 /// Checks that the main peer of two dependencies is the dependency that gets requests, even if it
 /// has fewer connections.
@@ -10,13 +10,13 @@ use crate::explain::queues::{database_locks, threads_at_work};
 fn the_main_peer_is_a_dependency_that_gets_requests() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
     for (sent_there, held, expect) in [(Some(1.0), 8.0, &asked), (Some(900.0), 8.0, &idle), (None, 8.0, &idle)] {
-        let mut case = usual().peers(2.0, 2.0, 2.0);
+        let mut case = usual_server_facts().with_peer_connections(2.0, 2.0, 2.0);
         for sight in [&mut case.line, &mut case.past] {
             sight.peers.insert(idle.clone(), held);
             sight.sent_to_peers.insert(asked.clone(), 950.0);
             sight.sent_to_peers.extend(sent_there.map(|sent| (idle.clone(), sent)));
         }
-        assert_eq!(case.peer().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
+        assert_eq!(case.main_peer().map(|peer| peer.0), Some(expect.as_str()), "{sent_there:?}");
     }
 }
 
@@ -24,7 +24,7 @@ fn the_main_peer_is_a_dependency_that_gets_requests() {
 /// missing, or known only between two distant rates.
 #[test]
 fn unanswered_requests_show_a_plateau_for_any_load_line() {
-    let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
+    let case = |lower_rps: f64, upper_rps: Option<f64>| ServerFacts { lower_rps, upper_rps, ..usual_server_facts() };
     // A server with two worker processes, each with its own queue. `past_ns` is the median response
     // time above the line.
     let several = |past_ns: f64| {
@@ -36,13 +36,13 @@ fn unanswered_requests_show_a_plateau_for_any_load_line() {
         ("far above a line that is known", case(950.0, Some(960.0)), 1200.0, false),
         (
             "a little above what was held past the line",
-            Contrast { held_past_rps: Some(1150.0), ..case(950.0, Some(960.0)) },
+            ServerFacts { held_past_rps: Some(1150.0), ..case(950.0, Some(960.0)) },
             1200.0,
             true,
         ),
         (
             "in the first step that was not held",
-            Contrast { held_past_rps: Some(1050.0), ..case(950.0, Some(960.0)) },
+            ServerFacts { held_past_rps: Some(1050.0), ..case(950.0, Some(960.0)) },
             1290.0,
             true,
         ),
@@ -54,7 +54,7 @@ fn unanswered_requests_show_a_plateau_for_any_load_line() {
         ("all was answered", case(0.0, None), 1498.0, false),
     ] {
         let case = case.with_signals(&[(Offered, 150.0, 950.0, 1500.0), (Goodput, 150.0, 950.0, got)]);
-        assert_eq!(case.plateau(), Some(expect), "{what}");
+        assert_eq!(case.has_throughput_plateau(), Some(expect), "{what}");
     }
 }
 
@@ -63,11 +63,12 @@ fn unanswered_requests_show_a_plateau_for_any_load_line() {
 #[test]
 fn responses_after_the_window_show_no_plateau() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
-        let case =
-            usual().alone(alone_ms).with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
-        let mut case = Contrast { lower_rps: 0.0, upper_rps: None, ..case };
+        let case = usual_server_facts()
+            .with_service_time_ms(alone_ms)
+            .with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
+        let mut case = ServerFacts { lower_rps: 0.0, upper_rps: None, ..case };
         case.past.seconds = 1.0;
-        assert_eq!(case.plateau(), Some(expect), "{alone_ms} {got}");
+        assert_eq!(case.has_throughput_plateau(), Some(expect), "{alone_ms} {got}");
     }
 }
 
@@ -80,12 +81,21 @@ fn sleeping_statements_count_as_in_service() {
         [(60.0, 0.1, 0.0, true), (52.0, 0.1, 0.0, false), (60.0, 0.9, 0.0, false), (60.0, 0.1, 0.5, false)]
     {
         let served = if waiting > 55.0 { 1.1 } else { 40.0 };
-        let case = usual().alone(served).peers(87.0, 87.0, 103.0).calls("mysqld", 0.0, 0.0).with_signals(&[
-            (DownstreamCores, 0.02, 0.9 * cores, cores),
-            (DownstreamThreadsWaiting, 12.0, 14.0, waiting),
-            (IoPressure, 0.0, storage, storage),
-        ]);
-        assert_eq!(database_locks(&case) == Some(true), stands, "{waiting} {cores} {storage}\n{}", tell(&case));
+        let case = usual_server_facts()
+            .with_service_time_ms(served)
+            .with_peer_connections(87.0, 87.0, 103.0)
+            .with_open_calls("mysqld", 0.0, 0.0)
+            .with_signals(&[
+                (DownstreamCores, 0.02, 0.9 * cores, cores),
+                (DownstreamThreadsWaiting, 12.0, 14.0, waiting),
+                (IoPressure, 0.0, storage, storage),
+            ]);
+        assert_eq!(
+            statements_wait_for_locks(&case) == Some(true),
+            stands,
+            "{waiting} {cores} {storage}\n{}",
+            format_posterior(&case)
+        );
     }
 }
 
@@ -96,9 +106,10 @@ fn threads_that_wait_for_the_interpreter_are_not_working() {
     for (server, asleep, expect) in
         [("python3", 5.3, true), ("python3", 7.0, false), ("api", 5.3, false), ("api", 4.4, true)]
     {
-        let mut case =
-            usual().alone(4.2).with_signals(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
+        let mut case = usual_server_facts()
+            .with_service_time_ms(4.2)
+            .with_signals(&[(InSleep, 0.0, asleep - 0.3, asleep), (InDisk, 0.0, 0.0, 0.0)]);
         case.past.server = Some(server.into());
-        assert_eq!(threads_at_work(&case), Some(expect), "{server} {asleep}");
+        assert_eq!(sleeping_threads_equal_requests(&case), Some(expect), "{server} {asleep}");
     }
 }

@@ -16,7 +16,7 @@ use Signal::*;
 
 /// Creates the facts about a server with idle cores and a capacity of 1 000/s. A single request
 /// takes 10 ms, and ten requests are in service at once.
-pub(super) fn usual() -> Contrast {
+pub(super) fn usual_server_facts() -> ServerFacts {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
         values: [
             (Offered, asked),
@@ -67,7 +67,7 @@ pub(super) fn usual() -> Contrast {
         seconds: 10.0,
         ..LoadSignals::default()
     };
-    Contrast {
+    ServerFacts {
         counted: "requests".to_owned(),
         requests_each: 1.0,
         low: of(150.0, 150.0, 10.0, 1.5),
@@ -94,10 +94,10 @@ pub(super) fn usual() -> Contrast {
     }
 }
 
-impl Contrast {
+impl ServerFacts {
     /// Sets each signal in `values` to its three values: at the low load, at the load line, and
     /// above.
-    pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
+    pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> ServerFacts {
         for (signal, low, line, past) in values {
             self.low.values.insert(*signal, *low);
             self.half.values.insert(*signal, (low + line) / 2.0);
@@ -108,21 +108,21 @@ impl Contrast {
         self
     }
 
-    pub(super) fn without(mut self, signals: &[Signal]) -> Contrast {
+    pub(super) fn without_signals(mut self, signals: &[Signal]) -> ServerFacts {
         for sight in [&mut self.low, &mut self.half, &mut self.line, &mut self.past] {
             sight.values.retain(|signal, _| !signals.contains(signal));
         }
         self
     }
 
-    pub(super) fn alone(mut self, ms: f64) -> Contrast {
+    pub(super) fn with_service_time_ms(mut self, ms: f64) -> ServerFacts {
         self.alone_ns = Some(ms * 1e6);
         self
     }
 
     /// Sets the mean number of open calls to a dependency with this process name, at the low load
     /// and above the load line.
-    pub(super) fn calls(mut self, name: &str, low: f64, past: f64) -> Contrast {
+    pub(super) fn with_open_calls(mut self, name: &str, low: f64, past: f64) -> ServerFacts {
         let address = "127.0.0.1:6379";
         for (sight, calls) in [(&mut self.low, low), (&mut self.past, past)] {
             sight.calls_to_peers.insert(address.into(), calls);
@@ -131,7 +131,7 @@ impl Contrast {
         self
     }
 
-    pub(super) fn peers(mut self, low: f64, line: f64, past: f64) -> Contrast {
+    pub(super) fn with_peer_connections(mut self, low: f64, line: f64, past: f64) -> ServerFacts {
         for (sight, count) in [(&mut self.low, low), (&mut self.line, line), (&mut self.past, past)] {
             sight.peers.insert("127.0.0.1:6379".into(), count);
             sight.values.insert(PeerConnections, count);
@@ -140,24 +140,24 @@ impl Contrast {
     }
 }
 
-pub(super) fn named(case: &Contrast) -> Cause {
-    explained(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
+pub(super) fn named_cause_of(case: &ServerFacts) -> Cause {
+    explanation_from_facts(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
 /// Returns the answer that `feature`, a question about the server, has for `case`, as a word such
 /// as `yes`.
-pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> {
+pub(super) fn feature_answer(case: &ServerFacts, feature: Feature) -> Option<&'static str> {
     let card = feature.card();
     (card.read)(case).map(|value| card.values[value].word)
 }
 
-pub(super) fn text(case: &Contrast, cause: Cause) -> causes::card::CauseText {
+pub(super) fn cause_text(case: &ServerFacts, cause: Cause) -> causes::card::CauseText {
     (causes::cause_description(cause).expect("a cause").tell)(case)
 }
 
-pub(super) fn tell(case: &Contrast) -> String {
+pub(super) fn format_posterior(case: &ServerFacts) -> String {
     let posterior = Posterior::from_contrast(case, &[]);
-    let candidate = |it: &posterior::Candidate| {
+    let candidate = |it: &posterior::CauseFormProbability| {
         let terms: Vec<String> = it
             .terms
             .iter()

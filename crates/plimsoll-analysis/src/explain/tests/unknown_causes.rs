@@ -25,10 +25,10 @@ fn too_few_signals_name_no_cause() {
         .collect();
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     for (what, case) in [
-        ("a plateau of which nothing else is known", usual()),
+        ("a plateau of which nothing else is known", usual_server_facts()),
         (
             "two loops of events that have taken all, with connections that stand idle to what answers as soon as ever",
-            usual().alone(1.9).peers(7.0, 6.0, 6.0).with_signals(&[
+            usual_server_facts().with_service_time_ms(1.9).with_peer_connections(7.0, 6.0, 6.0).with_signals(&[
                 (Threads, 3.0, 3.0, 3.0),
                 (Processes, 3.0, 3.0, 3.0),
                 (PeerWaiting, 0.4, 1.2, 2.0),
@@ -36,47 +36,55 @@ fn too_few_signals_name_no_cause() {
                 (InFlight, 0.3, 1.7, 108.0),
             ]),
         ),
-        ("a full thread that nobody saw", usual().with_signals(&full).without(&seen_of_server)),
+        ("a full thread that nobody saw", usual_server_facts().with_signals(&full).without_signals(&seen_of_server)),
         (
             "no load but one",
-            Contrast {
+            ServerFacts {
                 low: LoadSignals::default(),
                 half: LoadSignals::default(),
                 past: LoadSignals::default(),
-                ..usual()
+                ..usual_server_facts()
             },
         ),
         (
             "a thread that is as full at a low load",
-            usual().with_signals(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
+            usual_server_facts().with_signals(&[(FullestThread, 0.99, 0.99, 0.99), (FullThreads, 1.0, 1.0, 1.0)]),
         ),
         ("a rate inside of a wide bracket", {
-            let case = usual().with_signals(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
-            Contrast { held_past_rps: Some(1100.0), upper_rps: Some(2000.0), ..case }
+            let case =
+                usual_server_facts().with_signals(&[(Compiling, 0.3, 0.05, 0.0), (Goodput, 150.0, 950.0, 1100.0)]);
+            ServerFacts { held_past_rps: Some(1100.0), upper_rps: Some(2000.0), ..case }
         }),
         ("a line that lay too low by chance", {
-            let case = usual().with_signals(&[(Goodput, 150.0, 950.0, 1100.0)]);
-            Contrast { held_past_rps: Some(1100.0), ..case }
+            let case = usual_server_facts().with_signals(&[(Goodput, 150.0, 950.0, 1100.0)]);
+            ServerFacts { held_past_rps: Some(1100.0), ..case }
         }),
-        ("refusals at any load", usual().with_signals(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)])),
+        (
+            "refusals at any load",
+            usual_server_facts().with_signals(&[(Refused, 0.1, 0.1, 0.1), (Failed, 0.1, 0.1, 0.1)]),
+        ),
         (
             "cores that others use up",
-            usual().with_signals(&[(Idle, 2.0, 0.1, 0.1), (Others, 1.0, 3.7, 3.7), (ServerCores, 0.02, 0.1, 0.12)]),
+            usual_server_facts().with_signals(&[
+                (Idle, 2.0, 0.1, 0.1),
+                (Others, 1.0, 3.7, 3.7),
+                (ServerCores, 0.02, 0.1, 0.12),
+            ]),
         ),
         ("others whose work grows with the load", {
-            let mut case = usual().with_signals(&[(Others, 0.1, 1.5, 1.6)]);
+            let mut case = usual_server_facts().with_signals(&[(Others, 0.1, 1.5, 1.6)]);
             case.line.disturbed = Some("other processes used 1.5 of 4 cores".into());
             case
         }),
     ] {
-        assert_eq!(named(&case), Cause::Unknown, "{what}\n{}", tell(&case));
+        assert_eq!(named_cause_of(&case), Cause::Unknown, "{what}\n{}", format_posterior(&case));
     }
 }
 
 /// Creates a server that pauses for half a second in the low load only, so only that load has a
 /// late p99.
-fn server_stalled_at_low_load() -> Contrast {
-    let mut case = usual();
+fn server_stalled_at_low_load() -> ServerFacts {
+    let mut case = usual_server_facts();
     case.low.values.insert(P99, 600e6);
     case
 }
@@ -86,18 +94,21 @@ fn server_stalled_at_low_load() -> Contrast {
 #[test]
 fn some_causes_are_named_without_probes() {
     let seen: Vec<Signal> =
-        usual().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
+        usual_server_facts().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
     let refusing =
         [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
     for (case, cause) in [
-        (usual().with_signals(&refusing), Cause::Limiter),
-        (usual().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
-        (usual().with_signals(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
+        (usual_server_facts().with_signals(&refusing), Cause::Limiter),
+        (usual_server_facts().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
+        (
+            usual_server_facts().with_signals(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]),
+            Cause::AcceptBacklog,
+        ),
         (server_stalled_at_low_load(), Cause::Unknown),
-        (usual(), Cause::Unknown),
+        (usual_server_facts(), Cause::Unknown),
     ] {
-        let case = case.without(&seen);
-        assert_eq!(named(&case), cause, "{}", tell(&case));
+        let case = case.without_signals(&seen);
+        assert_eq!(named_cause_of(&case), cause, "{}", format_posterior(&case));
     }
 }
 
@@ -109,8 +120,17 @@ fn the_end_of_a_lost_server_is_reported() {
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
         let target_loss = Some("the server has accepted no connections since a load of 4 096 users".to_owned());
-        let case = Contrast { target_loss, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
-        assert_eq!(named(&case), expect, "{}", tell(&case));
+        let case = ServerFacts {
+            target_loss,
+            killed,
+            stopped_by: StopReason::Gone,
+            low,
+            half,
+            line,
+            past,
+            ..usual_server_facts()
+        };
+        assert_eq!(named_cause_of(&case), expect, "{}", format_posterior(&case));
         let text = not_known::unknown_cause_sentence(&case, &[]);
         assert_eq!(
             text,

@@ -8,8 +8,8 @@ use plimsoll_model::rng::Rng;
 
 fn diff_folded_profiles(a: &str, b: &str, basis: CostDivisor) -> ProfileDiff {
     let (a, b) = (read(a.as_bytes()).expect("folded"), read(b.as_bytes()).expect("folded"));
-    let view = View::all(0);
-    diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable")
+    let view = ProfileView::all_samples(0);
+    diff((&a, &view), (&b, &view), basis, FunctionCostOrder::Flat).expect("comparable")
 }
 
 #[test]
@@ -38,7 +38,8 @@ fn variation_between_repetitions_widens_the_error() {
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
-            let noisy = (cost * (1.0 + 0.08 * sum)).max(0.0) + cost.sqrt() * (rng.below(200) as f64 / 100.0 - 1.0);
+            let noisy =
+                (cost * (1.0 + 0.08 * sum)).max(0.0) + cost.sqrt() * (rng.uniform_below(200) as f64 / 100.0 - 1.0);
             format!("main;f{number} {}\n", noisy.round().max(0.0))
         };
         read(costs.iter().enumerate().map(line).collect::<String>().as_bytes()).expect("folded")
@@ -46,19 +47,19 @@ fn variation_between_repetitions_widens_the_error() {
     let same: Vec<f64> = (0..40).map(|number| 400.0 + 10.0 * f64::from(number)).collect();
     let mut changed = same.clone();
     changed[7] *= 1.6;
-    let view = View::all(0);
+    let view = ProfileView::all_samples(0);
     let (mut false_once, mut false_repeated, mut found) = (0, 0, 0);
     let rounds = 60;
     for _ in 0..rounds {
         let a: Vec<Profile> = (0..4).map(|_| take(&same)).collect();
         let b: Vec<Profile> = (0..4).map(|_| take(&changed)).collect();
         let [first, second] = [&a, &b].map(|side| {
-            let one = |profile| Repetition { profile, view: &view, requests: 100.0 };
+            let one = |profile| RepeatedProfile { profile, view: &view, requests: 100.0 };
             side.iter().map(one).collect::<Vec<_>>()
         });
-        let repeated = diff_repeated(&first, &second, Sort::Flat).expect("comparable");
+        let repeated = diff_repeated(&first, &second, FunctionCostOrder::Flat).expect("comparable");
         let basis = CostDivisor::Requests { before: 100.0, after: 100.0 };
-        let once = diff((&a[0], &view), (&b[0], &view), basis, Sort::Flat).expect("comparable");
+        let once = diff((&a[0], &view), (&b[0], &view), basis, FunctionCostOrder::Flat).expect("comparable");
         let findings = |comparison: &ProfileDiff| -> Vec<String> {
             let rows = comparison.rows.iter().filter(|row| row.flat.is_finding());
             rows.map(|row| row.function.clone()).collect()
@@ -78,19 +79,22 @@ fn variation_between_repetitions_widens_the_error() {
 fn repetitions_are_summed() {
     let profiles: Vec<Profile> =
         ["m;a 90\n", "m;a 110\n", "m;a 190\nm;b 20\n", "m;a 210\n"].map(|t| read(t.as_bytes()).expect("folded")).into();
-    let view = View::all(0);
-    let all: Vec<Repetition> =
-        profiles.iter().map(|profile| Repetition { profile, view: &view, requests: 50.0 }).collect();
-    let got = diff_repeated(&all[..2], &all[2..], Sort::Flat).expect("comparable");
+    let view = ProfileView::all_samples(0);
+    let all: Vec<RepeatedProfile> =
+        profiles.iter().map(|profile| RepeatedProfile { profile, view: &view, requests: 50.0 }).collect();
+    let got = diff_repeated(&all[..2], &all[2..], FunctionCostOrder::Flat).expect("comparable");
     let row = |name: &str| got.rows.iter().find(|row| row.function == name).expect("a row");
     assert_eq!((row("a").flat.before, row("a").flat.after), (2.0, 4.0));
     assert_eq!((row("b").flat.before, row("b").flat.after), (0.0, 0.2));
     assert_eq!(got.basis, CostDivisor::Requests { before: 100.0, after: 100.0 });
     // With one profile on each side, `diff_repeated` gives the same result as a comparison of two
     // profiles.
-    let once = diff_repeated(&all[..1], &all[2..3], Sort::Flat).expect("comparable");
+    let once = diff_repeated(&all[..1], &all[2..3], FunctionCostOrder::Flat).expect("comparable");
     let basis = CostDivisor::Requests { before: 50.0, after: 50.0 };
-    assert_eq!(once, diff((&profiles[0], &view), (&profiles[2], &view), basis, Sort::Flat).expect("comparable"));
+    assert_eq!(
+        once,
+        diff((&profiles[0], &view), (&profiles[2], &view), basis, FunctionCostOrder::Flat).expect("comparable")
+    );
 }
 
 #[test]
@@ -115,15 +119,15 @@ fn profile_costs_are_per_request() {
 }
 
 #[test]
-fn shares_show_only_the_mix() {
+fn shares_show_only_function_mix() {
     let result = diff_folded_profiles("a 100\nb 300\n", "a 200\nb 600\n", CostDivisor::Shares);
     assert!(result.rows.iter().all(|r| r.flat.delta() == 0.0 && !r.flat.is_finding()), "{result:?}");
     assert_eq!((result.total.before, result.total.after), (100.0, 100.0));
     let nothing = read(b"a 0\n").expect("folded");
     let some = read(b"a 1\n").expect("folded");
-    let view = View::all(0);
-    let error =
-        diff((&nothing, &view), (&some, &view), CostDivisor::Shares, Sort::Flat).expect_err("no share of nothing");
+    let view = ProfileView::all_samples(0);
+    let error = diff((&nothing, &view), (&some, &view), CostDivisor::Shares, FunctionCostOrder::Flat)
+        .expect_err("no share of nothing");
     assert!(matches!(error, DiffError::Nothing(_)));
 }
 
@@ -131,8 +135,9 @@ fn shares_show_only_the_mix() {
 fn compared_profiles_need_the_same_kind() {
     let other = ProfileBuilder::new(vec![ValueType::new("delay", "nanoseconds")]).finish();
     let samples = read(b"a 1\n").expect("folded");
-    let view = View::all(0);
-    let error = diff((&samples, &view), (&other, &view), CostDivisor::Shares, Sort::Flat).expect_err("two kinds");
+    let view = ProfileView::all_samples(0);
+    let error =
+        diff((&samples, &view), (&other, &view), CostDivisor::Shares, FunctionCostOrder::Flat).expect_err("two kinds");
     assert!(error.to_string().contains("samples in count and delay in nanoseconds"), "{error}");
 }
 
@@ -141,16 +146,16 @@ fn heap_estimates_give_sampled_counts() {
     let types = ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"];
     let types = types.iter().map(|t| t.split_once('/').expect("two words"));
     let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());
-    builder.period(Some(ValueType::new("space", "bytes")), 524_288);
+    builder.set_period(Some(ValueType::new("space", "bytes")), 524_288);
     // The profile has 10 sampled objects of 1 KiB, scaled up as the Go runtime does. The profile
     // also has 3 objects of 64 MiB, which the runtime always samples.
     let scale = 1.0 / (1.0 - (-1024.0 / 524_288.0_f64).exp());
     let estimated = (10.0 * scale) as i64;
-    builder.sample(&[estimated, estimated * 1024, 0, 0]);
-    builder.sample(&[3, 3 << 26, 3, 3 << 26]);
+    builder.end_sample(&[estimated, estimated * 1024, 0, 0]);
+    builder.end_sample(&[3, 3 << 26, 3, 3 << 26]);
     let profile = builder.finish();
     for (column, expect) in [(0, [10.0, 3.0]), (1, [10.0, 3.0])] {
-        let view = View::all(column);
+        let view = ProfileView::all_samples(column);
         let side = ProfileSide { profile: &profile, view: &view, units: 1.0 };
         for (sample, expect) in profile.samples().zip(expect) {
             let (events, variance) = events_variance(&side, &sample).expect("known");

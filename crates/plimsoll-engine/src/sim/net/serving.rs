@@ -1,14 +1,14 @@
 //! The server's side of the simulated network: reading, service, responses, and faults.
 
 use super::{BytesInTransit, SimEventKind, SimWorld};
-use crate::sim::server::{Cut, Fault, reply};
-use crate::sim::streams::StreamAction;
+use crate::sim::server::{Fault, ResponseSplit, response_bytes};
+use crate::sim::streams::ServerReaction;
 use std::cmp::Reverse;
 use std::rc::Rc;
 
 impl SimWorld {
     /// Starts the server's idle timeout of a connection, if the server has an idle timeout.
-    pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
+    pub(super) fn start_idle_timeout(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
             self.schedule_event(at_ns + idle_ns, link, SimEventKind::IdleSince(activity));
@@ -16,7 +16,7 @@ impl SimWorld {
     }
 
     /// Makes the server read the available bytes of a connection and react to them.
-    pub(super) fn read(&mut self, at_ns: u64, link: usize) {
+    pub(super) fn read_on_server(&mut self, at_ns: u64, link: usize) {
         let length = self.request.len();
         let it = &mut self.links[link];
         if it.server_closed || it.serving || it.deaf || it.taking || it.arrived == 0 {
@@ -41,7 +41,7 @@ impl SimWorld {
         it.taken += count;
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
             it.blocked = false;
-            self.wake(link);
+            self.queue_ready_event(link);
         }
         let it = &mut self.links[link];
         match it.fault {
@@ -69,14 +69,14 @@ impl SimWorld {
             self.links[link].taking = true;
             self.schedule_event(at_ns + every_ns, link, SimEventKind::Takes);
         } else if self.links[link].arrived > 0 {
-            self.read(at_ns, link);
+            self.read_on_server(at_ns, link);
         }
     }
 
     /// Sends bytes of the server to the client.
     pub(super) fn send_to_client(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
         let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
-        let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
+        let pieces = if self.server.cut == ResponseSplit::Bytes { to } else { usize::from(to > 0) };
         for number in 0..pieces {
             let (from, to) = if pieces == to { (number, number + 1) } else { (0, to) };
             self.schedule_client_event(
@@ -92,35 +92,35 @@ impl SimWorld {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
             it.blocked = false;
-            self.wake(link);
+            self.queue_ready_event(link);
         }
         let mut arrived = count;
         while let Some(streams) = &mut self.links[link].streams
             && let Some(heard) = streams.next(std::mem::take(&mut arrived))
         {
             match heard {
-                StreamAction::Says(bytes) => self.send_to_client(at_ns, link, bytes),
-                StreamAction::Asks(stream) => {
+                ServerReaction::Says(bytes) => self.send_to_client(at_ns, link, bytes),
+                ServerReaction::Asks(stream) => {
                     self.account.requests += 1;
                     let done_ns = self.queue_request(at_ns);
                     let messages = self.server.h2.map_or(0, |how| how.messages.0);
                     self.schedule_event(done_ns, link, SimEventKind::AnswersStream(stream, messages));
                 }
-                StreamAction::Untaken(bytes, is_over) => {
+                ServerReaction::Untaken(bytes, is_over) => {
                     self.account.untaken += 1;
                     self.account.streams_over += u64::from(is_over);
                     self.send_to_client(at_ns, link, bytes);
                 }
-                StreamAction::Wrong => self.account.bytes_wrong += 1,
+                ServerReaction::Wrong => self.account.bytes_wrong += 1,
             }
         }
     }
 
     /// Sends the next part of a stream's response, unless the client cancelled the stream.
-    pub(super) fn answer_stream(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
+    pub(super) fn send_stream_part(&mut self, at_ns: u64, link: usize, stream: u32, left: u32) {
         let it = &mut self.links[link];
         let Some(streams) = it.streams.as_mut().filter(|_| !it.server_closed) else { return };
-        let Some((said, is_over)) = streams.answer(stream, left) else { return };
+        let Some((said, is_over)) = streams.next_response_bytes(stream, left) else { return };
         if left > 0 {
             let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
             self.schedule_event(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
@@ -138,7 +138,7 @@ impl SimWorld {
         let begins_ns = slot.map_or(at_ns, |Reverse(free_ns)| free_ns.max(at_ns));
         let done_ns = match self.server.stall {
             Some(stall) if begins_ns >= self.origin_ns => {
-                self.origin_ns + stall.work(begins_ns - self.origin_ns, need_ns)
+                self.origin_ns + stall.completion_ns(begins_ns - self.origin_ns, need_ns)
             }
             _ => begins_ns + need_ns,
         };
@@ -172,7 +172,7 @@ impl SimWorld {
                 self.links[link].flood_at = Some(0);
                 return;
             }
-            _ if self.server.cut == Cut::Bytes => self.send_response(at_ns, link, fault, 1),
+            _ if self.server.cut == ResponseSplit::Bytes => self.send_response(at_ns, link, fault, 1),
             _ => self.send_response(at_ns, link, fault, 0),
         }
         // A fault that closes or resets the connection or sends more bytes does so after the last
@@ -197,16 +197,16 @@ impl SimWorld {
             }
             _ => {}
         }
-        self.expect_work(said_ns, link);
-        self.read(at_ns, link);
+        self.start_idle_timeout(said_ns, link);
+        self.read_on_server(at_ns, link);
     }
 
     /// Sends a response. If `gap_ns` is not 0, the response is sent byte by byte, with `gap_ns`
     /// between two bytes.
     pub(super) fn send_response(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
-        let mut bytes = reply(fault, self.head_request, self.serial);
+        let mut bytes = response_bytes(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
-            let cut = 1 + self.rng.below(bytes.len() as u64 - 1) as usize;
+            let cut = 1 + self.rng.uniform_below(bytes.len() as u64 - 1) as usize;
             bytes.truncate(cut);
         }
         let bytes: Rc<[u8]> = bytes.into();
@@ -216,7 +216,7 @@ impl SimWorld {
         while from < length {
             let to = match fault {
                 _ if gap_ns > 0 => from + 1,
-                Some(Fault::Pieces) => (from + 1 + self.rng.below(12) as usize).min(length),
+                Some(Fault::Pieces) => (from + 1 + self.rng.uniform_below(12) as usize).min(length),
                 _ => length,
             };
             self.schedule_client_event(
@@ -224,7 +224,7 @@ impl SimWorld {
                 link,
                 SimEventKind::Brings(BytesInTransit { bytes: Rc::clone(&bytes), from, to }),
             );
-            at_ns += if fault == Some(Fault::Pieces) { self.rng.below(3) * 20_000 } else { gap_ns };
+            at_ns += if fault == Some(Fault::Pieces) { self.rng.uniform_below(3) * 20_000 } else { gap_ns };
             from = to;
         }
     }

@@ -4,7 +4,7 @@
 //! Little's law.
 
 use super::*;
-use plimsoll_model::Stop;
+use plimsoll_model::EarlyStopReason;
 use plimsoll_model::rng::Rng;
 
 /// Returns a server with this number of workers, and a service time of 20 ms.
@@ -13,8 +13,8 @@ fn worker_pool_server(slots: usize) -> SimServer {
 }
 
 /// Returns the plan with this warm-up and length, and with timeouts that are too long to expire.
-fn with_window(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
-    plan.with(|it| {
+fn with_window(plan: SimulatedPlan, warmup_ns: u64, length_ns: u64) -> SimulatedPlan {
+    plan.with_change(|it| {
         it.traffic.routes[0].timeout_ns = 60 * SECOND;
         it.load.grace_ns = 30 * SECOND;
         it.load.warmup_ns = warmup_ns;
@@ -23,12 +23,16 @@ fn with_window(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
 }
 
 /// Runs a plan and stops the run at this tick.
-fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
+fn run_until_tick(plan: &SimulatedPlan, server: &SimServer, seed: u64, tick: u64) -> SimulatedRun {
     let mut ticks = 0;
     let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine: SimMachine::default(), seed }.run(
         &mut |_| {
             ticks += 1;
-            if ticks > tick { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
+            if ticks > tick {
+                ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
+            } else {
+                ControlFlow::Continue(())
+            }
         },
     );
     verify(&sim, server).unwrap_or_else(|complaint| panic!("PLIMSOLL_SEED={seed}: {complaint}"));
@@ -36,7 +40,7 @@ fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
 }
 
 #[test]
-fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
+fn throughput_equals_pool_capacity_for_any_window_and_users() {
     let lengths = [SECOND, 700 * MS, 1_234 * MS, 5 * SECOND];
     for warmup_ns in [0, 100 * MS, 333 * MS, SECOND] {
         for length_ns in lengths {
@@ -46,7 +50,7 @@ fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
                 for stop_at in [None, Some((warmup_ns + length_ns) / Plan::TICK_NS / 2 + 3)] {
                     let sim = match stop_at {
                         None => run(&plan, &worker_pool_server(slots), first_seed()),
-                        Some(tick) => run_until(&plan, &worker_pool_server(slots), first_seed(), tick),
+                        Some(tick) => run_until_tick(&plan, &worker_pool_server(slots), first_seed(), tick),
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
@@ -85,9 +89,9 @@ fn throughput_above_capacity_equals_capacity() {
 fn littles_law_holds() {
     for seed in first_seed()..first_seed() + 150 {
         let mut rng = Rng::new(seed);
-        let mut between = |from: u64, to: u64| from + rng.below(to - from + 1);
+        let mut between = |from: u64, to: u64| from + rng.uniform_below(to - from + 1);
         let (slots, service_ns) = (between(1, 8) as usize, between(1, 40) * MS);
-        let mean = [Service::Constant(service_ns), Service::Exponential(service_ns)];
+        let mean = [ServiceTimes::Constant(service_ns), ServiceTimes::Exponential(service_ns)];
         let service = mean[between(0, 1) as usize];
         let server = SimServer { service, ..worker_pool_server(slots) };
         let capacity = slots as f64 * SECOND as f64 / service_ns as f64;
@@ -102,7 +106,7 @@ fn littles_law_holds() {
         let (warmup_ns, length_ns) = (between(0, 20) * 57 * MS, between(3, 40) * 83 * MS);
         let plan = with_window(shape, warmup_ns, length_ns);
         let sim = match between(0, 3) {
-            0 => run_until(&plan, &server, seed, between(2, (warmup_ns + length_ns) / Plan::TICK_NS)),
+            0 => run_until_tick(&plan, &server, seed, between(2, (warmup_ns + length_ns) / Plan::TICK_NS)),
             _ => run(&plan, &server, seed),
         };
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };

@@ -1,10 +1,15 @@
 //! Tests of response checks beyond the status, for any split of the response bytes into pieces.
 
 use super::*;
-use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, TextExpectation};
+use plimsoll_model::expect::{CaptureSource, Expectations, ResponseCapture, TextExpectation};
 
-fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, capture: Option<&str>) -> Setup {
-    constant_rate_plan("100@1s").with(|it| {
+fn plan_with_expectations(
+    body: Option<&str>,
+    header: Option<&str>,
+    within_ns: Option<u64>,
+    capture: Option<&str>,
+) -> SimulatedPlan {
+    constant_rate_plan("100@1s").with_change(|it| {
         let route = &mut it.traffic.routes[0];
         route.expect = Expectations {
             within_ns,
@@ -14,7 +19,7 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
         };
         let from = |text| CaptureSource::parse(text).expect("a capture");
         route.captures = capture
-            .map(|text| AnswerCapture { name: "it".into(), from: from(text), default: None })
+            .map(|text| ResponseCapture { name: "it".into(), from: from(text), default: None })
             .into_iter()
             .collect();
     })
@@ -22,14 +27,23 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
 
 #[test]
 fn a_missed_expectation_has_its_own_failure_kind() {
-    for cut in [Cut::Whole, Cut::Bytes] {
+    for cut in [ResponseSplit::Whole, ResponseSplit::Bytes] {
         for (plan, miss) in [
-            (expecting(Some("hello"), Some("text/plain"), Some(100 * MS), Some("regex:h(el+)o")), None),
-            (expecting(Some("regex:^hello$"), None, None, None), None),
-            (expecting(Some("hallo"), None, None, None), Some((RequestFailure::Expectation, "the content"))),
-            (expecting(None, Some("json"), None, None), Some((RequestFailure::Expectation, "content-type"))),
-            (expecting(None, None, Some(MS), None), Some((RequestFailure::Expectation, "longer than 1ms"))),
-            (expecting(None, None, None, Some("$.token")), Some((RequestFailure::Capture, "$.token"))),
+            (plan_with_expectations(Some("hello"), Some("text/plain"), Some(100 * MS), Some("regex:h(el+)o")), None),
+            (plan_with_expectations(Some("regex:^hello$"), None, None, None), None),
+            (
+                plan_with_expectations(Some("hallo"), None, None, None),
+                Some((RequestFailure::Expectation, "the content")),
+            ),
+            (
+                plan_with_expectations(None, Some("json"), None, None),
+                Some((RequestFailure::Expectation, "content-type")),
+            ),
+            (
+                plan_with_expectations(None, None, Some(MS), None),
+                Some((RequestFailure::Expectation, "longer than 1ms")),
+            ),
+            (plan_with_expectations(None, None, None, Some("$.token")), Some((RequestFailure::Capture, "$.token"))),
         ] {
             let server = SimServer { cut, ..SimServer::new(MS) };
             let sim = run(&plan, &server, first_seed());
@@ -50,17 +64,21 @@ fn a_missed_expectation_has_its_own_failure_kind() {
 
 #[test]
 fn content_checks_work_for_any_framing() {
-    for cut in [Cut::Whole, Cut::Bytes] {
+    for cut in [ResponseSplit::Whole, ResponseSplit::Bytes] {
         for (fault, body) in
             [(Fault::Chunked, "hello!"), (Fault::UntilClose, "until the end"), (Fault::Pieces, "hello")]
         {
             let server = SimServer { cut, ..SimServer::new(MS).with_fault(fault, 1.0) };
-            let sim = run(&expecting(Some(&format!("regex:^{body}$")), None, None, None), &server, first_seed());
+            let sim =
+                run(&plan_with_expectations(Some(&format!("regex:^{body}$")), None, None, None), &server, first_seed());
             assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 100, "{fault:?}, {cut:?}");
         }
         let server = SimServer { cut, ..SimServer::new(MS).with_fault(Fault::Status(500), 0.5) };
-        let ledger =
-            run(&expecting(Some("nothing"), None, None, None), &server, first_seed()).run.totals().routes_sum.ledger;
+        let ledger = run(&plan_with_expectations(Some("nothing"), None, None, None), &server, first_seed())
+            .run
+            .totals()
+            .routes_sum
+            .ledger;
         let [status, missed] =
             [RequestFailure::Status, RequestFailure::Expectation].map(|kind| ledger.failed[kind as usize]);
         assert!(status > 20 && missed > 20 && status + missed == 100, "{ledger:?}");

@@ -4,7 +4,7 @@
 use super::*;
 
 /// Returns whether `verify`, which checks each simulation run, finds an error in this run.
-fn is_detected(sim: &Sim, server: &SimServer) -> bool {
+fn is_detected(sim: &SimulatedRun, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
 
@@ -14,21 +14,21 @@ fn a_ledger_that_is_off_by_one_is_caught() {
     let mut sim = simulate(&closed_loop_plan("4@300ms"), &server, 1);
     assert!(!is_detected(&sim, &server));
     let interval = sim.run.intervals.values_mut().next().expect("an interval");
-    interval.routes.of_mut(0).ledger.scheduled += 1;
+    interval.routes.figures_mut(0).ledger.scheduled += 1;
     assert!(is_detected(&sim, &server), "a request without an end");
-    interval_of(&mut sim).routes.of_mut(0).ledger.unsent += 1;
+    first_interval_mut(&mut sim).routes.figures_mut(0).ledger.unsent += 1;
     assert!(!is_detected(&sim, &server), "accounted for");
-    interval_of(&mut sim).load.in_flight_ns += 1;
+    first_interval_mut(&mut sim).load.in_flight_ns += 1;
     assert!(is_detected(&sim, &server), "a nanosecond in flight that nobody took");
-    interval_of(&mut sim).load.in_flight_ns -= 1;
-    interval_of(&mut sim).load.bytes_in += 1;
+    first_interval_mut(&mut sim).load.in_flight_ns -= 1;
+    first_interval_mut(&mut sim).load.bytes_in += 1;
     assert!(is_detected(&sim, &server), "a byte that nobody sent");
-    interval_of(&mut sim).load.bytes_in -= 1;
-    interval_of(&mut sim).routes.of_mut(0).statuses.add(200, 1);
+    first_interval_mut(&mut sim).load.bytes_in -= 1;
+    first_interval_mut(&mut sim).routes.figures_mut(0).statuses.add(200, 1);
     assert!(is_detected(&sim, &server), "an answer that nobody gave");
 }
 
-fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
+fn first_interval_mut(sim: &mut SimulatedRun) -> &mut plimsoll_model::Interval {
     sim.run.intervals.values_mut().next().expect("an interval")
 }
 
@@ -48,7 +48,7 @@ fn a_server_that_answers_twice_is_caught() {
 }
 
 #[test]
-fn a_lost_event_is_caught() {
+fn a_lost_readiness_event_causes_timeouts() {
     let machine = SimMachine { lose_event: Some(40), ..SimMachine::default() };
     let (plan, server) = (closed_loop_plan("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed: 1 }

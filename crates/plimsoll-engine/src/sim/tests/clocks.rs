@@ -14,8 +14,8 @@ fn p95_p99_ms(histogram: &plimsoll_model::Histogram) -> (f64, f64) {
     (histogram.quantile_ns(0.95) as f64 / 1e6, histogram.quantile_ns(0.99) as f64 / 1e6)
 }
 
-fn with_long_timeout(plan: Setup) -> Setup {
-    plan.with(|it| {
+fn with_long_timeout(plan: SimulatedPlan) -> SimulatedPlan {
+    plan.with_change(|it| {
         it.traffic.routes[0].timeout_ns = 30 * SECOND;
         it.load.grace_ns = 5 * SECOND
     })
@@ -57,7 +57,7 @@ fn a_stall_before_the_send_affects_only_response_time() {
 fn a_generator_stall_shows_in_response_time_and_lag() {
     let machine = SimMachine { pause: Some(STALL), ..SimMachine::default() };
     let plan = with_long_timeout(constant_rate_plan("1000@10500ms"));
-    let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
+    let totals = run_on_machine(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
     let (p95, p99) = p95_p99_ms(&totals.routes_sum.response);
     // 1 000 of 10 500 requests arrive in a pause of the generator. The 525 longest waits are 5 % of
     // all requests, and the 105 longest waits are 1 %.
@@ -86,7 +86,7 @@ fn a_closed_loop_stalls_with_the_server() {
 fn a_stall_on_one_connection_leaves_requests_unsent() {
     // An arrival without a free connection does not wait but counts as unsent. Quantiles include
     // only requests that were sent.
-    let plan = with_long_timeout(constant_rate_plan("1000@10s")).with(|it| it.carriage.connections_max = 1);
+    let plan = with_long_timeout(constant_rate_plan("1000@10s")).with_change(|it| it.carriage.connections_max = 1);
     let totals = run(&plan, &stalling_server(), first_seed()).run.totals();
     assert!(is_near(totals.routes_sum.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.routes_sum.ledger);
     assert_eq!(totals.routes_sum.ledger.scheduled, 10_000);
@@ -104,7 +104,7 @@ fn a_timeout_adds_a_sample_of_at_least_its_length() {
     ] {
         for plan in [closed_loop_plan("4@300ms"), constant_rate_plan("500@300ms"), poisson_rate_plan("500@300ms")] {
             for machine in [SimMachine::default(), SimMachine { wake_ns: 3 * MS, ..SimMachine::default() }] {
-                let totals = run_on(machine, &plan, &server, first_seed()).run.totals();
+                let totals = run_on_machine(machine, &plan, &server, first_seed()).run.totals();
                 let (ledger, timeouts) =
                     (totals.routes_sum.ledger, totals.routes_sum.ledger.failed[RequestFailure::Timeout as usize]);
                 assert!(timeouts > 0 && timeouts == ledger.scheduled, "{what}: {ledger:?}");
@@ -125,7 +125,7 @@ fn a_late_response_is_one_timeout() {
     // The response arrives in time, but the generator has no core until the deadline has passed.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 200 * MS, length_ns: 100 * MS }), ..SimMachine::default() };
-    let sim = run_on(machine, &closed_loop_plan("4@350ms"), &SimServer::new(10 * MS), first_seed());
+    let sim = run_on_machine(machine, &closed_loop_plan("4@350ms"), &SimServer::new(10 * MS), first_seed());
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.failed[RequestFailure::Timeout as usize], 8, "{ledger:?}");
     assert_eq!(sim.account.requests, ledger.scheduled, "{ledger:?}");
@@ -137,8 +137,8 @@ fn queue_waits_match_queueing_theory() {
     // 000/s. The mean response times of the queues M/M/1 and M/D/1 are known from queueing theory.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);
     for (service, expect_ms) in [
-        (Service::Exponential(MS), mean_ms / (1.0 - load)),
-        (Service::Constant(MS), mean_ms * (1.0 + load / 2.0 / (1.0 - load))),
+        (ServiceTimes::Exponential(MS), mean_ms / (1.0 - load)),
+        (ServiceTimes::Constant(MS), mean_ms * (1.0 + load / 2.0 / (1.0 - load))),
     ] {
         for seed in first_seed()..first_seed() + 2 {
             let server = SimServer { slots: Some(1), service, latency_ns: 0, ..SimServer::new(0) };

@@ -6,11 +6,11 @@ use super::*;
 fn idle_connections_are_reused_up_to_the_maximum() {
     for seed in first_seed()..first_seed() + 5 {
         for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
-            let plan = poisson_rate_plan("2000@500ms").with(|it| {
+            let plan = poisson_rate_plan("2000@500ms").with_change(|it| {
                 it.carriage.connections_max = connections_max;
                 it.load.connections_ready = connections_ready
             });
-            let server = SimServer { service: Service::Exponential(5 * MS), ..SimServer::new(0) };
+            let server = SimServer { service: ServiceTimes::Exponential(5 * MS), ..SimServer::new(0) };
             let sim = run(&plan, &server, seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
@@ -37,7 +37,7 @@ fn idle_connections_are_reused_up_to_the_maximum() {
 #[test]
 fn ready_connections_are_used_in_order_before_reuse() {
     for service_ns in [MS, 200 * MS] {
-        let plan = constant_rate_plan("100@1s").with(|it| it.load.connections_ready = 12);
+        let plan = constant_rate_plan("100@1s").with_change(|it| it.load.connections_ready = 12);
         let sim = run(&plan, &SimServer::new(service_ns), first_seed());
         let in_order: Vec<usize> = (0..12).collect();
         assert_eq!(sim.account.first_asked[..12], in_order, "{service_ns} ns");
@@ -58,12 +58,12 @@ fn an_open_loop_never_waits_for_a_free_connection() {
 
 #[test]
 fn connections_of_users_open_before_the_load() {
-    let plan = closed_loop_plan("7@100ms").with(|it| it.load.connections_ready = 7);
+    let plan = closed_loop_plan("7@100ms").with_change(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
     // The preparation opens as many connections as the plan demands, but at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
-        let plan = closed_loop_plan("7@100ms").with(|it| it.load.connections_ready = ready);
+        let plan = closed_loop_plan("7@100ms").with_change(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
         assert_eq!(sim.account.connects - sim.account.connects_under_load, expect);
         assert_eq!(sim.account.connects, 7);
@@ -75,9 +75,9 @@ fn the_load_opens_connections_that_failed_before_it() {
     // The server accepts no connection before the schedule begins. At the start of the schedule the
     // load opens new connections. A connection that never opened must not block new connections.
     for plan in
-        [closed_loop_plan("4@100ms"), constant_rate_plan("500@100ms").with(|it| it.carriage.connections_max = 4)]
+        [closed_loop_plan("4@100ms"), constant_rate_plan("500@100ms").with_change(|it| it.carriage.connections_max = 4)]
     {
-        let plan = plan.with(|it| it.load.connections_ready = 4);
+        let plan = plan.with_change(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
@@ -90,7 +90,7 @@ fn the_load_opens_connections_that_failed_before_it() {
         (Fault::NeverAccepts, 5 * SECOND),
     ] {
         for plan in [closed_loop_plan("300@50ms"), constant_rate_plan("100@50ms")] {
-            let plan = plan.with(|it| it.load.connections_ready = 300);
+            let plan = plan.with_change(|it| it.load.connections_ready = 300);
             let sim = run(&plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
             assert!(sim.prepared_ns <= prepared_ns_max, "{fault:?}: {} ns", sim.prepared_ns);
         }
@@ -104,12 +104,12 @@ fn a_dead_address_of_a_host_fails_no_request() {
         for connects_at_once in [false, true] {
             for ready in [0, 6] {
                 for plan in [closed_loop_plan("6@100ms"), constant_rate_plan("500@100ms")] {
-                    let mut plan = plan.with(|it| it.load.connections_ready = ready);
+                    let mut plan = plan.with_change(|it| it.load.connections_ready = ready);
                     plan.carriage.addresses = (1..=3).map(address).collect();
                     plan.carriage.keep_alive = false;
                     let server = SimServer { dead: dead.clone(), ..SimServer::new(MS) };
                     let machine = SimMachine { connects_at_once, ..SimMachine::default() };
-                    let sim = run_on(machine, &plan, &server, first_seed());
+                    let sim = run_on_machine(machine, &plan, &server, first_seed());
                     let totals = sim.run.totals();
                     let what = format!("{dead:?}, {ready}, {:?}", totals.routes_sum.ledger);
                     let failing: Vec<u16> = totals.load.address_errors.iter().map(|(number, _)| number).collect();
@@ -173,7 +173,9 @@ fn idle_connections_closed_by_the_server_are_not_used() {
     // The server closes idle connections long before the next arrival. The client notices the close
     // before it uses the connection again, so no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
-    for plan in [constant_rate_plan("10@2s"), constant_rate_plan("10@2s").with(|it| it.load.connections_ready = 5)] {
+    for plan in
+        [constant_rate_plan("10@2s"), constant_rate_plan("10@2s").with_change(|it| it.load.connections_ready = 5)]
+    {
         let sim = run(&plan, &server, first_seed());
         let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
@@ -182,7 +184,7 @@ fn idle_connections_closed_by_the_server_are_not_used() {
     // The server closes the users' prepared connections before the load begins, but no request
     // fails.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
-    let plan = closed_loop_plan("4@100ms").with(|it| it.load.connections_ready = 4);
+    let plan = closed_loop_plan("4@100ms").with_change(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
     // Unsolicited bytes from the server end the connection, but no request fails.
@@ -230,7 +232,7 @@ fn large_bodies_wait_for_buffer_space() {
             (Fault::TakesHalf, RequestFailure::Timeout),
         ] {
             for spin in [Spin::Off, Spin::On] {
-                let plan = plan.clone().with(|it| {
+                let plan = plan.clone().with_change(|it| {
                     it.injector.spin = spin;
                     it.load.duration_ns = Some(100 * MS)
                 });
@@ -256,7 +258,7 @@ fn a_send_on_a_broken_connection_is_a_reset() {
             for fault in [Fault::ResetsOnAccept, Fault::ClosesAfter(100_000), Fault::ResetsBeforeReading] {
                 let mut plan = plan.clone();
                 plan.traffic.routes[0].request.body = vec![b'x'; 100_000];
-                let sim = run_on(machine, &plan, &SimServer::new(100_000).with_fault(fault, 0.7), seed);
+                let sim = run_on_machine(machine, &plan, &SimServer::new(100_000).with_fault(fault, 0.7), seed);
                 let ledger = sim.run.totals().routes_sum.ledger;
                 let allowed = [RequestFailure::Connect, RequestFailure::Reset, RequestFailure::ClosedEarly];
                 let other =
@@ -271,10 +273,11 @@ fn a_send_on_a_broken_connection_is_a_reset() {
 fn split_responses_give_the_same_result() {
     for seed in first_seed()..first_seed() + 2 {
         for fault in Fault::ALL {
-            let plan = poisson_rate_plan("300@200ms").with(|it| it.load.connections_ready = 40);
+            let plan = poisson_rate_plan("300@200ms").with_change(|it| it.load.connections_ready = 40);
             let share = if fault == Fault::Large { 0.02 } else { 0.5 };
-            let whole = SimServer { service: Service::Exponential(MS), ..SimServer::new(0) }.with_fault(fault, share);
-            let bytes = SimServer { cut: Cut::Bytes, ..whole.clone() };
+            let whole =
+                SimServer { service: ServiceTimes::Exponential(MS), ..SimServer::new(0) }.with_fault(fault, share);
+            let bytes = SimServer { cut: ResponseSplit::Bytes, ..whole.clone() };
             let [whole, bytes] = [whole, bytes].map(|server| run(&plan, &server, seed).run.totals());
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}");
             assert_eq!(whole.routes_sum.ledger, bytes.routes_sum.ledger, "{what}");

@@ -8,8 +8,8 @@
 
 use super::*;
 use crate::collect::PartReport;
-use crate::job::{Job, Resources};
-use crate::net::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
+use crate::job::{SharedWorkerResources, WorkerJob};
+use crate::net::{ConnectError, Net, Peer, ReadyEvent, ReceiveOutcome, SendOutcome, WaitMode};
 use crate::source::Source;
 use crate::worker::Worker;
 use plimsoll_model::Schedule;
@@ -21,12 +21,12 @@ const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 22 
 
 /// A network that answers any sent bytes at once.
 #[derive(Default)]
-struct Instant {
+struct InstantNet {
     now_ns: u64,
-    due: Vec<Ready>,
+    due: Vec<ReadyEvent>,
 }
 
-impl Net for Instant {
+impl Net for InstantNet {
     type Socket = u64;
 
     fn now_ns(&mut self) -> u64 {
@@ -42,12 +42,12 @@ impl Net for Instant {
         Ok((token, true))
     }
 
-    fn connected(&mut self, _: &u64) -> Result<(), ConnectError> {
+    fn connect_result(&mut self, _: &u64) -> Result<(), ConnectError> {
         Ok(())
     }
 
     fn send(&mut self, token: &u64, bytes: &[u8]) -> SendOutcome {
-        self.due.push(Ready { token: *token, readable: true, writable: false, hangup: false });
+        self.due.push(ReadyEvent { token: *token, readable: true, writable: false, hangup: false });
         SendOutcome::Bytes(bytes.len())
     }
 
@@ -56,9 +56,9 @@ impl Net for Instant {
         ReceiveOutcome::Bytes(REPLY.len())
     }
 
-    fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>) {
+    fn wait(&mut self, wait: WaitMode, ready: &mut Vec<ReadyEvent>) {
         match wait {
-            Wait::Until(at_ns) if self.due.is_empty() => self.now_ns = self.now_ns.max(at_ns),
+            WaitMode::Until(at_ns) if self.due.is_empty() => self.now_ns = self.now_ns.max(at_ns),
             _ => {}
         }
         ready.append(&mut self.due);
@@ -66,19 +66,19 @@ impl Net for Instant {
 }
 
 #[test]
-fn throughput_on_an_ideal_network() {
+fn all_requests_succeed_on_an_instant_network() {
     let requests = std::env::var("PLIMSOLL_REQUESTS").map_or(5_000, |text| text.parse().expect("a number"));
     for connections in [64, 1] {
-        let Setup { plan, injector } = closed_loop_plan(&connections.to_string()).with(|setup| {
+        let SimulatedPlan { plan, injector } = closed_loop_plan(&connections.to_string()).with_change(|setup| {
             setup.load.requests_max = Some(requests);
             setup.load.duration_ns = None;
         });
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(&plan).expect("a request that can be written");
-        let resources = Resources { source, resolved: None, tls: None };
-        let job = Job::new(&plan, &injector, &schedule, &resources, Stripe::WHOLE_SCHEDULE, 0, true);
-        let mut worker = Worker::new(Instant::default(), job, Arc::new(AtomicBool::new(false)));
-        worker.prepare();
+        let resources = SharedWorkerResources { source, resolved: None, tls: None };
+        let job = WorkerJob::new(&plan, &injector, &schedule, &resources, Stripe::WHOLE_SCHEDULE, 0, true);
+        let mut worker = Worker::new(InstantNet::default(), job, Arc::new(AtomicBool::new(false)));
+        worker.open_ready_connections();
         let mut succeeded = 0;
         worker.run(1_000_000_000, &mut |reported| {
             if let PartReport::Tick { interval, .. } = reported {

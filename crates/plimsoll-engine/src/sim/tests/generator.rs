@@ -7,11 +7,11 @@ fn a_slow_generator_increases_lag_and_work_share() {
     // A request costs the generator 130 us of CPU time, and a request is due every 50 us.
     let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {
-        let plan = constant_rate_plan("20000@1s").with(|it| {
+        let plan = constant_rate_plan("20000@1s").with_change(|it| {
             it.injector.spin = spin;
             it.traffic.routes[0].timeout_ns = 30 * SECOND
         });
-        let sim = run_on(machine, &plan, &SimServer::new(50_000), first_seed());
+        let sim = run_on_machine(machine, &plan, &SimServer::new(50_000), first_seed());
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.scheduled, 20_000, "{:?}", totals.routes_sum.ledger);
         assert!(
@@ -42,9 +42,9 @@ fn a_slow_generator_increases_lag_and_work_share() {
 fn an_idle_generator_reports_its_idle_time() {
     let machine = SimMachine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..SimMachine::default() };
     for (spin, share_max) in [(Spin::Off, 0.08), (Spin::On, 0.08), (Spin::Auto, 0.08)] {
-        let sim = run_on(
+        let sim = run_on_machine(
             machine,
-            &constant_rate_plan("10000@200ms").with(|it| it.injector.spin = spin),
+            &constant_rate_plan("10000@200ms").with_change(|it| it.injector.spin = spin),
             &SimServer::new(100_000),
             first_seed(),
         );
@@ -73,8 +73,8 @@ fn responses_that_wait_for_the_generator_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
     for (users, least_ns, most_ns) in [("1", 0, 6_000), ("4", 0, 40_000), ("64", 150_000, 900_000)] {
         for warmup_ns in [0, 100 * MS] {
-            let plan = closed_loop_plan(&format!("{users}@200ms")).with(|it| it.load.warmup_ns = warmup_ns);
-            let sim = run_on(machine, &plan, &SimServer::new(200_000), first_seed());
+            let plan = closed_loop_plan(&format!("{users}@200ms")).with_change(|it| it.load.warmup_ns = warmup_ns);
+            let sim = run_on_machine(machine, &plan, &SimServer::new(200_000), first_seed());
             let totals = sim.run.totals();
             let (wait, answers) = (&totals.load.read_wait, totals.routes_sum.succeeded_in_window);
             let p50_ns = wait.quantile_ns(0.5);
@@ -90,8 +90,9 @@ fn late_users_are_measured_from_their_intended_start() {
     // Four users should join at 90 ms, during a pause of the generator until 100 ms.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 100 * MS, length_ns: 20 * MS }), ..SimMachine::default() };
-    let totals =
-        run_on(machine, &closed_loop_plan("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed()).run.totals();
+    let totals = run_on_machine(machine, &closed_loop_plan("1@90ms,5@60ms"), &SimServer::new(100_000), first_seed())
+        .run
+        .totals();
     assert_eq!(totals.load.lag.count(), 5);
     assert_eq!(totals.load.lag.max_ns(), 10 * MS);
     assert_eq!(totals.routes_sum.response.count_above(9 * MS), 5, "these four, and the first user's request under way");
@@ -102,9 +103,9 @@ fn late_users_are_measured_from_their_intended_start() {
 fn a_late_wake_up_counts_as_lag_and_spinning_avoids_it() {
     let machine = SimMachine { wake_ns: 50_000, ..SimMachine::default() };
     for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {
-        let totals = run_on(
+        let totals = run_on_machine(
             machine,
-            &constant_rate_plan("1000@200ms").with(|it| it.injector.spin = spin),
+            &constant_rate_plan("1000@200ms").with_change(|it| it.injector.spin = spin),
             &SimServer::new(100_000),
             1,
         )

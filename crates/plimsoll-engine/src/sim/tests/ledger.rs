@@ -1,18 +1,18 @@
 //! Tests that the ledger accounts for every request, for every load shape, fault and ending.
 
 use super::*;
-use plimsoll_model::{LoadEnd, Stop};
+use plimsoll_model::{EarlyStopReason, LoadEnd};
 
 /// Returns one plan of each load shape, about 300 ms long.
-fn load_shape_plans() -> Vec<(&'static str, Setup)> {
-    let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
-        plan.with(|it| {
+fn load_shape_plans() -> Vec<(&'static str, SimulatedPlan)> {
+    let limited = |plan: SimulatedPlan, requests: u64, duration_ns: Option<u64>| {
+        plan.with_change(|it| {
             it.load.requests_max = Some(requests);
             it.load.duration_ns = duration_ns
         })
     };
-    let warm = |plan: Setup| plan.with(|it| it.load.warmup_ns = 120 * MS);
-    let once = |mut plan: Setup| {
+    let warm = |plan: SimulatedPlan| plan.with_change(|it| it.load.warmup_ns = 120 * MS);
+    let once = |mut plan: SimulatedPlan| {
         plan.carriage.keep_alive = false;
         plan
     };
@@ -30,26 +30,26 @@ fn load_shape_plans() -> Vec<(&'static str, Setup)> {
         ("closed ramp", closed_loop_plan("1..10@150ms,10..0@150ms")),
         ("closed warm-up", warm(closed_loop_plan("4@300ms"))),
         ("closed once", once(closed_loop_plan("4@300ms"))),
-        ("closed ready", closed_loop_plan("4@300ms").with(|it| it.load.connections_ready = 4)),
+        ("closed ready", closed_loop_plan("4@300ms").with_change(|it| it.load.connections_ready = 4)),
         ("closed -n", limited(closed_loop_plan("4"), 60, None)),
         ("closed -n warm-up", warm(limited(closed_loop_plan("4"), 61, None))),
         ("closed -n duration", limited(closed_loop_plan("4"), 100, Some(100 * MS))),
         ("closed -n few", limited(closed_loop_plan("10"), 3, None)),
-        ("closed two workers -n", limited(closed_loop_plan("5"), 61, None).with(|it| it.injector.workers = 2)),
+        ("closed two workers -n", limited(closed_loop_plan("5"), 61, None).with_change(|it| it.injector.workers = 2)),
         ("closed HEAD", head),
         ("closed big", big_closed),
-        ("closed spinning", closed_loop_plan("4@50ms").with(|it| it.injector.spin = Spin::Auto)),
+        ("closed spinning", closed_loop_plan("4@50ms").with_change(|it| it.injector.spin = Spin::Auto)),
         ("open constant", constant_rate_plan("500@300ms")),
         ("open Poisson", poisson_rate_plan("500@300ms")),
         ("open ramp", constant_rate_plan("0..1000@150ms,1000..100@150ms")),
         ("open Poisson ramp", poisson_rate_plan("0..1000@150ms,0@50ms,1000..100@100ms")),
         ("open warm-up", warm(poisson_rate_plan("500@300ms"))),
         ("open once", once(constant_rate_plan("500@300ms"))),
-        ("open ready", constant_rate_plan("500@300ms").with(|it| it.load.connections_ready = 20)),
-        ("open few connections", poisson_rate_plan("500@300ms").with(|it| it.carriage.connections_max = 2)),
+        ("open ready", constant_rate_plan("500@300ms").with_change(|it| it.load.connections_ready = 20)),
+        ("open few connections", poisson_rate_plan("500@300ms").with_change(|it| it.carriage.connections_max = 2)),
         (
             "open few connections ready",
-            poisson_rate_plan("500@300ms").with(|it| {
+            poisson_rate_plan("500@300ms").with_change(|it| {
                 it.carriage.connections_max = 3;
                 it.load.connections_ready = 3
             }),
@@ -57,15 +57,15 @@ fn load_shape_plans() -> Vec<(&'static str, Setup)> {
         ("open -n", limited(constant_rate_plan("500"), 70, None)),
         ("open -n Poisson warm-up", warm(limited(poisson_rate_plan("500"), 70, None))),
         ("open -n duration", limited(constant_rate_plan("500"), 100, Some(100 * MS))),
-        ("open two workers", poisson_rate_plan("500@300ms").with(|it| it.injector.workers = 2)),
+        ("open two workers", poisson_rate_plan("500@300ms").with_change(|it| it.injector.workers = 2)),
         ("open big", big),
-        ("open spinning", poisson_rate_plan("500@50ms").with(|it| it.injector.spin = Spin::On)),
+        ("open spinning", poisson_rate_plan("500@50ms").with_change(|it| it.injector.spin = Spin::On)),
     ]
 }
 
 /// Returns the number of measured requests if the schedule determines this number; `None` if the
 /// responses determine it.
-fn scheduled_request_count(name: &str, sim: &Sim) -> Option<u64> {
+fn scheduled_request_count(name: &str, sim: &SimulatedRun) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
         _ if sim.schedule.is_open() => Some(measured_arrivals_until(sim, u64::MAX)),
@@ -80,7 +80,7 @@ fn scheduled_request_count(name: &str, sim: &Sim) -> Option<u64> {
     }
 }
 
-fn server_of(name: &str) -> SimServer {
+fn server_for_plan(name: &str) -> SimServer {
     let mut server = SimServer { latency_ns: 200_000, ..SimServer::new(700_000) };
     if name.contains("big") {
         server.intake = Some((40_000, 300_000));
@@ -88,7 +88,7 @@ fn server_of(name: &str) -> SimServer {
     server
 }
 
-fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
+fn run_and_check_ledger(name: &str, plan: &SimulatedPlan, server: &SimServer, seed: u64) -> SimulatedRun {
     let sim = run(plan, server, seed);
     let ledger = sim.run.totals().routes_sum.ledger;
     if let Some(expect) = scheduled_request_count(name, &sim) {
@@ -99,15 +99,15 @@ fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 }
 
 #[test]
-fn ledger_closes_for_every_shape_under_every_fault() {
+fn ledger_accounts_for_every_request_of_every_shape_and_fault() {
     for (name, plan) in load_shape_plans() {
         for fault in Fault::ALL {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
-                let server = server_of(name).with_fault(fault, share);
-                let sim = check(name, &plan, &server, seed);
+                let server = server_for_plan(name).with_fault(fault, share);
+                let sim = run_and_check_ledger(name, &plan, &server, seed);
                 // If the fault affects all requests, each request has an outcome that the fault
                 // allows.
-                let (succeeds, failures) = fault.may_end();
+                let (succeeds, failures) = fault.possible_outcomes();
                 let ledger = sim.run.totals().routes_sum.ledger;
                 let what = format!("{name}, {fault:?} x {share}, PLIMSOLL_SEED={seed}: {ledger:?}");
                 // The run has no kind of failure that the fault does not allow.
@@ -123,18 +123,18 @@ fn ledger_closes_for_every_shape_under_every_fault() {
 }
 
 #[test]
-fn ledger_closes_under_all_faults_together() {
+fn ledger_accounts_for_every_request_under_all_faults_together() {
     for (name, plan) in load_shape_plans() {
         for seed in first_seed()..first_seed() + 4 {
-            let mut server = server_of(name);
+            let mut server = server_for_plan(name);
             server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.025)).collect();
-            check(name, &plan, &server, seed);
+            run_and_check_ledger(name, &plan, &server, seed);
             server.slots = Some(2);
-            server.service = Service::Exponential(2 * MS);
+            server.service = ServiceTimes::Exponential(2 * MS);
             server.idle_close_ns = Some(3 * MS);
             server.stall = Some(SimStall { every_ns: 50 * MS, length_ns: 15 * MS });
             server.accepts_in_stall = seed % 2 == 0;
-            check(name, &plan, &server, seed);
+            run_and_check_ledger(name, &plan, &server, seed);
             let machine = SimMachine {
                 wait_ns: 300,
                 connect_ns: 9_000,
@@ -145,17 +145,17 @@ fn ledger_closes_under_all_faults_together() {
                 connects_at_once: seed % 2 == 0,
                 lose_event: None,
             };
-            run_on(machine, &plan, &server, seed);
+            run_on_machine(machine, &plan, &server, seed);
         }
     }
 }
 
 #[test]
-fn ledger_closes_when_the_load_is_stopped() {
+fn ledger_accounts_for_every_request_of_a_stopped_load() {
     for (name, plan) in load_shape_plans().into_iter().filter(|(_, plan)| plan.injector.workers == 1) {
         for (seed, stop_at) in (first_seed()..).zip([0, 1, 2, 3]) {
             for fault in [None, Some(Fault::NeverAnswers), Some(Fault::NeverAccepts), Some(Fault::ClosesUnannounced)] {
-                let mut server = server_of(name);
+                let mut server = server_for_plan(name);
                 server.faults = fault.iter().map(|fault| (*fault, 0.5)).collect();
                 let mut looks = 0;
                 let sim = Simulation {
@@ -168,7 +168,7 @@ fn ledger_closes_when_the_load_is_stopped() {
                 .run(&mut |_| {
                     looks += 1;
                     if looks > stop_at {
-                        ControlFlow::Break(Stop::Shown("enough".into()))
+                        ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
                     } else {
                         ControlFlow::Continue(())
                     }
@@ -180,7 +180,7 @@ fn ledger_closes_when_the_load_is_stopped() {
                 if looks <= stop_at {
                     continue;
                 }
-                assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))), "{what}");
+                assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown("enough".into()))), "{what}");
                 assert!(sim.finish_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.finish_ns);
                 let ledger = sim.run.totals().routes_sum.ledger;
                 if sim.schedule.is_open() {
@@ -211,7 +211,11 @@ fn a_stop_leaves_no_request_unsent() {
         }
         .run(&mut |_| {
             looks += 1;
-            if looks > 5 { ControlFlow::Break(Stop::Shown("enough".into())) } else { ControlFlow::Continue(()) }
+            if looks > 5 {
+                ControlFlow::Break(EarlyStopReason::Shown("enough".into()))
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         let ledger = sim.run.totals().routes_sum.ledger;
         assert_eq!(
@@ -226,7 +230,7 @@ fn a_stop_leaves_no_request_unsent() {
 #[test]
 fn a_run_ends_with_its_grace_period() {
     for plan in [closed_loop_plan("4@300ms"), constant_rate_plan("500@310ms"), poisson_rate_plan("500@290ms")] {
-        let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
+        let plan = plan.with_change(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
         // Without any response, every request is in flight at the end of the grace period.
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), first_seed());
@@ -252,19 +256,19 @@ fn a_run_ends_with_its_grace_period() {
 fn warm_up_is_not_measured() {
     // The server fails during the warm-up only.
     for plan in [closed_loop_plan("4@300ms"), constant_rate_plan("500@300ms"), poisson_rate_plan("500@300ms")] {
-        let warm = plan.clone().with(|it| it.load.warmup_ns = 200 * MS);
+        let warm = plan.clone().with_change(|it| it.load.warmup_ns = 200 * MS);
         let faulty = SimServer { faults_until_ns: 200 * MS, ..SimServer::new(MS) }.with_fault(Fault::Status(500), 1.0);
         let sim = run(&warm, &faulty, first_seed());
         let totals = sim.run.totals();
         assert!(sim.account.faults > 20, "{}", sim.account.faults);
         assert_eq!(totals.routes_sum.ledger.failed_total(), 0, "{:?}", totals.routes_sum.ledger);
-        assert_eq!(totals.routes_sum.statuses, Tally::from_iter([(200, totals.routes_sum.ledger.succeeded)]));
+        assert_eq!(totals.routes_sum.statuses, CountsByKey::from_iter([(200, totals.routes_sum.ledger.succeeded)]));
         assert_eq!(sim.run.window_ns, (200 * MS, 500 * MS));
         let lags = totals.load.lag.count();
         assert!(lags <= totals.routes_sum.ledger.scheduled, "{lags} lags, {:?}", totals.routes_sum.ledger);
     }
     // The limit of requests counts measured requests only, so the warm-up runs its full length.
-    let plan = closed_loop_plan("2").with(|it| {
+    let plan = closed_loop_plan("2").with_change(|it| {
         it.load.requests_max = Some(50);
         it.load.duration_ns = None;
         it.load.warmup_ns = 200 * MS;
@@ -275,9 +279,9 @@ fn warm_up_is_not_measured() {
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
     // With a limit of one measured request, a worker that sends no measured request also runs its
     // full warm-up.
-    let plan = plan.with(|it| it.load.requests_max = Some(1));
+    let plan = plan.with_change(|it| it.load.requests_max = Some(1));
     let sim = run(
-        &plan.with(|it| it.load.shape = closed_loop_plan("3").load.shape.clone()),
+        &plan.with_change(|it| it.load.shape = closed_loop_plan("3").load.shape.clone()),
         &SimServer::new(MS),
         first_seed(),
     );
@@ -287,8 +291,8 @@ fn warm_up_is_not_measured() {
 
 #[test]
 fn windows_ended_by_count_differ_from_windows_ended_by_time() {
-    let limited = |plan: Setup, requests, duration_ns| {
-        plan.with(|it| {
+    let limited = |plan: SimulatedPlan, requests, duration_ns| {
+        plan.with_change(|it| {
             it.load.requests_max = Some(requests);
             it.load.duration_ns = duration_ns
         })

@@ -4,7 +4,7 @@
 use super::*;
 use plimsoll_model::Run;
 
-fn stripe_run(plan: &Setup, server: &SimServer, index: u64, of: u64, seed: u64) -> Run {
+fn stripe_run(plan: &SimulatedPlan, server: &SimServer, index: u64, of: u64, seed: u64) -> Run {
     let stripe = Stripe::new(index, of);
     let sim = Simulation { plan, stripe, server, machine: SimMachine::default(), seed }
         .run(&mut |_| ControlFlow::Continue(()));
@@ -25,14 +25,14 @@ fn stripes_together_equal_the_plan() {
         (constant_rate_plan("1000@300ms"), Some(300)),
         (poisson_rate_plan("1000@300ms"), None),
         (
-            closed_loop_plan("7").with(|it| {
+            closed_loop_plan("7").with_change(|it| {
                 it.load.requests_max = Some(101);
                 it.load.duration_ns = None
             }),
             Some(101),
         ),
         (
-            poisson_rate_plan("1000").with(|it| {
+            poisson_rate_plan("1000").with_change(|it| {
                 it.load.requests_max = Some(101);
                 it.load.duration_ns = None
             }),
@@ -40,15 +40,16 @@ fn stripes_together_equal_the_plan() {
         ),
     ] {
         for (machines, workers) in [(1, 2), (2, 1), (3, 2), (5, 4)] {
-            let plan = plan.clone().with(|it| it.injector.workers = workers);
+            let plan = plan.clone().with_change(|it| it.injector.workers = workers);
             let server = SimServer::new(MS);
             let runs: Vec<Run> =
                 (0..machines).map(|index| stripe_run(&plan, &server, index, machines, first_seed())).collect();
             let whole = merge_runs(&runs);
             let ledger = whole.totals().routes_sum.ledger;
-            let alone = stripe_run(&plan.clone().with(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
+            let alone =
+                stripe_run(&plan.clone().with_change(|it| it.injector.workers = 1), &server, 0, 1, first_seed());
             let what = format!("{:?}, {machines} x {workers}: {ledger:?}", plan.load.shape);
-            assert!(ledger.closes() && ledger.succeeded == ledger.scheduled, "{what}");
+            assert!(ledger.counts_add_up() && ledger.succeeded == ledger.scheduled, "{what}");
             assert_eq!(ledger.scheduled, alone.totals().routes_sum.ledger.scheduled, "{what}");
             assert!(scheduled.is_none_or(|expect| ledger.scheduled == expect), "{what}");
             let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
@@ -69,7 +70,7 @@ fn machines_share_the_connections_of_a_plan() {
     // Responses take longer than the load, so every arrival needs a separate connection.
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
-        let plan = poisson_rate_plan("1000@100ms").with(|it| {
+        let plan = poisson_rate_plan("1000@100ms").with_change(|it| {
             it.carriage.connections_max = most;
             it.traffic.routes[0].timeout_ns = 10 * SECOND;
             it.load.connections_ready = 5;
@@ -82,19 +83,19 @@ fn machines_share_the_connections_of_a_plan() {
         assert_eq!(opened.iter().sum::<u64>(), u64::from(most), "{what}: {opened:?}");
         let fair = u64::from(most) / machines;
         assert!(opened.iter().all(|count| (fair.saturating_sub(1)..=fair + 1).contains(count)), "{what}: {opened:?}");
-        assert_eq!(merge_runs(&runs).workers(), machines as u32 * workers, "{what}");
+        assert_eq!(merge_runs(&runs).worker_count(), machines as u32 * workers, "{what}");
     }
 }
 
 #[test]
 fn merging_is_associative_and_commutative() {
     for seed in first_seed()..first_seed() + 6 {
-        let mut server = SimServer { service: Service::Exponential(2 * MS), ..SimServer::new(0) };
+        let mut server = SimServer { service: ServiceTimes::Exponential(2 * MS), ..SimServer::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let plan = match seed % 3 {
             0 => poisson_rate_plan("900@350ms"),
             1 => closed_loop_plan("7@250ms"),
-            _ => closed_loop_plan("7").with(|it| {
+            _ => closed_loop_plan("7").with_change(|it| {
                 it.load.warmup_ns = 110 * MS;
                 it.load.requests_max = Some(100);
                 it.load.duration_ns = None
@@ -118,12 +119,12 @@ fn equal_seeds_give_equal_runs() {
     for plan in [
         poisson_rate_plan("900@200ms"),
         closed_loop_plan("1..7@200ms"),
-        poisson_rate_plan("900@50ms").with(|it| {
+        poisson_rate_plan("900@50ms").with_change(|it| {
             it.injector.workers = 2;
             it.injector.spin = Spin::Auto
         }),
     ] {
-        let mut server = SimServer { service: Service::Exponential(2 * MS), slots: Some(2), ..SimServer::new(0) };
+        let mut server = SimServer { service: ServiceTimes::Exponential(2 * MS), slots: Some(2), ..SimServer::new(0) };
         server.faults = Fault::ALL.iter().map(|fault| (*fault, 0.02)).collect();
         let seed = first_seed();
         let [once, again, other] = [seed, seed, seed + 1].map(|seed| simulate(&plan, &server, seed).run);

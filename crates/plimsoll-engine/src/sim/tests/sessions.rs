@@ -4,17 +4,22 @@
 use super::*;
 use crate::source::Source;
 use crate::users::UserAction;
-use plimsoll_model::session::{Scenario, SessionOp, Think};
-use plimsoll_model::traffic::Choice;
-use plimsoll_model::{ArrivalTimes, Ledger, ListedRequest, ListedTargets, ReplayFacts, RequestList};
+use plimsoll_model::session::{Scenario, SessionOp, ThinkTime};
+use plimsoll_model::traffic::RouteChoice;
+use plimsoll_model::{ArrivalTimes, Ledger, ReplayFacts, RequestList, RequestListEntry, RequestPaths};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs `plan` with users that perform `steps`, on one route for each of the timeouts
 /// `timeouts_ns`.
-fn run_scripted_users(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[UserAction]) -> Sim {
+fn run_scripted_users(
+    plan: &SimulatedPlan,
+    server: &SimServer,
+    timeouts_ns: &[u64],
+    steps: &[UserAction],
+) -> SimulatedRun {
     let (machine, seed) = (SimMachine::default(), first_seed());
-    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }.run_from(
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server, machine, seed }.run_with_modified_sources(
         &mut |source| {
             let route = source.route(0).clone();
             let routes = timeouts_ns
@@ -38,7 +43,7 @@ fn an_arrival_can_start_a_session() {
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
     assert_eq!(ledger.scheduled, 50 + 48 + 48, "{ledger:?}");
     // If only the number of arrivals limits the load, all sessions run to their end.
-    let plan = constant_rate_plan("100").with(|it| {
+    let plan = constant_rate_plan("100").with_change(|it| {
         it.load.requests_max = Some(10);
         it.load.duration_ns = None
     });
@@ -77,7 +82,7 @@ fn routes_are_requested_by_weight() {
         (closed_loop_plan("6@1s"), 3),
         (constant_rate_plan("300@1s"), 2),
     ] {
-        let plan = plan.with(|it| {
+        let plan = plan.with_change(|it| {
             let quick = plimsoll_model::Route { timeout_ns: 10 * MS, weight: 3, ..it.traffic.routes[0].clone() };
             it.traffic.routes.push(quick);
         });
@@ -118,7 +123,7 @@ fn a_request_has_the_timeout_of_its_route() {
 /// An author (a writer of requests) that writes the same request repeatedly, in batches of several
 /// requests, each batch after a delay.
 #[derive(Debug)]
-struct RepeatAuthor {
+struct RepeatingRequestScript {
     request: Vec<u8>,
     messages: usize,
     delay_ns: u64,
@@ -127,20 +132,20 @@ struct RepeatAuthor {
     heard: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
-impl plimsoll_wire::Author for RepeatAuthor {
-    fn writes_each(&self) -> bool {
+impl plimsoll_wire::Author for RepeatingRequestScript {
+    fn writes_every_batch(&self) -> bool {
         true
     }
 
-    fn delays(&self) -> bool {
+    fn has_delays(&self) -> bool {
         self.delay_ns > 0
     }
 
-    fn hears(&self) -> bool {
+    fn wants_responses(&self) -> bool {
         true
     }
 
-    fn messages(&self) -> u32 {
+    fn messages_per_batch(&self) -> u32 {
         self.messages as u32
     }
 
@@ -157,7 +162,10 @@ impl plimsoll_wire::Author for RepeatAuthor {
         Ok(self.delay_ns)
     }
 
-    fn hear(&mut self, answer: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
+    fn receive_response(
+        &mut self,
+        answer: &plimsoll_wire::AuthorAnswer,
+    ) -> Result<(), plimsoll_wire::AuthorStopReason> {
         assert!(answer.status == 200 && answer.head.starts_with(b"HTTP/1.1 200") && answer.head.ends_with(b"\r\n\r\n"));
         self.heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
@@ -166,20 +174,27 @@ impl plimsoll_wire::Author for RepeatAuthor {
 
 /// Runs `plan` with a [`RepeatAuthor`] as the author of its requests. Returns the run, and the
 /// number of responses reported to the author.
-fn run_authored_requests(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool) -> (Sim, u64) {
+fn run_script_requests(
+    plan: &SimulatedPlan,
+    messages: usize,
+    delay_ns: u64,
+    left: u32,
+    fails: bool,
+) -> (SimulatedRun, u64) {
     let server = SimServer::new(MS);
     let heard = std::sync::Arc::default();
     let (machine, seed) = (SimMachine::default(), first_seed());
     let is_open = plimsoll_model::Schedule::compile(&plan.load).is_open();
-    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }.run_from(
-        &mut |source| {
-            let request = source.route(0).request.h1().to_vec();
-            let heard = std::sync::Arc::clone(&heard);
-            let author = Box::new(RepeatAuthor { request, messages, delay_ns, left, fails, heard });
-            *source = source.for_worker(Stripe::WHOLE_SCHEDULE, None).with_author(author, is_open);
-        },
-        &mut |_| ControlFlow::Continue(()),
-    );
+    let sim = Simulation { plan, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }
+        .run_with_modified_sources(
+            &mut |source| {
+                let request = source.route(0).request.h1().to_vec();
+                let heard = std::sync::Arc::clone(&heard);
+                let author = Box::new(RepeatingRequestScript { request, messages, delay_ns, left, fails, heard });
+                *source = source.for_worker(Stripe::WHOLE_SCHEDULE, None).with_author(author, is_open);
+            },
+            &mut |_| ControlFlow::Continue(()),
+        );
     // `verify` compares the sent bytes with the plan's single request, so it cannot check batches
     // of several requests.
     if messages == 1 {
@@ -189,34 +204,34 @@ fn run_authored_requests(plan: &Setup, messages: usize, delay_ns: u64, left: u32
 }
 
 #[test]
-fn an_author_creates_each_request_and_receives_each_response() {
+fn a_script_writes_each_request_and_receives_each_response() {
     for plan in [closed_loop_plan("4@1s"), constant_rate_plan("200@1s")] {
-        let (sim, heard) = run_authored_requests(&plan, 1, 0, u32::MAX, false);
+        let (sim, heard) = run_script_requests(&plan, 1, 0, u32::MAX, false);
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
     // In a closed loop the delay of the author (script) precedes each request, including the first.
     // Arrivals of an open loop are not delayed.
-    let (sim, _) = run_authored_requests(&closed_loop_plan("4@2110ms"), 1, 20 * MS, u32::MAX, false);
+    let (sim, _) = run_script_requests(&closed_loop_plan("4@2110ms"), 1, 20 * MS, u32::MAX, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(is_near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
-    let (sim, _) = run_authored_requests(&constant_rate_plan("200@1s"), 1, 20 * MS, u32::MAX, false);
+    let (sim, _) = run_script_requests(&constant_rate_plan("200@1s"), 1, 20 * MS, u32::MAX, false);
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 200);
 }
 
 #[test]
 fn each_message_of_a_batch_is_a_request() {
-    let (sim, heard) = run_authored_requests(&closed_loop_plan("2@1s"), 3, 0, 10, false);
+    let (sim, heard) = run_script_requests(&closed_loop_plan("2@1s"), 3, 0, 10, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!((ledger.scheduled, ledger.succeeded), (30, 30), "{ledger:?}");
     assert!((24..=30).contains(&heard), "{heard}");
 }
 
 #[test]
-fn a_stopped_author_ends_the_load_of_its_worker() {
+fn a_stopped_script_ends_the_load_of_its_worker() {
     for fails in [false, true] {
         for plan in [closed_loop_plan("4@2s"), constant_rate_plan("200@2s")] {
-            let (sim, heard) = run_authored_requests(&plan, 1, 0, 10, fails);
+            let (sim, heard) = run_script_requests(&plan, 1, 0, 10, fails);
             let ledger = sim.run.totals().routes_sum.ledger;
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
             // Responses to requests that were in flight when the author (script) stopped are not
@@ -229,11 +244,11 @@ fn a_stopped_author_ends_the_load_of_its_worker() {
 
 /// Returns a plan whose users run a scenario with these operations. All routes have the same
 /// request.
-fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup {
-    plan.with(|it| {
+fn with_sessions(plan: SimulatedPlan, own_connection: bool, ops: &[SessionOp]) -> SimulatedPlan {
+    plan.with_change(|it| {
         let route = it.traffic.routes[0].clone();
         it.traffic.routes = vec![route.clone(), route.clone(), route];
-        it.traffic.choice = Choice::Scenarios;
+        it.traffic.choice = RouteChoice::Scenarios;
         let (name, ops) = ("user".into(), ops.to_vec());
         it.traffic.scenarios = vec![Scenario { name, weight: 1, own_connection, cookies: true, ops }];
     })
@@ -245,7 +260,7 @@ fn request_operation(route: u16) -> SessionOp {
 
 /// Returns the numbers of sessions started, completed, abandoned and cut, and the ledger of
 /// requests.
-fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
+fn session_counts_and_ledger(sim: &SimulatedRun) -> ([u64; 4], Ledger) {
     let totals = sim.run.totals();
     let load = &totals.load;
     assert_eq!(load.session_time.count(), load.sessions_completed);
@@ -259,13 +274,13 @@ fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
 
 #[test]
 fn every_session_ends_and_is_counted() {
-    let thought = SessionOp::Think(Think::Fixed(20 * MS));
+    let thought = SessionOp::Think(ThinkTime::Fixed(20 * MS));
     let three = [request_operation(0), thought.clone(), request_operation(1), request_operation(2)];
     for own in [false, true] {
         // A session takes about 3.3 ms plus a think time of 20 ms, so the load's end cuts the last
         // two or three sessions.
         let sim = run(&with_sessions(constant_rate_plan("100@500ms"), own, &three), &SimServer::new(MS), first_seed());
-        let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
+        let ([started, completed, abandoned, cut], ledger) = session_counts_and_ledger(&sim);
         assert_eq!((started, abandoned), (50, 0));
         assert!((47..=48).contains(&completed) && cut == started - completed, "{completed} {cut}");
         assert_eq!(ledger.succeeded, 50 + 2 * completed);
@@ -279,18 +294,18 @@ fn every_session_ends_and_is_counted() {
     }
     // With sessions, a limit of requests counts complete sessions, in closed and open loops.
     for plan in [constant_rate_plan("100"), closed_loop_plan("3"), closed_loop_plan("1")] {
-        let plan = plan.with(|it| {
+        let plan = plan.with_change(|it| {
             it.load.requests_max = Some(10);
             it.load.duration_ns = None;
         });
         let sim = run(&with_sessions(plan, false, &three), &SimServer::new(MS), first_seed());
-        let (sessions, ledger) = sessions_of(&sim);
+        let (sessions, ledger) = session_counts_and_ledger(&sim);
         assert_eq!((sessions, ledger.succeeded), ([10, 10, 0, 0], 30));
         assert_eq!(sim.run.ending, Some(plimsoll_model::LoadEnd::Finished));
     }
     // Users that leave the load do not complete their session.
     let ramp = with_sessions(closed_loop_plan("8@200ms,2@200ms,8@200ms"), false, &three);
-    let ([started, completed, ..], _) = sessions_of(&run(&ramp, &SimServer::new(MS), first_seed()));
+    let ([started, completed, ..], _) = session_counts_and_ledger(&run(&ramp, &SimServer::new(MS), first_seed()));
     assert!(started > 80 && completed >= started - 16, "{started} {completed}");
 }
 
@@ -303,7 +318,7 @@ fn a_failure_abandons_its_session_unless_allowed() {
                 let server = SimServer::new(MS).with_fault(fault, 0.5);
                 let plan_of = |ops: &[SessionOp]| with_sessions(plan.clone(), own, ops);
                 let sim = run(&plan_of(&[request_operation(0), request_operation(1)]), &server, first_seed());
-                let ([started, completed, abandoned, cut], ledger) = sessions_of(&sim);
+                let ([started, completed, abandoned, cut], ledger) = session_counts_and_ledger(&sim);
                 // `Fault::Refuses` affects only new connections, so the later requests of a
                 // session, which use an open connection, do not fail.
                 let fails = abandoned > 0 || fault == Fault::Refuses;
@@ -321,7 +336,7 @@ fn a_failure_abandons_its_session_unless_allowed() {
 }
 
 #[test]
-fn an_empty_session_program_does_not_block_the_worker() {
+fn a_session_without_requests_does_not_block_the_worker() {
     let once = [SessionOp::Once { to: 2 }, request_operation(0)];
     let endless = [
         SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
@@ -330,13 +345,13 @@ fn an_empty_session_program_does_not_block_the_worker() {
         SessionOp::Repeat { times: 1_000_000, from: 0, depth: 0 },
     ];
     for ops in [&once[..], &endless] {
-        let plan = with_sessions(closed_loop_plan("2@500ms"), false, ops).with(|it| {
+        let plan = with_sessions(closed_loop_plan("2@500ms"), false, ops).with_change(|it| {
             let from = plimsoll_model::expect::CaptureSource::Header("x-none".into());
-            let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from, default: None };
+            let capture = plimsoll_model::expect::ResponseCapture { name: "none".into(), from, default: None };
             it.traffic.routes[2].captures = vec![capture];
         });
         let ([started, completed, abandoned, cut], ledger) =
-            sessions_of(&run(&plan, &SimServer::new(MS), first_seed()));
+            session_counts_and_ledger(&run(&plan, &SimServer::new(MS), first_seed()));
         assert!(started > 10 && started < 200 && abandoned + cut == 0, "{started} {completed}");
         assert!(ledger.succeeded <= 2, "{ledger:?}");
     }
@@ -344,22 +359,22 @@ fn an_empty_session_program_does_not_block_the_worker() {
 
 /// Returns a replay of `requests` logged requests, one each millisecond. Every fourth request uses
 /// the second route, and every tenth request had status 404 in the log.
-fn log_replay_setup(requests: u64) -> Setup {
+fn log_replay_setup(requests: u64) -> SimulatedPlan {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
-    plan_with_load(LoadShape::Given { arrivals }).with(|it| {
+    plan_with_load(LoadShape::Given { arrivals }).with_change(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
-        let mut targets = ListedTargets::default();
+        let mut targets = RequestPaths::default();
         // The simulated server accepts only one kind of request, so all paths of the list are
         // equal.
         (0..5).for_each(|_| _ = targets.push("/"));
-        let entry = |n: u64| ListedRequest {
+        let entry = |n: u64| RequestListEntry {
             target: (n % 5) as u32,
             route: u16::from(n.is_multiple_of(4)),
             status: if n.is_multiple_of(10) { 404 } else { 200 },
         };
         let entries = (0..requests).map(entry).collect();
-        it.traffic.choice = Choice::Listed;
+        it.traffic.choice = RouteChoice::Listed;
         it.traffic.request_list = Some(Arc::new(RequestList {
             targets: targets.into(),
             entries,

@@ -6,8 +6,8 @@ use crate::sim::server::SimH2;
 use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
 /// Returns the plan over HTTP/2, with at most this number of streams per connection.
-fn plan_over_h2(plan: Setup, streams: u32) -> Setup {
-    plan.with(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
+fn plan_over_h2(plan: SimulatedPlan, streams: u32) -> SimulatedPlan {
+    plan.with_change(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
 }
 
 fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
@@ -22,7 +22,8 @@ fn is_within_ten_percent(ns: u64, expect_ns: u64) -> bool {
 #[test]
 fn users_share_connections_without_waiting_for_streams() {
     for (streams, connections) in [(1, 16), (8, 2), (5, 4), (100, 1)] {
-        let plan = plan_over_h2(closed_loop_plan("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan =
+            plan_over_h2(closed_loop_plan("16"), streams).with_change(|plan| plan.load.duration_ns = Some(SECOND));
         let sim = run(&plan, &h2_server(MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
@@ -45,7 +46,7 @@ fn users_share_connections_without_waiting_for_streams() {
 #[test]
 fn stream_waits_are_counted_as_generator_waits() {
     // Sixteen users share two connections, with three streams each.
-    let plan = plan_over_h2(closed_loop_plan("16"), 8).with(|plan| {
+    let plan = plan_over_h2(closed_loop_plan("16"), 8).with_change(|plan| {
         plan.load.duration_ns = Some(SECOND);
         // On a connection that opens before the load, the client knows the limit of streams before
         // its first request.
@@ -71,7 +72,8 @@ fn stream_waits_are_counted_as_generator_waits() {
 #[test]
 fn arrivals_use_open_connections_before_opening_more() {
     for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
-        let plan = plan_over_h2(constant_rate_plan("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan =
+            plan_over_h2(constant_rate_plan("4k"), streams).with_change(|plan| plan.load.duration_ns = Some(SECOND));
         // About 44 requests are in flight at a time.
         let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
@@ -85,7 +87,7 @@ fn arrivals_use_open_connections_before_opening_more() {
 #[test]
 fn refused_streams_are_resent_and_counted() {
     for plan in [closed_loop_plan("12"), constant_rate_plan("3k")] {
-        let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(2_000));
+        let plan = plan_over_h2(plan, 6).with_change(|plan| plan.load.requests_max = Some(2_000));
         let server = h2_server(MS, SimH2 { refuses_every: Some(7), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
@@ -98,7 +100,7 @@ fn refused_streams_are_resent_and_counted() {
 
 #[test]
 fn an_always_refused_request_fails_after_the_last_try() {
-    let plan = plan_over_h2(closed_loop_plan("2"), 2).with(|plan| plan.load.requests_max = Some(10));
+    let plan = plan_over_h2(closed_loop_plan("2"), 2).with_change(|plan| plan.load.requests_max = Some(10));
     let server = h2_server(MS, SimH2 { refuses_every: Some(1), ..SimH2::new(100) });
     let sim = run(&plan, &server, first_seed());
     let totals = sim.run.totals();
@@ -114,7 +116,7 @@ fn an_always_refused_request_fails_after_the_last_try() {
 #[test]
 fn goaway_loses_no_request() {
     for plan in [closed_loop_plan("12"), constant_rate_plan("3k"), poisson_rate_plan("3k")] {
-        let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(3_000));
+        let plan = plan_over_h2(plan, 6).with_change(|plan| plan.load.requests_max = Some(3_000));
         let server = h2_server(MS, SimH2 { goaway_after: Some(50), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
@@ -128,8 +130,8 @@ fn goaway_loses_no_request() {
 
 #[test]
 fn after_goaway_new_requests_do_not_wait() {
-    let plan = plan_over_h2(closed_loop_plan("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
-    let service = Service::SlowOneIn(MS, SECOND, 200);
+    let plan = plan_over_h2(closed_loop_plan("6"), 6).with_change(|plan| plan.load.duration_ns = Some(2 * SECOND));
+    let service = ServiceTimes::SlowOneIn(MS, SECOND, 200);
     let server = h2_server(MS, SimH2 { goaway_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
@@ -147,12 +149,12 @@ fn after_goaway_new_requests_do_not_wait() {
 #[test]
 fn stream_messages_are_timed_on_arrival() {
     let call = GrpcCall { content: Some(vec![0; 5]), returns_stream: true, ..GrpcCall::default() };
-    let plan = plan_over_h2(closed_loop_plan("8"), 4).with(|plan| {
+    let plan = plan_over_h2(closed_loop_plan("8"), 4).with_change(|plan| {
         plan.load.requests_max = Some(400);
         plan.traffic.routes[0].request.method = "POST".into();
         plan.traffic.routes[0].grpc = Some(call);
     });
-    for cut in [Cut::Whole, Cut::Bytes] {
+    for cut in [ResponseSplit::Whole, ResponseSplit::Bytes] {
         let server = SimServer { cut, ..h2_server(MS, SimH2 { messages: (5, 2 * MS), ..SimH2::new(100) }) };
         let sim = run(&plan, &server, first_seed());
         let whole = sim.run.totals().routes_sum;
@@ -178,7 +180,7 @@ fn stream_messages_are_timed_on_arrival() {
 #[test]
 fn a_unary_call_has_one_message() {
     for (messages, succeeded) in [(1, 40), (2, 0)] {
-        let plan = plan_over_h2(closed_loop_plan("4"), 4).with(|plan| {
+        let plan = plan_over_h2(closed_loop_plan("4"), 4).with_change(|plan| {
             plan.load.requests_max = Some(40);
             plan.traffic.routes[0].request.method = "POST".into();
             plan.traffic.routes[0].grpc = Some(GrpcCall { content: Some(vec![0; 5]), ..GrpcCall::default() });
@@ -193,31 +195,31 @@ fn a_unary_call_has_one_message() {
 }
 
 #[test]
-fn ledger_closes_for_streams_under_every_fault() {
+fn ledger_accounts_for_every_h2_request_under_every_fault() {
     let mut rng = plimsoll_model::rng::Rng::new(first_seed());
     for round in 0..60 {
         let seed = first_seed() + round;
-        let some = |rng: &mut plimsoll_model::rng::Rng, from: u64, to: u64| from + rng.below(to - from);
-        let load = match rng.below(3) {
+        let some = |rng: &mut plimsoll_model::rng::Rng, from: u64, to: u64| from + rng.uniform_below(to - from);
+        let load = match rng.uniform_below(3) {
             0 => closed_loop_plan(&some(&mut rng, 1, 40).to_string()),
             1 => constant_rate_plan(&some(&mut rng, 100, 5_000).to_string()),
             _ => poisson_rate_plan(&some(&mut rng, 100, 5_000).to_string()),
         };
-        let plan = plan_over_h2(load, some(&mut rng, 1, 20) as u32).with(|plan| {
+        let plan = plan_over_h2(load, some(&mut rng, 1, 20) as u32).with_change(|plan| {
             plan.load.duration_ns = Some(SECOND / 4);
             plan.carriage.connections_max = some(&mut rng, 1, 50) as u32;
         });
         let how = SimH2 {
-            refuses_every: (rng.below(2) == 0).then(|| some(&mut rng, 2, 20)),
-            goaway_after: (rng.below(2) == 0).then(|| some(&mut rng, 1, 60)),
+            refuses_every: (rng.uniform_below(2) == 0).then(|| some(&mut rng, 2, 20)),
+            goaway_after: (rng.uniform_below(2) == 0).then(|| some(&mut rng, 1, 60)),
             ..SimH2::new(some(&mut rng, 1, 30) as u32)
         };
         let server = SimServer {
-            service: Service::Exponential(some(&mut rng, 1, 20) * MS / 4),
-            slots: (rng.below(2) == 0).then(|| some(&mut rng, 1, 8) as usize),
-            stall: (rng.below(3) == 0).then_some(SimStall { every_ns: 100 * MS, length_ns: 50 * MS }),
-            cut: if rng.below(4) == 0 { Cut::Bytes } else { Cut::Whole },
-            buffer_bytes: if rng.below(4) == 0 { 300 } else { 64 << 10 },
+            service: ServiceTimes::Exponential(some(&mut rng, 1, 20) * MS / 4),
+            slots: (rng.uniform_below(2) == 0).then(|| some(&mut rng, 1, 8) as usize),
+            stall: (rng.uniform_below(3) == 0).then_some(SimStall { every_ns: 100 * MS, length_ns: 50 * MS }),
+            cut: if rng.uniform_below(4) == 0 { ResponseSplit::Bytes } else { ResponseSplit::Whole },
+            buffer_bytes: if rng.uniform_below(4) == 0 { 300 } else { 64 << 10 },
             ..h2_server(MS, how)
         };
         run(&plan, &server, seed);

@@ -2,14 +2,14 @@
 //! arrivals or the loop's end.
 
 use super::*;
-use plimsoll_model::{LoadEnd, Stop};
+use plimsoll_model::{EarlyStopReason, LoadEnd};
 
 /// The maximum delay of a deadline, an arrival or a response that one turn of the event loop may
 /// cause, ns.
-const TURN_NS: u64 = 6 * MS;
+const TURN_DELAY_NS_MAX: u64 = 6 * MS;
 
 #[test]
-fn a_flood_delays_neither_deadlines_nor_the_end() {
+fn an_endless_response_delays_neither_deadlines_nor_the_run_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
         let sim = run(&closed_loop_plan(users), &SimServer::new(MS).with_fault(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
@@ -17,12 +17,12 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
         assert_eq!(failed_request_count(&sim, RequestFailure::Timeout), totals.routes_sum.ledger.scheduled, "{what}");
         assert!(totals.load.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.load.bytes_in);
         assert!(
-            totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS,
+            totals.routes_sum.response.max_ns() < 60 * MS + TURN_DELAY_NS_MAX,
             "{what}: {}",
             totals.routes_sum.response.max_ns()
         );
         // The run continues until the last deadlines have passed.
-        assert!(sim.finish_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
+        assert!(sim.finish_ns < 200 * MS + 60 * MS + 2 * TURN_DELAY_NS_MAX, "{what}");
     }
 }
 
@@ -33,21 +33,22 @@ fn a_run_under_a_flood_can_be_stopped() {
         let (machine, seed) = (SimMachine::default(), first_seed());
         let sim = Simulation { plan: &load, stripe: Stripe::WHOLE_SCHEDULE, server: &server, machine, seed }.run(
             &mut |tick| match tick.end_ns >= 200 * MS {
-                true => ControlFlow::Break(Stop::Shown("enough".into())),
+                true => ControlFlow::Break(EarlyStopReason::Shown("enough".into())),
                 false => ControlFlow::Continue(()),
             },
         );
         verify(&sim, &server).expect("holds");
-        assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))));
-        assert!(sim.finish_ns < 200 * MS + 2 * TURN_NS, "{}", sim.finish_ns);
+        assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(EarlyStopReason::Shown("enough".into()))));
+        assert!(sim.finish_ns < 200 * MS + 2 * TURN_DELAY_NS_MAX, "{}", sim.finish_ns);
     }
 }
 
 #[test]
-fn floods_do_not_delay_other_connections() {
+fn endless_responses_do_not_delay_other_connections() {
     // Three of ten responses never end. The seven other responses take as long as usual, plus the
     // duration of a few turns of the event loop.
-    for plan in [closed_loop_plan("8@200ms"), constant_rate_plan("200@200ms").with(|it| it.load.connections_ready = 40)]
+    for plan in
+        [closed_loop_plan("8@200ms"), constant_rate_plan("200@200ms").with_change(|it| it.load.connections_ready = 40)]
     {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
         let totals = sim.run.totals();
@@ -60,7 +61,7 @@ fn floods_do_not_delay_other_connections() {
         );
         assert_eq!(failed_request_count(&sim, RequestFailure::Timeout), sim.account.faults, "{ledger:?}");
         assert!(totals.routes_sum.ttfb.max_ns() < 5 * MS, "{}", totals.routes_sum.ttfb.max_ns());
-        assert!(totals.load.lag.max_ns() < TURN_NS, "arrivals: {}", totals.load.lag.max_ns());
+        assert!(totals.load.lag.max_ns() < TURN_DELAY_NS_MAX, "arrivals: {}", totals.load.lag.max_ns());
     }
 }
 
@@ -71,11 +72,11 @@ fn unfinished_work_continues_in_the_next_turn() {
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = SimMachine { receive_ns, ..SimMachine::default() };
-            let plan = closed_loop_plan("6@200ms").with(|it| {
+            let plan = closed_loop_plan("6@200ms").with_change(|it| {
                 it.traffic.routes[0].timeout_ns = 10 * SECOND;
                 it.load.grace_ns = 10 * SECOND
             });
-            let sim = run_on(machine, &plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
+            let sim = run_on_machine(machine, &plan, &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
             let ledger = sim.run.totals().routes_sum.ledger;
             assert!(ledger.succeeded > 5, "{fault:?}, {receive_ns}: {ledger:?}");
             assert_eq!(ledger.succeeded, ledger.scheduled, "{fault:?}, {receive_ns}: {ledger:?}");
@@ -94,7 +95,7 @@ fn a_fast_upload_waits_for_its_turn() {
         let mut plan = plan;
         plan.traffic.routes[0].request.method = "POST".into();
         plan.traffic.routes[0].request.body = vec![b'x'; 64 << 20];
-        let sim = run_on(machine, &plan, &server, first_seed());
+        let sim = run_on_machine(machine, &plan, &server, first_seed());
         let totals = sim.run.totals();
         assert_eq!(
             failed_request_count(&sim, RequestFailure::Timeout),
@@ -102,11 +103,15 @@ fn a_fast_upload_waits_for_its_turn() {
             "{:?}",
             totals.routes_sum.ledger
         );
-        assert!(totals.routes_sum.response.max_ns() < 60 * MS + TURN_NS, "{}", totals.routes_sum.response.max_ns());
+        assert!(
+            totals.routes_sum.response.max_ns() < 60 * MS + TURN_DELAY_NS_MAX,
+            "{}",
+            totals.routes_sum.response.max_ns()
+        );
         // With a longer timeout, the request completes.
         plan.traffic.routes[0].timeout_ns = 20 * SECOND;
         plan.load.grace_ns = 20 * SECOND;
-        let ledger = run_on(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;
+        let ledger = run_on_machine(machine, &plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert!(ledger.succeeded > 0 && ledger.succeeded == ledger.scheduled, "{ledger:?}");
     }
 }
@@ -116,11 +121,11 @@ fn joins_and_retries_do_not_delay_other_users() {
     // 2 000 users join at once, which takes 40 ms of the generator's time. The first responses are
     // read while other users still join.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };
-    let plan = closed_loop_plan("2000@60ms").with(|it| {
+    let plan = closed_loop_plan("2000@60ms").with_change(|it| {
         it.load.connections_ready = 2_000;
         it.traffic.routes[0].timeout_ns = SECOND
     });
-    let totals = run_on(machine, &plan, &SimServer::new(MS), first_seed()).run.totals();
+    let totals = run_on_machine(machine, &plan, &SimServer::new(MS), first_seed()).run.totals();
     assert_eq!(
         totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled,
         "{:?}",
@@ -132,17 +137,17 @@ fn joins_and_retries_do_not_delay_other_users() {
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {
-        plan: &closed_loop_plan("2000@10s").with(|it| it.load.connections_ready = 0),
+        plan: &closed_loop_plan("2000@10s").with_change(|it| it.load.connections_ready = 0),
         stripe: Stripe::WHOLE_SCHEDULE,
         server: &server,
         machine,
         seed: first_seed(),
     }
     .run(&mut |tick| match tick.end_ns >= 200 * MS {
-        true => ControlFlow::Break(Stop::Shown("enough".into())),
+        true => ControlFlow::Break(EarlyStopReason::Shown("enough".into())),
         false => ControlFlow::Continue(()),
     });
-    assert!(sim.finish_ns < 200 * MS + 2 * TURN_NS, "{}", sim.finish_ns);
+    assert!(sim.finish_ns < 200 * MS + 2 * TURN_DELAY_NS_MAX, "{}", sim.finish_ns);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use super::*;
 const HEADER_AT: u64 = 0x1000;
 const SHARED_AT: u64 = 0x1100;
 const FUNCTION_AT: u64 = 0x1200;
-const START: u64 = 0x5000;
+const FUNCTION_START_ADDRESS: u64 = 0x5000;
 /// The usual frame: its end is 8 bytes above the stack pointer, and the return address is at the
 /// stack pointer.
-const USUAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
+const USUAL_FRAME_INSTRUCTIONS: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 
 struct Memory(Vec<u8>);
 
@@ -21,13 +21,13 @@ impl Memory {
 }
 
 impl LoadedBytes for Memory {
-    fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
+    fn bytes_at_address(&self, address: u64, length: usize) -> Cow<'_, [u8]> {
         let from = address.checked_sub(HEADER_AT).map_or(self.0.len(), |at| (at as usize).min(self.0.len()));
         Cow::Borrowed(&self.0[from..from.saturating_add(length).min(self.0.len())])
     }
 }
 
-fn with_length(body: &[u8]) -> Vec<u8> {
+fn prefix_with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
@@ -38,23 +38,30 @@ fn unwind_table_memory(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Me
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
     memory.write_bytes_at(
         HEADER_AT,
-        &[&HEADER_FIRST_BYTES[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
+        &[
+            &HEADER_FIRST_BYTES[..],
+            &[0; 4],
+            &[1, 0, 0, 0],
+            &from_header(FUNCTION_START_ADDRESS),
+            &from_header(FUNCTION_AT),
+        ]
+        .concat(),
     );
     // The unwind table has code alignment 1 and data alignment -8. Each address in the table has 4
     // bytes and is relative to its own location.
     memory.write_bytes_at(
         SHARED_AT,
-        &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()),
+        &prefix_with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()),
     );
     let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
-    let start = (START - (FUNCTION_AT + 8)) as u32;
+    let start = (FUNCTION_START_ADDRESS - (FUNCTION_AT + 8)) as u32;
     let about = [&back.to_le_bytes()[..], &start.to_le_bytes(), &0x100u32.to_le_bytes(), &[0], instructions].concat();
-    memory.write_bytes_at(FUNCTION_AT, &with_length(&about));
+    memory.write_bytes_at(FUNCTION_AT, &prefix_with_length(&about));
     memory
 }
 
 fn rule(memory: &Memory, address: u64) -> Option<FrameRule> {
-    FrameTable::read(memory, HEADER_AT)?.rule(memory, address)
+    FrameTable::read(memory, HEADER_AT)?.rule_at_instruction(memory, address)
 }
 
 fn rule_text(rule: Option<FrameRule>) -> String {
@@ -68,7 +75,8 @@ fn frame_rules_are_known_for_each_instruction() {
     // caller's frame pointer at its end. A rarely executed part of the function follows, in which
     // the function's own frame pointer is set again.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
-    // The function reserves 8 bytes and then 300 bytes, and releases them.
+    // The function first reserves 8 bytes of the stack, and then more, up to a frame of 300 bytes.
+    // At its end, the function releases all reserved bytes.
     let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
     let none = "none";
     for (instructions, rows) in [
@@ -96,8 +104,8 @@ fn frame_rules_are_known_for_each_instruction() {
             ],
         ),
         (&[], &[(0, "stack+8 -8 Same"), (-1, none)]),
-        // The next rows have the same frame rules in another encoding, with irrelevant instructions
-        // between.
+        // The next rows state similar frame rules with other instructions, and with irrelevant
+        // instructions in between.
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
@@ -111,9 +119,9 @@ fn frame_rules_are_known_for_each_instruction() {
         (&[0x3f], &[(0, none)]),
         (&[0x0e], &[(0, none)]),
     ] {
-        let memory = unwind_table_memory(b"zR", USUAL, instructions);
+        let memory = unwind_table_memory(b"zR", USUAL_FRAME_INSTRUCTIONS, instructions);
         for (at, expect) in rows {
-            let found = rule(&memory, START.wrapping_add_signed(*at));
+            let found = rule(&memory, FUNCTION_START_ADDRESS.wrapping_add_signed(*at));
             assert_eq!(rule_text(found), *expect, "{instructions:x?} at {at:#x}");
         }
     }
@@ -121,29 +129,32 @@ fn frame_rules_are_known_for_each_instruction() {
 
 #[test]
 fn an_unknown_unwind_table_gives_no_rule() {
-    let whole = unwind_table_memory(b"zR", USUAL, &[]);
-    assert!(rule(&whole, START).is_some());
+    let whole = unwind_table_memory(b"zR", USUAL_FRAME_INSTRUCTIONS, &[]);
+    assert!(rule(&whole, FUNCTION_START_ADDRESS).is_some());
     // The letter S marks a frame that the kernel created for a signal; X is an unknown letter.
     for letters in [b"zS", b"zX"] {
-        assert_eq!(rule(&unwind_table_memory(letters, USUAL, &[]), START), None);
+        assert_eq!(rule(&unwind_table_memory(letters, USUAL_FRAME_INSTRUCTIONS, &[]), FUNCTION_START_ADDRESS), None);
     }
     // No read goes beyond the end of a cut table, and no number overflows.
     for length in 0..whole.0.len() {
-        assert_eq!(rule(&Memory(whole.0[..length].to_vec()), START), None, "{length}");
+        assert_eq!(rule(&Memory(whole.0[..length].to_vec()), FUNCTION_START_ADDRESS), None, "{length}");
     }
     for at in 0..whole.0.len() {
         for value in [0, 0x7f, 0x80, 0xff] {
             let mut other = Memory(whole.0.clone());
             other.0[at] = value;
-            for address in [0, START - 1, START, START + 1, u64::MAX] {
+            for address in [0, FUNCTION_START_ADDRESS - 1, FUNCTION_START_ADDRESS, FUNCTION_START_ADDRESS + 1, u64::MAX]
+            {
                 _ = rule(&other, address);
             }
         }
     }
 }
 
-const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: RegisterRule::Same, back: -8 };
-const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: RegisterRule::At(-16), back: -8 };
+const RULE_WITHOUT_FRAME_POINTER: FrameRule =
+    FrameRule { by_frame: false, offset: 16, frame: RegisterRule::Same, back: -8 };
+const RULE_WITH_FRAME_POINTER: FrameRule =
+    FrameRule { by_frame: true, offset: 16, frame: RegisterRule::At(-16), back: -8 };
 
 #[test]
 fn callers_are_unwound_as_far_as_rules_are_known() {
@@ -156,14 +167,14 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
     let rules = |place, is_caller: bool| {
         assert_eq!(is_caller, place != 100);
         match place {
-            100 => Some(KEPT),
-            200 | 300 => Some(BARE),
+            100 => Some(RULE_WITH_FRAME_POINTER),
+            200 | 300 => Some(RULE_WITHOUT_FRAME_POINTER),
             _ => None,
         }
     };
     let walked = |length: usize, frame: u64, rules: &dyn Fn(u64, bool) -> Option<FrameRule>| {
         let mut into = vec![9, 9];
-        append_callers(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
+        unwind_callers(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
         into
     };
     for (length, expect) in [
@@ -181,12 +192,12 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }
     // A caller's frame is higher on the stack, so a walk ends even at a cycle or an endless chain.
-    let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..BARE });
+    let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..RULE_WITHOUT_FRAME_POINTER });
     assert_eq!(walked(64, 0, &circle), [100]);
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
     let mut into = Vec::new();
-    let each = |_, _| Some(FrameRule { offset: 8, ..BARE });
-    append_callers(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
+    let each = |_, _| Some(FrameRule { offset: 8, ..RULE_WITHOUT_FRAME_POINTER });
+    unwind_callers(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
     assert_eq!(into.len(), CALLERS_MAX + 1);
 }
 
@@ -198,21 +209,21 @@ fn the_kernel_call_chain_continues_a_truncated_stack() {
         (&[1, 2, 3][..], &[1][..], &[1, 2, 3][..]),
         (&[1, 2, 3], &[1, 2, 99], &[1, 2, 3, 99]),
         (&[1, 2, 3], &[], &[1, 2, 3]),
-        // All functions here have frame pointers, and the sampled part of the stack ends before the
-        // chain of callers.
+        // In the next rows, all functions have frame pointers, and the sampled part of the stack
+        // ends before the chain of callers.
         (&[1, 2], &[1, 2, 3, 4], &[1, 2, 3, 4]),
         (&[1], &[1, 2, 3], &[1, 2, 3]),
         // The innermost function has no frame pointer, so the chain of frame pointers leaves out
         // the caller of this function.
         (&[1, 2, 3], &[1, 3, 4], &[1, 2, 3, 4]),
         (&[1, 2], &[1, 3, 4], &[1, 2, 3, 4]),
-        // A function calls itself.
+        // In the next row, a function calls itself.
         (&[1, 5, 5], &[1, 5, 5, 5, 6], &[1, 5, 5, 5, 6]),
-        // The chain has no address in common with the walked callers.
+        // In the next row, the chain has no address in common with the walked callers.
         (&[1, 2], &[8, 9], &[1, 2]),
     ] {
         let mut joined = walked.to_vec();
-        join(&mut joined, chain);
+        join_call_chains(&mut joined, chain);
         assert_eq!(joined, expect, "{walked:?} {chain:?}");
     }
 }

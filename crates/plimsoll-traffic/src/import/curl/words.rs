@@ -12,20 +12,20 @@ use super::error::CurlError;
 const COMMAND_PREFIX_WORDS: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 
 /// Splits a command line into the words of the curl command.
-pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
+pub fn split_curl_command(line: &str) -> Result<Vec<String>, CurlError> {
     let mut words = if is_cmd_line(line) { split_cmd_line(line) } else { ShellWords::read(line)? };
     // Assignments of variables before `curl` do not change the request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
         COMMAND_PREFIX_WORDS.contains(&word)
-            || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_of_name))
+            || name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_variable_name_byte))
     };
     let before = words.iter().take_while(|word| is_before(word)).count();
     words.drain(..before);
     Ok(words)
 }
 
-fn is_of_name(byte: u8) -> bool {
+fn is_variable_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
@@ -86,23 +86,23 @@ impl ShellWords {
                 '"' => double_quoted(&mut rest, read.begin_quoted_part())?,
                 '$' if rest.next_if_eq(&'\'').is_some() => ansi_quoted(&mut rest, read.begin_quoted_part())?,
                 '$' | '`' => {
-                    refuse_shell(c, &rest)?;
+                    refuse_shell_expansion(c, &rest)?;
                     read.push_char(c);
                 }
                 '#' if !read.is_begun => while rest.next_if(|c| *c != '\n').is_some() {},
                 '|' if !read.word.ends_with('>') => {
-                    read.end();
+                    read.end_word();
                     if rest.next_if_eq(&'|').is_some() {
                         refuse_trailing_words(rest)?;
                     }
                     break;
                 }
                 ';' if rest.peek().is_none_or(|next| next.is_whitespace()) => {
-                    read.end();
+                    read.end_word();
                     refuse_trailing_words(rest)?;
                     break;
                 }
-                c if c.is_whitespace() => match read.end() {
+                c if c.is_whitespace() => match read.end_word() {
                     Some(ShellOperator::Next) => {
                         refuse_trailing_words(rest)?;
                         break;
@@ -113,7 +113,7 @@ impl ShellWords {
                 plain => read.push_char(plain),
             }
         }
-        read.end();
+        read.end_word();
         Ok(read.words)
     }
 
@@ -129,7 +129,7 @@ impl ShellWords {
 
     /// Ends the current word. Returns the shell's meaning of the word if the word is not an
     /// argument of the command.
-    fn end(&mut self) -> Option<ShellOperator> {
+    fn end_word(&mut self) -> Option<ShellOperator> {
         if !std::mem::take(&mut self.is_begun) {
             return None;
         }
@@ -151,10 +151,10 @@ fn refuse_trailing_words(rest: Chars) -> Result<(), CurlError> {
 
 /// Returns an error for a shell variable or command substitution. Names in lower case after `$` are
 /// accepted, because OData URLs contain names such as `$filter`.
-fn refuse_shell(c: char, rest: &Chars) -> Result<(), CurlError> {
+fn refuse_shell_expansion(c: char, rest: &Chars) -> Result<(), CurlError> {
     let text: String = rest.clone().take(40).collect();
     let name = text.strip_prefix('{').unwrap_or(&text);
-    let end = name.find(|c: char| !c.is_ascii() || !is_of_name(c as u8)).unwrap_or(name.len());
+    let end = name.find(|c: char| !c.is_ascii() || !is_variable_name_byte(c as u8)).unwrap_or(name.len());
     let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && !name[..end].bytes().any(|byte| byte.is_ascii_lowercase());
     match c {
@@ -177,7 +177,7 @@ fn double_quoted(rest: &mut Chars, word: &mut String) -> Result<(), CurlError> {
             },
             c => {
                 if matches!(c, '$' | '`') {
-                    refuse_shell(c, rest)?;
+                    refuse_shell_expansion(c, rest)?;
                 }
                 word.push(c);
             }
@@ -314,7 +314,7 @@ mod tests {
 
     fn assert_words(line: &str, expect: Result<&[&str], CurlError>) {
         let expect = expect.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(words(line), expect, "{line}");
+        assert_eq!(split_curl_command(line), expect, "{line}");
     }
 
     #[test]
@@ -388,8 +388,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_line_parses_without_a_panic(line in "[-a-zA-Z@='\"\\\\$<>|&;^#(`: \n{}äx0-9]{0,80}") {
-            let _ = words(&line);
-            let _ = words(&format!("curl ^\"{line}"));
+            let _ = split_curl_command(&line);
+            let _ = split_curl_command(&format!("curl ^\"{line}"));
         }
     }
 }

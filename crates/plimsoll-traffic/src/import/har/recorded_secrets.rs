@@ -7,9 +7,9 @@
 
 use crate::file::json;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
-use crate::import::nodes::{entries, field, items, scalar_text, text, url, variable_name};
+use crate::import::nodes::{entries, field, items, scalar_field_text, scalar_text, split_http_url, variable_name};
 use plimsoll_model::json_path::JsonPath;
-use plimsoll_model::redact::{is_secret_name, percent_decoded};
+use plimsoll_model::redact::{is_secret_name, percent_decode};
 use std::collections::HashMap;
 
 /// The length in characters of the shortest value that is searched for in responses. Shorter values
@@ -23,7 +23,7 @@ const DEPTH_MAX: u32 = 16;
 
 /// The recorded responses so far, and the secret values that already have a note.
 #[derive(Default)]
-pub struct CorrelationTrace<'a> {
+pub struct RecordedSecretFinder<'a> {
     /// The recorded responses of imported requests, each with the name of its step.
     answers: Vec<(String, &'a TreeNode)>,
     /// The note for each name and value. A value that is sent several times has the same note.
@@ -40,7 +40,7 @@ struct RecordedValue {
     within: Option<&'static str>,
 }
 
-impl<'a> CorrelationTrace<'a> {
+impl<'a> RecordedSecretFinder<'a> {
     /// Adds the response of an imported request.
     pub fn add_answer(&mut self, step: &str, response: &'a TreeNode) {
         self.answers.push((step.to_owned(), response));
@@ -48,16 +48,16 @@ impl<'a> CorrelationTrace<'a> {
 
     /// Returns the notes about secret values in a request, with their positions. `is_sent` returns
     /// whether a header field is imported.
-    pub fn find_correlations(
+    pub fn find_secret_notes(
         &mut self,
         request: &TreeNode,
         step: &str,
         is_sent: impl Fn(&str) -> bool,
     ) -> Vec<(TextPlace, String)> {
         let mut sent = Vec::new();
-        in_headers(request, is_sent, &mut sent);
-        in_query(request, &mut sent);
-        in_body(request, &mut sent);
+        collect_header_values(request, is_sent, &mut sent);
+        collect_query_values(request, &mut sent);
+        collect_body_values(request, &mut sent);
         sent.retain(|it| is_secret_name(&it.name) && !["", "true", "false", "null"].contains(&it.value.trim()));
         let mut told = Vec::new();
         for it in sent {
@@ -65,7 +65,7 @@ impl<'a> CorrelationTrace<'a> {
             let text = match self.told.get(&key) {
                 Some(text) => text.clone(),
                 None => {
-                    let text = self.text(&it, step);
+                    let text = self.secret_note_text(&it, step);
                     self.told.insert(key, text.clone());
                     text
                 }
@@ -75,7 +75,7 @@ impl<'a> CorrelationTrace<'a> {
         told
     }
 
-    fn text(&self, sent: &RecordedValue, request_name: &str) -> String {
+    fn secret_note_text(&self, sent: &RecordedValue, request_name: &str) -> String {
         let name: String = sent.name.chars().filter(|c| !c.is_control()).take(60).collect();
         let secret_name = match sent.within {
             None => format!("the header {name}"),
@@ -126,7 +126,9 @@ impl<'a> CorrelationTrace<'a> {
 /// capture.
 fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
-        let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
+        let (Some(name), Some(own)) = (scalar_field_text(header, "name"), scalar_field_text(header, "value")) else {
+            continue;
+        };
         if name.eq_ignore_ascii_case("set-cookie") {
             let cookie = own.split(';').next().and_then(|pair| pair.split_once('='));
             if let Some((name, _)) = cookie.filter(|(_, own)| own.trim() == value) {
@@ -137,14 +139,14 @@ fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<Stri
         }
     }
     let content = field(response, "content").filter(|content| field(content, "encoding").is_none())?;
-    let content = text(content, "text").filter(|content| content.contains(value))?;
+    let content = scalar_field_text(content, "text").filter(|content| content.contains(value))?;
     let mut path = "$".to_owned();
-    let found = json::tree(content).is_ok_and(|tree| extend_json_path(&tree, value, &mut path, 0));
+    let found = json::parse_json_tree(content).is_ok_and(|tree| extend_json_path(&tree, value, &mut path, 0));
     Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
 }
 
 /// Extends `path` to the first text or number equal to `value`. Returns false if no text or number
-/// is equal.
+/// is equal to `value`.
 fn extend_json_path(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
     if depth == DEPTH_MAX {
         return false;
@@ -171,9 +173,9 @@ fn extend_json_path(node: &TreeNode, value: &str, path: &mut String, depth: u32)
     }
 }
 
-fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<RecordedValue>) {
+fn collect_header_values(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<RecordedValue>) {
     for header in items(request, "headers") {
-        if let (Some(name), Some(value)) = (text(header, "name"), text(header, "value"))
+        if let (Some(name), Some(value)) = (scalar_field_text(header, "name"), scalar_field_text(header, "value"))
             && is_sent(&name.trim().to_ascii_lowercase())
         {
             let (name, value) = (name.trim().to_ascii_lowercase(), value.to_owned());
@@ -182,27 +184,30 @@ fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<
     }
 }
 
-fn in_query(request: &TreeNode, out: &mut Vec<RecordedValue>) {
+fn collect_query_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     let Some(node) = field(request, "url") else { return };
-    let query = scalar_text(node).and_then(url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
+    let query =
+        scalar_text(node).and_then(split_http_url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
     pairs_in_text(&query.unwrap_or_default(), node.at, "its query", out);
 }
 
 /// Collects the names and values of pairs such as `a=b&c=d`.
 fn pairs_in_text(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
-    let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
+    let decoded = |text: &str| String::from_utf8_lossy(&percent_decode(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
         out.push(RecordedValue { at, name: decoded(name), value: decoded(value), within: Some(within) });
     }
 }
 
-fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
+fn collect_body_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     const BODY_PLACE_TEXT: &str = "its body";
     let Some(data) = field(request, "postData") else { return };
-    let content = text(data, "text").unwrap_or_default();
+    let content = scalar_field_text(data, "text").unwrap_or_default();
     if content.is_empty() {
         for parameter in items(data, "params") {
-            if let (Some(name), Some(value)) = (text(parameter, "name"), text(parameter, "value")) {
+            if let (Some(name), Some(value)) =
+                (scalar_field_text(parameter, "name"), scalar_field_text(parameter, "value"))
+            {
                 out.push(RecordedValue {
                     at: parameter.at,
                     name: name.to_owned(),
@@ -212,20 +217,20 @@ fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
             }
         }
     } else if content.trim_start().starts_with(['{', '[']) {
-        if let Ok(tree) = json::tree(content) {
-            in_json(&tree, data.at, 0, out);
+        if let Ok(tree) = json::parse_json_tree(content) {
+            collect_json_values(&tree, data.at, 0, out);
         }
-    } else if text(data, "mimeType").unwrap_or_default().contains("form-urlencoded") {
+    } else if scalar_field_text(data, "mimeType").unwrap_or_default().contains("form-urlencoded") {
         pairs_in_text(content, data.at, BODY_PLACE_TEXT, out);
     }
 }
 
-fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedValue>) {
+fn collect_json_values(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedValue>) {
     if depth == DEPTH_MAX {
         return;
     }
     if let TreeValue::List(items) = &node.value {
-        items.iter().for_each(|node| in_json(node, at, depth + 1, out));
+        items.iter().for_each(|node| collect_json_values(node, at, depth + 1, out));
     }
     for (key, node) in entries(node) {
         match scalar_text(node) {
@@ -237,7 +242,7 @@ fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedVal
                     within: Some("its body"),
                 });
             }
-            None => in_json(node, at, depth + 1, out),
+            None => collect_json_values(node, at, depth + 1, out),
         }
     }
 }

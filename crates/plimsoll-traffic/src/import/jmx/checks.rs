@@ -2,7 +2,7 @@
 
 use super::super::draft::{DraftCapture, DraftExpect, DraftRequest, toml_line};
 use super::super::nodes::plain_name;
-use super::values::Values;
+use super::values::TestPlanVariables;
 use super::xml::Element;
 
 /// The bits of a JMeter response assertion's type, which states how the assertion compares texts.
@@ -15,7 +15,11 @@ const TEST_TYPE_OR: u64 = 32;
 
 /// Adds an assertion or extractor to a request. `None` means that the element is neither an
 /// assertion nor an extractor. An error is a phrase that says why the element cannot be imported.
-pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
+pub fn add_check_or_capture(
+    element: &Element,
+    values: &TestPlanVariables,
+    request: &mut DraftRequest,
+) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
         return Some(Err(
@@ -26,7 +30,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
     Some(match element.kind() {
         "ResponseAssertion" => read_response_assertion(element, values, &mut request.expect),
         "DurationAssertion" => {
-            let ms = element.property("DurationAssertion.duration").and_then(|text| values.number(text));
+            let ms = element.property("DurationAssertion.duration").and_then(|text| values.literal_number(text));
             match ms.filter(|ms| *ms >= 1.0) {
                 Some(ms) => {
                     let least = request.expect.within_ms.unwrap_or(u64::MAX).min(ms as u64);
@@ -85,13 +89,13 @@ fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
 
 /// Returns the value that an extractor sets if it finds nothing. Without a default, JMeter sends
 /// the reference `${name}` unchanged, and no request fails.
-fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
+fn extractor_default(element: &Element, values: &TestPlanVariables, kind: &str, name: &str) -> Option<String> {
     // A step condition tests whether this extractor found anything, so the default is empty.
     if values.asked.contains(name) {
         return Some(String::new());
     }
     let text = element.property(&format!("{kind}.default")).unwrap_or_default().trim();
-    let is_empty = element.flag(&format!("{kind}.default_empty_value"));
+    let is_empty = element.is_property_true(&format!("{kind}.default_empty_value"));
     Some(match (text, is_empty) {
         ("", true) => String::new(),
         ("", false) => format!("${{{name}}}"),
@@ -101,7 +105,7 @@ fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str)
 
 /// Returns the names that an extractor sets. If the extractor takes all matches, the first match
 /// also has a second name, which ends with `_1`.
-pub fn names(element: &Element) -> Vec<String> {
+pub fn extractor_names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
     let names = own_names(element);
@@ -120,13 +124,17 @@ fn own_names(element: &Element) -> Vec<String> {
     names.split(';').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn read_response_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
+fn read_response_assertion(
+    element: &Element,
+    values: &TestPlanVariables,
+    expect: &mut DraftExpect,
+) -> Result<(), String> {
     let kind = element
         .property("Assertion.test_type")
         .and_then(|text| text.trim().parse().ok())
         .unwrap_or(TEST_TYPE_SUBSTRING);
     // The misspelt property name `Asserion.test_strings` is JMeter's own spelling.
-    let strings = element.collection("Asserion.test_strings");
+    let strings = element.collection_items("Asserion.test_strings");
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
@@ -139,7 +147,7 @@ fn read_response_assertion(element: &Element, values: &Values, expect: &mut Draf
     if texts.is_empty() {
         return Ok(());
     }
-    if element.flag("Assertion.assume_success") {
+    if element.is_property_true("Assertion.assume_success") {
         return Err("the JMeter assertion is not imported: it counts a failed response as a success".to_owned());
     }
     if kind & TEST_TYPE_NOT != 0 {
@@ -223,17 +231,19 @@ fn parse_status_pattern(text: &str) -> Option<String> {
     (is_class && ["1", "2", "3", "4", "5"].contains(&first)).then(|| format!("{first}xx"))
 }
 
-fn read_json_assertion(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<(), String> {
-    let path = json_path(element.property("JSON_PATH").unwrap_or_default())?;
-    if element.flag("INVERT") || element.flag("ISREGEX") && element.flag("JSONVALIDATION") {
+fn read_json_assertion(element: &Element, values: &TestPlanVariables, expect: &mut DraftExpect) -> Result<(), String> {
+    let path = check_json_path(element.property("JSON_PATH").unwrap_or_default())?;
+    if element.is_property_true("INVERT")
+        || element.is_property_true("ISREGEX") && element.is_property_true("JSONVALIDATION")
+    {
         return Err(
             "the JMeter assertion is not imported: it is inverted, or compares a JSON value with a pattern".to_owned()
         );
     }
-    if element.flag("EXPECT_NULL") {
+    if element.is_property_true("EXPECT_NULL") {
         return Err("the JMeter assertion is not imported: it expects null".to_owned());
     }
-    if !element.flag("JSONVALIDATION") {
+    if !element.is_property_true("JSONVALIDATION") {
         return Err("the JMeter assertion is not imported: it checks only that the JSON path exists".to_owned());
     }
     let text = values
@@ -254,7 +264,7 @@ fn read_json_assertion(element: &Element, values: &Values, expect: &mut DraftExp
 }
 
 /// Checks that a JSON path consists of names and indices only, and returns the path.
-fn json_path(path: &str) -> Result<String, String> {
+fn check_json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
     if is_plain {
@@ -264,7 +274,11 @@ fn json_path(path: &str) -> Result<String, String> {
     }
 }
 
-fn read_regex_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
+fn read_regex_extractor(
+    element: &Element,
+    values: &TestPlanVariables,
+    captures: &mut Vec<DraftCapture>,
+) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default().trim();
     let own_name = part("RegexExtractor.refname");
     let pattern = part("RegexExtractor.regex");
@@ -355,7 +369,11 @@ fn header_capture(pattern: &str) -> Result<String, String> {
     })
 }
 
-fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
+fn json_extractor(
+    element: &Element,
+    values: &TestPlanVariables,
+    captures: &mut Vec<DraftCapture>,
+) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default();
     let numbers = part("JSONPostProcessor.match_numbers");
     let numbers: Vec<Option<&str>> = numbers.split(';').map(match_number_note).collect::<Result<_, _>>()?;
@@ -367,7 +385,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
         let default =
             if values.asked.contains(name) { Some(String::new()) } else { values.text_without_templates(default) };
         let default = Some(default.unwrap_or_default());
-        let from = json_path(path)?;
+        let from = check_json_path(path)?;
         if of_names.next() == Some(&Some(ALL_MATCHES_NOTE)) {
             let name = plain_name(&format!("{name}_1"));
             captures.push(DraftCapture { name, from: from.clone(), default: default.clone() });

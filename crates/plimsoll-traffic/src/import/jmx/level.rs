@@ -84,7 +84,7 @@ impl RequestUrl {
 impl LevelUser {
     /// Returns whether JMeter sends the credentials of this authorization manager to a URL. JMeter
     /// compares URL prefixes (`AuthManager.getAuthForURL`).
-    fn is_told(&self, urls: &[String; 2]) -> bool {
+    fn applies_to_url(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))
     }
 }
@@ -131,15 +131,15 @@ impl JmxReader {
         // The URL of each request is compared with the URL prefix of each user, so each comparison
         // is charged to the memory budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
-        if !self.values.has_room_for(bytes, "this JMeter plan has too many users in authorization managers") {
+        if !self.values.has_room_for(bytes, "this JMeter plan has too many credentials in authorization managers") {
             return None;
         }
         let urls = asked.url_text_variants();
-        let user = users.iter().find(|user| user.is_told(&urls));
+        let user = users.iter().find(|user| user.applies_to_url(&urls));
         if user.is_none() {
             for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
-                let text = "the credentials of a JMeter user are for a URL with a placeholder: plimsoll does not know \
-                     this URL, and does not send these credentials";
+                let text = "credentials of a JMeter authorization manager are not sent: their URL has a placeholder, \
+                     so plimsoll does not know this URL";
                 self.draft.note_repeated_omission(user.at, text);
             }
         }
@@ -173,7 +173,7 @@ impl JmxReader {
     }
 
     /// Collects the elements that apply to a level of the plan.
-    pub fn level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
+    pub fn collect_level<'a, 'i>(&mut self, elements: &[Element<'a, 'i>]) -> TestLevel<'a, 'i> {
         let mut level = TestLevel::default();
         for element in elements {
             match element.kind() {
@@ -183,7 +183,7 @@ impl JmxReader {
                     level.defaults_bytes += DEFAULT_BYTES * (1 + element.node.children().count());
                 }
                 "HeaderManager" => {
-                    for header in element.collection("HeaderManager.headers") {
+                    for header in element.collection_items("HeaderManager.headers") {
                         let part = |name: &str| property(header, name).unwrap_or_default().trim();
                         let (name, value) = (part("Header.name"), part("Header.value"));
                         let lower = name.to_ascii_lowercase();
@@ -201,12 +201,12 @@ impl JmxReader {
                 }
                 "CookieManager" => {
                     level.keeps_cookies = true;
-                    for cookie in element.collection("CookieManager.cookies") {
+                    for cookie in element.collection_items("CookieManager.cookies") {
                         let (at, part) = (xml::place(cookie), |name: &str| property(cookie, name).unwrap_or_default());
                         let value = self.text(part("Cookie.value").trim(), at);
                         let domain = self.text(part("Cookie.domain").trim(), at);
                         let name = cookie.attribute("name").unwrap_or_default().to_owned();
-                        let domain = domain.mapped_text(str::to_ascii_lowercase).file_text(false);
+                        let domain = domain.map_literal_text(str::to_ascii_lowercase).file_text(false);
                         level.cookies.push(LevelCookie {
                             at,
                             bytes: name.len() + value.bytes() + domain.len(),
@@ -226,7 +226,7 @@ impl JmxReader {
                         let text = "the cookies of the JMeter cookie manager replace the cookies that responses set";
                         self.draft.note_repeated_omission(element.place(), text);
                     }
-                    if element.flag("CookieManager.clearEachIteration") {
+                    if element.is_property_true("CookieManager.clearEachIteration") {
                         let text =
                             "in plimsoll, unlike in this JMeter plan, a user keeps its cookies for the next session";
                         self.draft.note_repeated_omission(element.place(), text);
@@ -247,14 +247,14 @@ impl JmxReader {
     }
 
     fn read_authorization_manager(&mut self, element: &Element, level: &mut TestLevel) {
-        for user in element.collection("AuthManager.auth_list") {
+        for user in element.collection_items("AuthManager.auth_list") {
             let part = |name: &str| property(user, name).unwrap_or_default();
             let at = xml::place(user);
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
                 let text = format!(
-                    "a JMeter user with the authentication {mechanism} is not imported",
+                    "credentials of a JMeter authorization manager with the mechanism {mechanism} are not imported",
                     mechanism = short_text(mechanism)
                 );
                 self.draft.note_repeated_omission(at, text);
@@ -283,7 +283,7 @@ impl JmxReader {
         let at = element.place();
         let number = |names: &[&str]| {
             let text = names.iter().find_map(|name| element.property(name));
-            text.and_then(|text| self.values.number(text)).filter(|number| *number > 0.0)
+            text.and_then(|text| self.values.literal_number(text)).filter(|number| *number > 0.0)
         };
         let rate = number(&["throughput", "ConstantThroughputTimer.throughput"]);
         let per_minute = match element.kind() {
@@ -303,7 +303,7 @@ impl JmxReader {
             None => self.draft.note_omission(
                 at,
                 format!(
-                    "a {timer_type} is not imported: set the rate of the load",
+                    "a JMeter {timer_type} is not imported: set the rate of the load",
                     timer_type = short_text(element.kind())
                 ),
             ),

@@ -2,7 +2,7 @@
 
 use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
-use super::values::Values;
+use super::values::TestPlanVariables;
 use crate::file::TextPlace;
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ pub const DEPTH_MAX: usize = 48;
 #[derive(Default)]
 pub struct JmxReader {
     pub draft: Draft,
-    pub values: Values,
+    pub values: TestPlanVariables,
     pub data_names: DataNames,
     /// The origin of the first request. If the host or port of the first request is a placeholder,
     /// the origin is its host and port in braces.
@@ -50,7 +50,7 @@ impl JmxReader {
     /// Converts a text with references to a template, and adds notes about references that cannot
     /// be imported.
     pub fn text(&mut self, source: &str, at: TextPlace) -> DraftText {
-        let (text, left_out) = self.values.text(source);
+        let (text, left_out) = self.values.convert_to_template(source);
         self.note_left_out(left_out, at);
         text
     }

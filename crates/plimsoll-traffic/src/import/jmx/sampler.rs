@@ -1,11 +1,11 @@
 //! Imports a JMeter HTTP sampler as a request, with its pause, header fields and expectations.
 
 use super::super::draft::{DraftAction, DraftBody, DraftPart, DraftPartContent, DraftRequest, DraftStep, DraftText};
-use super::super::nodes::{self, encoded};
+use super::super::nodes::{self, percent_encode_text};
 use super::checks;
 use super::level::{RequestUrl, TestLevel};
 use super::reader::JmxReader;
-use super::timers::{ThinkTimeSum, Timer};
+use super::timers::{ThinkTimeSum, TimerImportResult};
 use super::xml::{self, Element, property, short_text};
 use crate::file::TextPlace;
 use std::collections::HashSet;
@@ -63,8 +63,8 @@ impl JmxReader {
             self.draft.note_repeated_omission(at, format!("requests beyond the first {REQUESTS_MAX} are not imported"));
             return None;
         }
-        let below = element.below();
-        let own = self.level(&below);
+        let below = element.child_elements();
+        let own = self.collect_level(&below);
         levels.push(own);
         let step = self.import_request(element, &below, levels, &name);
         levels.pop();
@@ -125,11 +125,15 @@ impl JmxReader {
             ..DraftRequest::default()
         };
         let timeout = said("HTTPSampler.response_timeout").to_owned();
-        request.timeout_ms = self.values.number(&timeout).filter(|ms| *ms >= 1.0).map(|ms| ms as u64);
-        if element.flag("HTTPSampler.follow_redirects") || element.flag("HTTPSampler.auto_redirects") {
+        request.timeout_ms = self.values.literal_number(&timeout).filter(|ms| *ms >= 1.0).map(|ms| ms as u64);
+        if element.is_property_true("HTTPSampler.follow_redirects")
+            || element.is_property_true("HTTPSampler.auto_redirects")
+        {
             request.follow = Some(REDIRECTS_MAX);
         }
-        if element.flag("HTTPSampler.image_parser") || defaults.iter().any(|it| it.flag("HTTPSampler.image_parser")) {
+        if element.is_property_true("HTTPSampler.image_parser")
+            || defaults.iter().any(|it| it.is_property_true("HTTPSampler.image_parser"))
+        {
             self.draft.note_repeated_omission(
                 at,
                 "resources embedded in pages are not requested: add steps for these resources",
@@ -138,7 +142,7 @@ impl JmxReader {
         self.note_ignored_properties(element, name);
         // The path of a JMeter sampler may be a whole URL, written directly or as the value of a
         // variable.
-        let is_url = self.values.text(&path).0.beginning().contains("://");
+        let is_url = self.values.convert_to_template(&path).0.beginning().contains("://");
         let asked = match is_url {
             true => self.absolute_url(&path, name, at)?,
             false => self.url_of_parts([&scheme, &domain, &port, &path], name, at)?,
@@ -174,16 +178,16 @@ impl JmxReader {
             }
         }
         let mut thinking = ThinkTimeSum::default();
-        thinking.set_fixed_ms(std::mem::take(&mut self.pause_ms));
+        thinking.add_fixed_ms(std::mem::take(&mut self.pause_ms));
         for timer in levels.iter().flat_map(|level| &level.timers) {
             match thinking.add(timer, &self.values) {
-                Timer::Added => {}
-                Timer::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
-                Timer::Unread => {
+                TimerImportResult::Added => {}
+                TimerImportResult::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
+                TimerImportResult::Unread => {
                     let text = "a JMeter timer whose time has a placeholder is not imported";
                     self.draft.note_repeated_omission(timer.place(), text)
                 }
-                Timer::No => {
+                TimerImportResult::No => {
                     let text = format!("a {} is not imported", short_text(timer.kind()));
                     self.draft.note_repeated_omission(timer.place(), text)
                 }
@@ -198,7 +202,7 @@ impl JmxReader {
                 continue;
             }
             let shown_name = short_text(check.name());
-            match checks::add(check, &self.values, &mut request) {
+            match checks::add_check_or_capture(check, &self.values, &mut request) {
                 Some(Ok(())) => {}
                 Some(Err(why)) => self
                     .draft
@@ -268,7 +272,7 @@ impl JmxReader {
         let fixed = asked.host.as_literal().filter(|_| port_text.as_literal().is_some());
         let fixed = fixed.and_then(|host| {
             let whole = format!("{}://{}{mark}{}", asked.scheme, host.trim(), asked.port);
-            nodes::url(&whole).map(|parts| parts.origin())
+            nodes::split_http_url(&whole).map(|parts| parts.origin())
         });
         let origin =
             fixed.unwrap_or_else(|| format!("{{{}}}", short_text(&format!("{domain}{mark}{port}", port = asked.port))));
@@ -281,10 +285,10 @@ impl JmxReader {
         let beginning = whole_text.beginning();
         let authority = beginning.split_once("://").map_or("", |(_, rest)| rest);
         let is_fixed = whole_text.as_literal().is_some() || authority.contains(['/', '?']);
-        match nodes::url(beginning).filter(|_| is_fixed) {
+        match nodes::split_http_url(beginning).filter(|_| is_fixed) {
             Some(parts) => {
                 let mut target = DraftText::literal(&parts.target);
-                target.append(&whole_text.after(beginning.len()));
+                target.append(&whole_text.without_literal_prefix(beginning.len()));
                 let (host, port) = match parts.authority.rsplit_once(':') {
                     Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
                     _ => (parts.authority.as_str(), ""),
@@ -297,7 +301,7 @@ impl JmxReader {
                 // The host has a template value, so the path begins at the first slash after the
                 // host.
                 let (scheme, after) = whole.split_once("://").unwrap_or(("http", whole));
-                let slash = slash_outside(after).unwrap_or(after.len());
+                let slash = first_slash_outside_braces(after).unwrap_or(after.len());
                 let path = if slash == after.len() { "/" } else { &after[slash..] };
                 self.url_of_parts([scheme, &after[..slash], "", path], name, at)
             }
@@ -331,7 +335,7 @@ impl JmxReader {
         let at = element.place();
         let arguments = self.collect_arguments(element, defaults);
         let mut files = Vec::new();
-        for file in element.collection("HTTPFileArgs.files") {
+        for file in element.collection_items("HTTPFileArgs.files") {
             let part = |name: &str| property(file, name).unwrap_or_default().trim();
             let kind = self.values.text_without_templates(part("File.mimetype")).filter(|kind| !kind.is_empty());
             match self.values.text_without_templates(part("File.path")).filter(|path| !path.is_empty()) {
@@ -347,7 +351,7 @@ impl JmxReader {
         }
         let method = request.method.clone();
         let is_one_of = |methods: &[&str]| methods.contains(&method.as_str());
-        let is_raw = element.flag("HTTPSampler.postBodyRaw");
+        let is_raw = element.is_property_true("HTTPSampler.postBodyRaw");
         let is_nameless = !arguments.is_empty() && arguments.iter().all(|argument| argument.name.is_empty());
         // As in JMeter, GET has a body only if the body is one text or one unnamed file. Requests
         // with HEAD, OPTIONS and TRACE have no body.
@@ -365,7 +369,10 @@ impl JmxReader {
                 }
                 _ => dropped = Some("file"),
             }
-        } else if (!files.is_empty() || element.flag("HTTPSampler.DO_MULTIPART_POST")) && !is_get && !has_none {
+        } else if (!files.is_empty() || element.is_property_true("HTTPSampler.DO_MULTIPART_POST"))
+            && !is_get
+            && !has_none
+        {
             let texts = arguments
                 .into_iter()
                 .filter(|argument| !argument.name.is_empty())
@@ -423,7 +430,7 @@ impl JmxReader {
         let mut arguments: Vec<SamplerArgument> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
         for (number, holder) in std::iter::once(&element).chain(defaults).enumerate() {
-            for argument in holder.collection("Arguments.arguments") {
+            for argument in holder.collection_items("Arguments.arguments") {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
                 let Some(name) = name_text.as_literal() else {
@@ -466,19 +473,19 @@ impl SamplerArgument {
     fn write(&self, out: &mut DraftText) {
         let is_pair = self.has_equals || !self.value.is_empty();
         match self.is_encoded {
-            true => out.push(&encoded(&self.name)),
+            true => out.push(&percent_encode_text(&self.name)),
             false => out.push(&self.name.replace(' ', "%20")),
         }
         out.push(if is_pair { "=" } else { "" });
         out.append(&match self.is_encoded {
-            true => self.value.mapped(encoded, "url"),
-            false => self.value.mapped(|text| text.replace(' ', "%20"), "url"),
+            true => self.value.escape_with_filter(percent_encode_text, "url"),
+            false => self.value.escape_with_filter(|text| text.replace(' ', "%20"), "url"),
         });
     }
 }
 
 /// Returns the offset of the first slash outside braces.
-fn slash_outside(text: &str) -> Option<usize> {
+fn first_slash_outside_braces(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
         match c {

@@ -52,7 +52,7 @@ impl JmxReader {
         levels: &mut Vec<TestLevel<'a, 'i>>,
         depth: usize,
     ) -> Vec<DraftStep> {
-        let level = self.level(elements);
+        let level = self.collect_level(elements);
         levels.push(level);
         let mut steps = Vec::new();
         for element in elements {
@@ -73,15 +73,16 @@ impl JmxReader {
             match element.kind() {
                 "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => steps.extend(self.sampler(element, levels)),
                 "LoopController" => {
-                    let times = element.property("LoopController.loops").and_then(|text| self.values.number(text));
+                    let times =
+                        element.property("LoopController.loops").and_then(|text| self.values.literal_number(text));
                     let times = times.filter(|times| {
-                        *times >= 0.0 && !element.flag("LoopController.continue_forever") || *times >= 1.0
+                        *times >= 0.0 && !element.is_property_true("LoopController.continue_forever") || *times >= 1.0
                     });
-                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
                     if times.is_some_and(|times| times < 1.0) {
                         continue;
                     }
-                    let (inner, first) = self.first_in_loop(inner, &name, at);
+                    let (inner, first) = self.split_once_only_steps(inner, &name, at);
                     steps.extend(first);
                     match times {
                         Some(times) => {
@@ -100,11 +101,11 @@ impl JmxReader {
                     }
                 }
                 "OnceOnlyController" => {
-                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
                     steps.push(DraftStep { once: true, ..group(inner) });
                 }
                 "IfController" => {
-                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
                     let text = element.property("IfController.condition").unwrap_or_default();
                     let mut step = group(inner);
                     match self.parse_condition(text) {
@@ -119,7 +120,7 @@ impl JmxReader {
                     steps.push(step);
                 }
                 kind if SEQUENTIAL_CONTROLLERS.contains(&kind) => {
-                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
                     steps.push(group(inner));
                 }
                 kind if CHOICE_CONTROLLERS.contains(&kind) => {
@@ -127,11 +128,11 @@ impl JmxReader {
                         at,
                         format!("'{name}' ({kind}): plimsoll runs all steps of this controller once, in order"),
                     );
-                    let inner = self.steps(&element.below(), levels, depth + 1);
+                    let inner = self.steps(&element.child_elements(), levels, depth + 1);
                     steps.push(group(inner));
                 }
                 "TestAction" => {
-                    let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
+                    let part = |name: &str| element.property(name).and_then(|text| self.values.literal_number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
                         (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
                         (Some(1.0), _) => self.draft.note_omission(
@@ -156,7 +157,12 @@ impl JmxReader {
     /// Splits the steps of a loop. Returns the steps that repeat, and the steps that run once
     /// before the loop. JMeter runs a Once Only Controller in the first pass of its enclosing loop
     /// only.
-    fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
+    fn split_once_only_steps(
+        &mut self,
+        inner: Vec<DraftStep>,
+        name: &str,
+        at: TextPlace,
+    ) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
             self.draft.note_omission(
@@ -187,11 +193,11 @@ impl JmxReader {
             || is_defaults
             || is_of_level
             || kind.ends_with("Visualizer")
-            || (kind == "DNSCacheManager" && !element.flag("DNSCacheManager.isCustomResolver"))
+            || (kind == "DNSCacheManager" && !element.is_property_true("DNSCacheManager.isCustomResolver"))
         {
             return;
         }
-        if !checks::names(element).is_empty() {
+        if !checks::extractor_names(element).is_empty() {
             let text = format!(
                 "'{name}' ({kind}) is not imported: move this element below the request whose response the element \
                  reads"
@@ -201,9 +207,10 @@ impl JmxReader {
         self.draft.note_omission(element.place(), format!("'{name}': a {} is not imported", short_text(kind)));
     }
 
-    /// Parses the condition of an If Controller. Returns a template value that must not be empty,
-    /// or a template value that must be empty. Both template values are `None` for a condition that
-    /// is always true. The result is `None` for a condition that is not supported.
+    /// Parses the condition of an If Controller. The result has two template values: the steps run
+    /// only if the first is not empty, or only if the second is empty. Both template values are
+    /// `None` for a condition that is always true. The result is `None` for a condition that is not
+    /// supported.
     fn parse_condition(&self, text: &str) -> Option<(Option<String>, Option<String>)> {
         let text = text.trim();
         let is_always = ["", "true", "${__jexl3(true)}", "${JMeterThread.last_sample_ok}"];

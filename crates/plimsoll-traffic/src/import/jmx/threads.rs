@@ -4,7 +4,7 @@
 //! Not here: the steps of a thread.
 
 use super::super::draft::DraftLoad;
-use super::values::Values;
+use super::values::TestPlanVariables;
 use super::xml::{Element, property, short_text};
 use crate::file::TextPlace;
 
@@ -25,7 +25,7 @@ struct ThreadSpan {
 
 impl ThreadSpan {
     /// Returns the four times at which the number of threads starts or stops changing, s.
-    fn turns_s(&self) -> [f64; 4] {
+    fn change_times_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
     }
@@ -33,7 +33,7 @@ impl ThreadSpan {
     /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) the time
     /// `at_s`.
     fn threads_at(&self, at_s: f64, side: f64) -> f64 {
-        let [start_s, risen_s, held_s, end_s] = self.turns_s();
+        let [start_s, risen_s, held_s, end_s] = self.change_times_s();
         let at_s = at_s + side * 1e-9;
         if at_s < start_s || at_s > end_s {
             0.0
@@ -101,10 +101,17 @@ pub struct JmxLoad {
 }
 
 impl JmxLoad {
-    /// Begins a thread group and stores its load. Returns its number of threads, if known.
-    pub fn begin(&mut self, element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> Option<f64> {
+    /// Begins a thread group and stores its load. Returns the number of threads of the group, if
+    /// known.
+    pub fn begin(
+        &mut self,
+        element: &Element,
+        name: &str,
+        values: &TestPlanVariables,
+        left_out: &mut Vec<String>,
+    ) -> Option<f64> {
         let number = |property: &str| {
-            element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
+            element.property(property).and_then(|text| values.literal_number(text)).filter(|number| *number >= 0.0)
         };
         let (threads, coming) = match element.kind() {
             "ThreadGroup" => standard_group_load(element, name, values, left_out),
@@ -229,7 +236,7 @@ impl JmxLoad {
             .copied()
             .collect();
         if !groups.is_empty() && groups.iter().all(|group| matches!(group.start_pattern, ThreadArrivals::Over(_))) {
-            let ramps = over_time(&stretches);
+            let ramps = total_threads_over_time(&stretches);
             // A plan whose thread groups have no threads gets no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
                 return (load, left_out);
@@ -266,7 +273,9 @@ impl JmxLoad {
     /// Sets the end of a load: its duration, and its number of sessions.
     fn set_duration_and_sessions(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
         let end_s = |group: &&GroupLoad| match &group.start_pattern {
-            ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
+            ThreadArrivals::Over(stretches) => {
+                Some(stretches.iter().map(|it| it.change_times_s()[3]).fold(0.0, f64::max))
+            }
             _ => None,
         };
         let longest_s = groups.iter().filter_map(end_s).fold(0.0, f64::max);
@@ -286,11 +295,11 @@ impl JmxLoad {
 fn standard_group_load(
     element: &Element,
     name: &str,
-    values: &Values,
+    values: &TestPlanVariables,
     left_out: &mut Vec<String>,
 ) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
-        element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
+        element.property(property).and_then(|text| values.literal_number(text)).filter(|number| *number >= 0.0)
     };
     let threads = number("ThreadGroup.num_threads");
     if threads.is_none() {
@@ -299,10 +308,10 @@ fn standard_group_load(
         ));
     }
     let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
-    let is_timed = element.flag("ThreadGroup.scheduler");
+    let is_timed = element.is_property_true("ThreadGroup.scheduler");
     let start_s = number("ThreadGroup.delay").filter(|_| is_timed).unwrap_or(0.0);
     let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));
-    let loops = loops.and_then(|text| values.number(text)).filter(|loops| *loops >= 0.0);
+    let loops = loops.and_then(|text| values.literal_number(text)).filter(|loops| *loops >= 0.0);
     let duration_s = number("ThreadGroup.duration").filter(|duration_s| is_timed && *duration_s > 0.0);
     let coming = match (duration_s, loops, threads) {
         (Some(duration_s), None, Some(threads)) => {
@@ -408,17 +417,17 @@ fn stepping_group_load(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, T
 
 /// Returns the load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
 /// ramp-down times.
-fn ultimate_group_load(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
+fn ultimate_group_load(element: &Element, values: &TestPlanVariables) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
         let cells: Vec<f64> = row
             .children()
             .filter(roxmltree::Node::is_element)
-            .map(|cell| values.number(cell.text().unwrap_or("0")).filter(|number| *number >= 0.0))
+            .map(|cell| values.literal_number(cell.text().unwrap_or("0")).filter(|number| *number >= 0.0))
             .collect::<Option<_>>()?;
         let [threads, start_s, ramp_s, hold_s, stop_s] = cells.as_slice() else { return None };
         Some(ThreadSpan { threads: *threads, start_s: *start_s, ramp_s: *ramp_s, hold_s: *hold_s, stop_s: *stop_s })
     };
-    let data = element.collection("ultimatethreadgroupdata");
+    let data = element.collection_items("ultimatethreadgroupdata");
     let stretches: Option<Vec<ThreadSpan>> = data.into_iter().map(row).collect();
     match stretches.filter(|stretches| (1..=STAGES_MAX).contains(&stretches.len())) {
         Some(stretches) => (Some(stretches.iter().map(|it| it.threads).sum()), ThreadArrivals::Over(stretches)),
@@ -427,8 +436,8 @@ fn ultimate_group_load(element: &Element, values: &Values) -> (Option<f64>, Thre
 }
 
 /// Returns the total number of threads over time, summed over several thread spans.
-fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
-    let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
+fn total_threads_over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
+    let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::change_times_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
     turns_s.dedup_by(|a, b| (*a - *b).abs() < 1e-3);
     let level = |at_s: f64, side: f64| stretches.iter().map(|it| it.threads_at(at_s, side)).sum::<f64>().round();
@@ -504,11 +513,11 @@ fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
                 open = false;
             }
             "random_arrivals" | "even_arrivals" => {
-                ramps.push(Ramp { from: rate, to: rate, length_s: length_s(argument)? });
+                ramps.push(Ramp { from: rate, to: rate, length_s: parse_duration_s(argument)? });
                 open = true;
             }
             "pause" => {
-                ramps.push(Ramp { from: 0.0, to: 0.0, length_s: length_s(argument)? });
+                ramps.push(Ramp { from: 0.0, to: 0.0, length_s: parse_duration_s(argument)? });
                 open = false;
             }
             _ => return None,
@@ -532,7 +541,7 @@ fn unit_length_s(unit: &str) -> Option<f64> {
 }
 
 /// Parses a time with units, such as `30s` or `1 h 30 min`, to seconds.
-fn length_s(text: &str) -> Option<f64> {
+fn parse_duration_s(text: &str) -> Option<f64> {
     let (mut total, mut rest) = (0.0, text.trim());
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -548,7 +557,7 @@ fn length_s(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::Curve;
+    use plimsoll_model::LoadCurve;
 
     fn thread_span(threads: f64, start_s: f64, ramp_s: f64, hold_s: f64, stop_s: f64) -> ThreadSpan {
         ThreadSpan { threads, start_s, ramp_s, hold_s, stop_s }
@@ -567,11 +576,11 @@ mod tests {
             (vec![thread_span(2.0, 0.0, 0.0, 10.0, 0.0), thread_span(2.0, 10.0, 0.0, 10.0, 0.0)], "2@20s"),
             (vec![thread_span(1.0, 0.0, 0.5, 1.0, 0.0)], "0..1@500ms,1@1s"),
         ] {
-            let written = stages_text(&over_time(&stretches)).expect("a load");
+            let written = stages_text(&total_threads_over_time(&stretches)).expect("a load");
             assert_eq!(written, expect, "{stretches:?}");
-            Curve::of_users(&written).expect("it is read");
+            LoadCurve::parse_user_curve(&written).expect("it is read");
         }
-        assert_eq!(stages_text(&over_time(&[thread_span(0.0, 0.0, 1.0, 1.0, 0.0)])), None);
+        assert_eq!(stages_text(&total_threads_over_time(&[thread_span(0.0, 0.0, 1.0, 1.0, 0.0)])), None);
     }
 
     #[test]
@@ -589,7 +598,7 @@ mod tests {
         ] {
             let written = schedule_ramps(text).and_then(|ramps| stages_text(&ramps));
             assert_eq!(written.as_deref(), expect, "{text}");
-            written.iter().for_each(|written| assert!(Curve::parse_rate_curve(written).is_ok(), "{written}"));
+            written.iter().for_each(|written| assert!(LoadCurve::parse_rate_curve(written).is_ok(), "{written}"));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Converts the timers of a JMeter test plan to think times of steps.
 
-use super::values::Values;
+use super::values::TestPlanVariables;
 use super::xml::Element;
 
-/// The sum of all timers before one request, as the parameters of a distribution.
+/// The sum of the pauses of all timers before one request, as the parameters of a random
+/// distribution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThinkTimeSum {
     /// The constant part of the think time, ms.
@@ -19,58 +20,61 @@ pub struct ThinkTimeSum {
 }
 
 /// The result of adding a timer to the think time of a request.
-pub enum Timer {
+pub enum TimerImportResult {
     /// The element is not a timer.
     No,
     /// The timer was added exactly.
     Added,
     /// The timer was added approximately; the value is a note for the user.
     Alike(&'static str),
-    /// The times of the timer are not numbers, so the timer was not added.
+    /// A time of the timer is not a number or is negative, so the timer was not added.
     Unread,
 }
 
 impl ThinkTimeSum {
-    pub fn set_fixed_ms(&mut self, ms: f64) {
+    pub fn add_fixed_ms(&mut self, ms: f64) {
         self.fixed_ms += ms.max(0.0);
     }
 
     /// Adds a timer to the sum.
-    pub fn add(&mut self, element: &Element, values: &Values) -> Timer {
+    pub fn add(&mut self, element: &Element, values: &TestPlanVariables) -> TimerImportResult {
         let number = |name: &str| match element.property(name).map(str::trim) {
             None | Some("") => Some(0.0),
-            Some(text) => values.number(text).filter(|number| *number >= 0.0),
+            Some(text) => values.literal_number(text).filter(|number| *number >= 0.0),
         };
         let (delay, range) = (number("ConstantTimer.delay"), number("RandomTimer.range"));
         let (kind, Some(delay), Some(range)) = (element.kind(), delay, range) else {
             let is_timer = ["ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"];
-            return if is_timer.contains(&element.kind()) { Timer::Unread } else { Timer::No };
+            return if is_timer.contains(&element.kind()) { TimerImportResult::Unread } else { TimerImportResult::No };
         };
         match kind {
             "ConstantTimer" => {
-                // JMeter's command "Add think times to children" creates constant timers.
-                self.set_fixed_ms(delay);
-                Timer::Added
+                self.add_fixed_ms(delay);
+                TimerImportResult::Added
             }
             "UniformRandomTimer" => {
-                self.set_fixed_ms(delay);
-                self.draw(range / 2.0, range * range / 12.0, Some(range));
-                Timer::Added
+                self.add_fixed_ms(delay);
+                self.add_random_part(range / 2.0, range * range / 12.0, Some(range));
+                TimerImportResult::Added
             }
             "GaussianRandomTimer" => {
-                self.draw(delay, range * range, None);
-                Timer::Alike("JMeter's Gaussian pauses become uniform pauses of the same mean and standard deviation")
+                self.add_random_part(delay, range * range, None);
+                TimerImportResult::Alike(
+                    "JMeter's Gaussian pauses become uniform pauses of the same mean and standard deviation",
+                )
             }
             "PoissonRandomTimer" => {
-                self.set_fixed_ms(delay);
-                self.draw(range, range, None);
-                Timer::Alike("JMeter's Poisson pauses become uniform pauses of the same mean and standard deviation")
+                self.add_fixed_ms(delay);
+                self.add_random_part(range, range, None);
+                TimerImportResult::Alike(
+                    "JMeter's Poisson pauses become uniform pauses of the same mean and standard deviation",
+                )
             }
-            _ => Timer::No,
+            _ => TimerImportResult::No,
         }
     }
 
-    fn draw(&mut self, mean_ms: f64, variance_ms2: f64, uniform_ms: Option<f64>) {
+    fn add_random_part(&mut self, mean_ms: f64, variance_ms2: f64, uniform_ms: Option<f64>) {
         self.drawn += 1;
         self.mean_ms += mean_ms;
         self.variance_ms2 += variance_ms2;
@@ -106,8 +110,8 @@ mod tests {
     fn timer_delays_are_summed() {
         let thinking = |fixed: &[f64], drawn: &[(f64, f64, Option<f64>)]| {
             let mut thinking = ThinkTimeSum::default();
-            fixed.iter().for_each(|ms| thinking.set_fixed_ms(*ms));
-            drawn.iter().for_each(|(mean, variance, range)| thinking.draw(*mean, *variance, *range));
+            fixed.iter().for_each(|ms| thinking.add_fixed_ms(*ms));
+            drawn.iter().for_each(|(mean, variance, range)| thinking.add_random_part(*mean, *variance, *range));
             thinking.think_time()
         };
         let said = |text: &str| Some(text.to_owned());

@@ -13,9 +13,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// variable refers to it.
 const DEPTH_MAX: usize = 8;
 
-/// The names that a test plan defines, with what is known about each name.
+/// The names that a test plan defines, with the value or the source of the value of each name.
 #[derive(Debug, Default)]
-pub struct Values {
+pub struct TestPlanVariables {
     /// The values of user-defined variables by name.
     pub variables: HashMap<String, String>,
     /// Random variables and counters by name, as template values.
@@ -27,7 +27,8 @@ pub struct Values {
     /// The extractor names that are visible in the current thread group. The visibility of
     /// extractor names differs between thread groups.
     pub seen: ExtractorNames,
-    /// The names that extractors of the load set, as spelt in the traffic file.
+    /// The names that extractors outside of setup and cleanup requests set, as spelt in the traffic
+    /// file.
     pub captured_in_load: HashSet<String>,
     /// The prefix that distinguishes names in setup or cleanup requests from names of the load. The
     /// prefix is `None` while the requests of the load are imported.
@@ -83,7 +84,7 @@ impl ExtractorNames {
     }
 
     /// Enters a thread group whose extractors set `names`.
-    pub fn enter(&mut self, names: HashSet<String>, captured: &HashSet<String>) {
+    pub fn enter_thread_group(&mut self, names: HashSet<String>, captured: &HashSet<String>) {
         self.is_in_group = true;
         self.in_group =
             names.into_iter().filter(|name| captured.contains(name) && !self.for_all.contains(name)).collect();
@@ -118,7 +119,7 @@ fn undefined_variable_note(name: &str) -> String {
     )
 }
 
-impl Values {
+impl TestPlanVariables {
     /// Converts a text from an enclosing element for use in the current thread group. The notes
     /// name each variable that nothing sets in this thread group.
     pub fn resolve_in_thread_group(&self, text: &DraftText) -> FilledText {
@@ -139,7 +140,7 @@ impl Values {
     }
 
     /// Converts a text with references to a template.
-    pub fn text(&self, source: &str) -> FilledText {
+    pub fn convert_to_template(&self, source: &str) -> FilledText {
         let mut out = (DraftText::default(), BTreeSet::new());
         self.expand_references(source, 0, &mut out);
         out
@@ -147,10 +148,10 @@ impl Values {
 
     /// Returns the converted text; `None` if the text has template values.
     pub fn text_without_templates(&self, source: &str) -> Option<String> {
-        self.text(source).0.as_literal().map(str::to_owned)
+        self.convert_to_template(source).0.as_literal().map(str::to_owned)
     }
 
-    pub fn number(&self, source: &str) -> Option<f64> {
+    pub fn literal_number(&self, source: &str) -> Option<f64> {
         self.text_without_templates(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
@@ -176,7 +177,7 @@ impl Values {
         // the budget.
         const PIECE_BYTES: usize = 64;
         let mut budget = self.budget.get();
-        let has_room = budget.take(bytes.saturating_add(PIECE_BYTES)).is_ok();
+        let has_room = budget.spend_bytes(bytes.saturating_add(PIECE_BYTES)).is_ok();
         if !has_room && self.beyond.get().is_none() {
             self.beyond.set(Some((self.at.get(), reason)));
         }
@@ -241,7 +242,7 @@ impl Values {
     /// text between the braces.
     fn append_function_call(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
         let (name, arguments) = match call.split_once('(') {
-            Some((name, rest)) => (name, split(rest.strip_suffix(')').unwrap_or(rest))),
+            Some((name, rest)) => (name, split_arguments(rest.strip_suffix(')').unwrap_or(rest))),
             None => (call, Vec::new()),
         };
         let inner = |number: usize| -> Option<String> {
@@ -295,7 +296,7 @@ impl Values {
                     let mut plain = FilledText::default();
                     self.expand_references(inner, depth + 1, &mut plain);
                     // Java's URL encoder writes a blank as `+`.
-                    out.0.append(&plain.0.mapped(|text| form_encoded(text.as_bytes()), "url"));
+                    out.0.append(&plain.0.escape_with_filter(|text| form_encoded(text.as_bytes()), "url"));
                     return out.1.append(&mut plain.1);
                 }
                 None => None,
@@ -339,7 +340,7 @@ fn closing_brace_offset(text: &str) -> Option<usize> {
 }
 
 /// Splits arguments at commas that are neither escaped nor in brackets.
-fn split(text: &str) -> Vec<String> {
+fn split_arguments(text: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0usize);
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -432,7 +433,7 @@ mod tests {
 
     #[test]
     fn jmeter_expressions_are_substituted() {
-        let mut values = Values::default();
+        let mut values = TestPlanVariables::default();
         values.variables.insert("host".into(), "${__P(host,localhost)}".into());
         values.variables.insert("loop".into(), "${loop}".into());
         values.captured.insert("token".into());
@@ -458,7 +459,7 @@ mod tests {
             ("${open", "${open", 0),
             ("$ { } $${a}", "$ { } ${{ env.a }}", 1),
         ] {
-            let (text, left) = values.text(source);
+            let (text, left) = values.convert_to_template(source);
             assert_eq!((text.display_text().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
         }
         // The expansion of a variable that refers to itself must end.

@@ -2,7 +2,7 @@
 //! element are in the `hashTree` that follows the element in the XML file.
 
 use crate::file::TextPlace;
-use crate::file::tree::Lines;
+use crate::file::tree::LinePositions;
 use roxmltree::Node;
 
 /// The largest accepted number of attributes of an element. XML parsers compare each attribute with
@@ -68,7 +68,7 @@ pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
 }
 
 impl<'a, 'i> Element<'a, 'i> {
-    pub fn below(&self) -> Vec<Element<'a, 'i>> {
+    pub fn child_elements(&self) -> Vec<Element<'a, 'i>> {
         self.below.map(elements).unwrap_or_default()
     }
 
@@ -98,12 +98,12 @@ impl<'a, 'i> Element<'a, 'i> {
         })
     }
 
-    pub fn flag(&self, name: &str) -> bool {
+    pub fn is_property_true(&self, name: &str) -> bool {
         self.property(name).is_some_and(|text| text.trim() == "true")
     }
 
     /// Returns the child elements of a collection property, which may be nested.
-    pub fn collection(&self, name: &str) -> Vec<Node<'a, 'i>> {
+    pub fn collection_items(&self, name: &str) -> Vec<Node<'a, 'i>> {
         let is_it = |node: &Node| node.has_tag_name("collectionProp") && node.attribute("name") == Some(name);
         let found = self.node.descendants().find(is_it);
         found.map(|node| node.children().filter(Node::is_element).collect()).unwrap_or_default()
@@ -132,8 +132,8 @@ pub fn place(node: Node) -> TextPlace {
 }
 
 /// Converts a provisional position of [`place`] to line and column.
-pub fn line_and_column(at: TextPlace, lines: &Lines) -> TextPlace {
-    lines.place(at.column)
+pub fn line_and_column(at: TextPlace, lines: &LinePositions) -> TextPlace {
+    lines.position_at(at.column)
 }
 
 /// Shortens a text of the plan to one line for notes.

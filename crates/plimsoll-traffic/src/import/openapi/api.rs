@@ -1,6 +1,6 @@
 //! Facts about a whole API description: its version, its servers, and its references.
 
-use super::super::nodes::{self, field, flag, items, text};
+use super::super::nodes::{self, field, is_field_true, items, scalar_field_text};
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::Budget;
 use std::cell::{Cell, RefCell};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const REFERENCES_MAX: usize = 32;
 
 /// An API description, with facts that concern the whole description.
-pub struct Api<'a> {
+pub struct ApiDescription<'a> {
     pub tree: &'a TreeNode,
     /// Whether the description has version 2 (Swagger).
     pub is_2: bool,
@@ -27,10 +27,10 @@ pub struct Api<'a> {
     pub is_3_0: bool,
 }
 
-impl<'a> Api<'a> {
+impl<'a> ApiDescription<'a> {
     /// Reads the version and servers of a description of `bytes` bytes.
-    pub fn new(tree: &'a TreeNode, bytes: usize) -> Result<Api<'a>, TrafficFileError> {
-        let is_2 = match (text(tree, "openapi"), text(tree, "swagger")) {
+    pub fn new(tree: &'a TreeNode, bytes: usize) -> Result<ApiDescription<'a>, TrafficFileError> {
+        let is_2 = match (scalar_field_text(tree, "openapi"), scalar_field_text(tree, "swagger")) {
             (Some(version), _) if version.starts_with("3.") => false,
             (None, Some(version)) if version.starts_with('2') => true,
             (Some(version), _) | (None, Some(version)) => {
@@ -42,10 +42,11 @@ impl<'a> Api<'a> {
                 );
             }
         };
-        let is_3_0 = text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
+        let is_3_0 = scalar_field_text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
         let budget = Budget::proportional_to_input(bytes).into();
         let followed = RefCell::default();
-        let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };
+        let mut api =
+            ApiDescription { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };
         if is_2 {
             api.base_of_swagger2()
         } else {
@@ -55,10 +56,10 @@ impl<'a> Api<'a> {
     }
 
     fn base_of_swagger2(&mut self) {
-        let path = text(self.tree, "basePath").unwrap_or_default().trim_end_matches('/');
+        let path = scalar_field_text(self.tree, "basePath").unwrap_or_default().trim_end_matches('/');
         let schemes = items(self.tree, "schemes");
         let scheme = schemes.iter().filter_map(nodes::scalar_text).find(|scheme| scheme.starts_with("http"));
-        match text(self.tree, "host") {
+        match scalar_field_text(self.tree, "host") {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
                 self.no_base = Some(match path.is_empty() {
@@ -80,7 +81,7 @@ impl<'a> Api<'a> {
         self.base_at = server.at;
         let url = self.server_url(server);
         let url = url.trim_end_matches('/');
-        match nodes::url(url) {
+        match nodes::split_http_url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
             _ if url.is_empty() => {
                 self.no_base = Some("the OpenAPI file names no host: give the host as the target".to_owned())
@@ -91,7 +92,7 @@ impl<'a> Api<'a> {
             }
         }
         if servers.len() > 1 {
-            let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
+            let others: Vec<&str> = servers[1..].iter().filter_map(|server| scalar_field_text(server, "url")).collect();
             let text = format!(
                 "the other servers of the OpenAPI file get no requests ({servers}): to load one of them, give it as \
                  the target",
@@ -103,10 +104,10 @@ impl<'a> Api<'a> {
 
     /// Returns the URL of a server, with default values for its variables.
     pub fn server_url(&self, server: &TreeNode) -> String {
-        let url = text(server, "url").unwrap_or("/");
+        let url = scalar_field_text(server, "url").unwrap_or("/");
         match field(server, "variables") {
             Some(variables) => expand_variables(url, |name| {
-                text(field(variables, name)?, "default").filter(|value| self.has_room(value.len()))
+                scalar_field_text(field(variables, name)?, "default").filter(|value| self.has_room(value.len()))
             }),
             None => url.to_owned(),
         }
@@ -114,10 +115,10 @@ impl<'a> Api<'a> {
 
     /// Follows the reference (`$ref`) of a value, if the value is a reference. `None` if the target
     /// is missing or in another document.
-    pub fn resolved(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
+    pub fn resolve_reference(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let mut node = node;
         for _ in 0..REFERENCES_MAX {
-            let Some(reference) = text(node, "$ref") else { return Some(node) };
+            let Some(reference) = scalar_field_text(node, "$ref") else { return Some(node) };
             let known = self.followed.borrow().get(reference).copied();
             node = known.unwrap_or_else(|| {
                 let found = self.at_pointer(reference);
@@ -132,7 +133,7 @@ impl<'a> Api<'a> {
     /// exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
         let mut budget = self.budget.get();
-        let has_room = budget.take(bytes).is_ok();
+        let has_room = budget.spend_bytes(bytes).is_ok();
         self.budget.set(budget);
         has_room
     }
@@ -142,7 +143,7 @@ impl<'a> Api<'a> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),
             Some(TreeValue::Table(examples)) => {
-                examples.iter().find_map(|(_, example)| field(self.resolved(example)?, "value"))
+                examples.iter().find_map(|(_, example)| field(self.resolve_reference(example)?, "value"))
             }
             _ => None,
         };
@@ -168,7 +169,7 @@ impl<'a> Api<'a> {
     pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
         let path: &[&str] =
             if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
-        self.resolved(nodes::node_at(self.tree, path)?)
+        self.resolve_reference(nodes::node_at(self.tree, path)?)
     }
 }
 
@@ -201,5 +202,5 @@ fn percent_decoded(text: &str) -> String {
 
 /// Returns whether a value occurs in responses only.
 pub fn is_read_only(schema: &TreeNode) -> bool {
-    flag(schema, "readOnly")
+    is_field_true(schema, "readOnly")
 }

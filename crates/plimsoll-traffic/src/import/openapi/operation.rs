@@ -3,8 +3,10 @@
 use super::super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
 };
-use super::super::nodes::{self, encoded, entries, field, flag, items, scalar_text, text, variable_name};
-use super::api::Api;
+use super::super::nodes::{
+    self, entries, field, is_field_true, items, percent_encode_text, scalar_field_text, scalar_text, variable_name,
+};
+use super::api::ApiDescription;
 use super::sample::{SampleValue, SampledField, Sampler};
 use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
@@ -16,7 +18,7 @@ const PARAMETER_BYTES: usize = 64;
 
 /// An operation: a method of a path in an API description.
 pub struct Operation<'a, 'b> {
-    pub api: &'b Api<'a>,
+    pub api: &'b ApiDescription<'a>,
     pub path: &'b str,
     /// The HTTP method, in lower case.
     pub method: &'b str,
@@ -27,9 +29,9 @@ pub struct Operation<'a, 'b> {
 
 impl<'a> Operation<'a, '_> {
     /// Converts the operation to a request. Parts that cannot be imported get notes in `draft`.
-    pub fn step(&self, draft: &mut Draft) -> Option<DraftStep> {
+    pub fn to_draft_step(&self, draft: &mut Draft) -> Option<DraftStep> {
         let request_name = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
-        let prefix = self.own_prefix(&request_name, draft)?;
+        let prefix = self.server_path_prefix(&request_name, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
             draft.note_omission(
                 callbacks.at,
@@ -42,8 +44,8 @@ impl<'a> Operation<'a, '_> {
         request.target.append(&self.build_request_target(&parameters, &request_name, draft));
         let mut cookies = RequestCookies::default();
         for parameter in &parameters {
-            let Some(name) = text(parameter, "name") else { continue };
-            let place = text(parameter, "in").unwrap_or_default();
+            let Some(name) = scalar_field_text(parameter, "name") else { continue };
+            let place = scalar_field_text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.parameter_value(parameter, &request_name, draft);
             match Some(place) {
                 // OpenAPI ignores parameters with these names, because other parts of the
@@ -51,11 +53,11 @@ impl<'a> Operation<'a, '_> {
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
-                    let value = self.parameter_style(parameter, place).header(&value(draft));
+                    let value = self.parameter_style(parameter, place).serialise_header(&value(draft));
                     request.headers.push((name.to_owned(), value));
                 }
                 Some("cookie") => {
-                    let cookie = self.parameter_style(parameter, place).cookie(name, &value(draft));
+                    let cookie = self.parameter_style(parameter, place).serialise_cookie(name, &value(draft));
                     cookies.push(&mut request, &cookie);
                 }
                 _ => {}
@@ -67,7 +69,7 @@ impl<'a> Operation<'a, '_> {
         // Literal examples may be long, and many operations may refer to one example, so each use
         // is charged to the memory budget.
         self.api.has_room(request.bytes());
-        let name = text(self.node, "operationId").map_or(request_name, str::to_owned);
+        let name = scalar_field_text(self.node, "operationId").map_or(request_name, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
     }
@@ -76,22 +78,22 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// Returns the path prefix of the operation's own server. `None` if the host or the base path
-    /// of that server differs, because such an operation is not imported.
-    fn own_prefix(&self, request_name: &str, draft: &mut Draft) -> Option<String> {
+    /// Returns the path prefix of the operation's own server. `None` means that the operation is
+    /// not imported, because its server has another host or base path than the base URL.
+    fn server_path_prefix(&self, request_name: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
             return Some(String::new());
         };
         // Many paths may share one server, so each use of the server's URL is charged to the memory
         // budget.
-        if !self.api.has_room(text(server, "url").map_or(0, str::len)) {
+        if !self.api.has_room(scalar_field_text(server, "url").map_or(0, str::len)) {
             return None;
         }
         let url = self.api.server_url(server);
-        let base = self.api.base.as_deref().and_then(nodes::url);
+        let base = self.api.base.as_deref().and_then(nodes::split_http_url);
         let base_path = base.as_ref().map_or("", |base| base.target.trim_end_matches('/'));
-        let own = nodes::url(&url);
+        let own = nodes::split_http_url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
         let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
         // Every path already begins with the base URL, so the prefix is the part of the server's
@@ -118,16 +120,17 @@ impl<'a> Operation<'a, '_> {
             if !self.api.has_room(PARAMETER_BYTES) {
                 break;
             }
-            let Some(parameter) = self.api.resolved(node) else {
+            let Some(parameter) = self.api.resolve_reference(node) else {
                 draft
                     .note_omission(node.at, format!("{request_name}: a parameter in another document is not imported"));
                 continue;
             };
-            let key = (text(parameter, "name"), text(parameter, "in"));
+            let key = (scalar_field_text(parameter, "name"), scalar_field_text(parameter, "in"));
             if keys.contains(&key) {
                 continue;
             }
-            let is_needed = flag(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
+            let is_needed =
+                is_field_true(parameter, "required") || ["path", "body"].contains(&key.1.unwrap_or_default());
             if is_needed || self.api.example_of(parameter).is_some() {
                 keys.insert(key);
                 parameters.push(parameter);
@@ -140,10 +143,10 @@ impl<'a> Operation<'a, '_> {
 
     fn build_request_target(&self, parameters: &[&'a TreeNode], request_name: &str, draft: &mut Draft) -> DraftText {
         let mut target = DraftText::default();
-        let of_path = parameters.iter().rev().filter(|parameter| text(parameter, "in") == Some("path"));
+        let of_path = parameters.iter().rev().filter(|parameter| scalar_field_text(parameter, "in") == Some("path"));
         // If several path parameters have equal names, the first parameter counts.
         let of_path: HashMap<&str, &'a TreeNode> =
-            of_path.filter_map(|parameter| Some((text(parameter, "name")?, *parameter))).collect();
+            of_path.filter_map(|parameter| Some((scalar_field_text(parameter, "name")?, *parameter))).collect();
         let mut rest = self.path;
         while let Some((before, after)) = rest.split_once('{') {
             let Some((name, after)) = after.split_once('}') else { break };
@@ -159,7 +162,7 @@ impl<'a> Operation<'a, '_> {
                         );
                         draft.note_omission(parameter.at, text);
                     }
-                    self.parameter_style(parameter, "path").segment(name, &value)
+                    self.parameter_style(parameter, "path").serialise_path_segment(name, &value)
                 }
                 None => {
                     draft.note_omission(
@@ -177,11 +180,11 @@ impl<'a> Operation<'a, '_> {
         }
         target.push(rest);
         let mut mark = if self.path.contains('?') { "&" } else { "?" };
-        for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("query")) {
-            let Some(name) = text(parameter, "name") else { continue };
+        for parameter in parameters.iter().filter(|parameter| scalar_field_text(parameter, "in") == Some("query")) {
+            let Some(name) = scalar_field_text(parameter, "name") else { continue };
             let pairs = self
                 .parameter_style(parameter, "query")
-                .pairs(name, &self.parameter_value(parameter, request_name, draft));
+                .serialise_query_pairs(name, &self.parameter_value(parameter, request_name, draft));
             if !pairs.is_empty() {
                 target.push(mark);
                 target.append(&pairs);
@@ -202,8 +205,8 @@ impl<'a> Operation<'a, '_> {
         let value = match (example, content.is_some()) {
             (Some(example), true) if scalar_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
             (Some(example), _) => sampler.example_as_value(example),
-            (None, true) => SampleValue::One(sampler.json(schema)),
-            (None, false) => sampler.value(schema),
+            (None, true) => SampleValue::One(sampler.example_json(schema)),
+            (None, false) => sampler.example_value(schema),
         };
         self.report_omissions(sampler, request_name, draft);
         value
@@ -224,8 +227,8 @@ impl<'a> Operation<'a, '_> {
     ) {
         let list = field(self.node, "security").or_else(|| field(self.api.tree, "security"));
         let Some(TreeNode { value: TreeValue::List(choices), .. }) = list else { return };
-        // An empty security alternative allows anonymous requests, so the first alternative with
-        // credentials is used.
+        // An empty security alternative means anonymous requests. The import skips empty
+        // alternatives, so that requests have credentials.
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
         let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
@@ -244,15 +247,22 @@ impl<'a> Operation<'a, '_> {
             let variable = variable_name(&key.name).to_ascii_uppercase();
             let secret = format!("env.{variable}");
             let security_name = &key.name;
-            let kind = (text(scheme, "type").unwrap_or_default(), text(scheme, "scheme").unwrap_or_default());
+            let kind = (
+                scalar_field_text(scheme, "type").unwrap_or_default(),
+                scalar_field_text(scheme, "scheme").unwrap_or_default(),
+            );
             let mut authorization = DraftText::default();
             let way = match (kind.0, kind.1.to_ascii_lowercase().as_str()) {
                 ("apiKey", _) => {
-                    let name = text(scheme, "name").unwrap_or("key");
-                    match text(scheme, "in") {
+                    let name = scalar_field_text(scheme, "name").unwrap_or("key");
+                    match scalar_field_text(scheme, "in") {
                         Some("query") => {
                             let target = &mut request.target;
-                            target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(name)));
+                            target.push(&format!(
+                                "{}{}=",
+                                if has_query { "&" } else { "?" },
+                                percent_encode_text(name)
+                            ));
                             has_query = true;
                             target.push_value(&format!("{secret} | url"));
                         }
@@ -304,7 +314,7 @@ impl<'a> Operation<'a, '_> {
             return self.body_of_swagger2(parameters, request, request_name, draft);
         }
         let Some(node) = field(self.node, "requestBody") else { return };
-        let Some(body) = self.api.resolved(node) else {
+        let Some(body) = self.api.resolve_reference(node) else {
             return draft.note_omission(
                 node.at,
                 format!("{request_name}: its body is described in another document, and is not imported"),
@@ -322,10 +332,11 @@ impl<'a> Operation<'a, '_> {
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
         let best = named("json").or_else(|| named("x-www-form-urlencoded")).or_else(|| named("multipart/form-data"));
         let mut sampler = Sampler::new(self.api);
-        // Media types other than JSON and forms need a literal example, or are plain text.
+        // A body that is neither JSON nor a form is imported only if the body has a literal example
+        // or is plain text.
         let example = |media: &'a TreeNode| {
             let of_schema = || {
-                let schema = self.api.resolved(field(media, "schema")?)?;
+                let schema = self.api.resolve_reference(field(media, "schema")?)?;
                 sampler.fixed_value(schema)
             };
             self.api.example_of(media).or_else(of_schema)
@@ -353,7 +364,7 @@ impl<'a> Operation<'a, '_> {
         let (example, schema) =
             (if is_json { self.api.example_of(media) } else { example(media) }, field(media, "schema"));
         if lower.contains("x-www-form-urlencoded") || lower.starts_with("multipart/") {
-            let fields = sampler.fields(schema, self.api.example_of(media));
+            let fields = sampler.example_form_fields(schema, self.api.example_of(media));
             self.set_form_body(request, fields, field(media, "encoding"), lower.starts_with("multipart/"));
         } else {
             let body = match (example, schema) {
@@ -361,8 +372,8 @@ impl<'a> Operation<'a, '_> {
                     scalar_text(example).map_or_else(|| sampler.json_example(example), DraftText::literal)
                 }
                 (Some(example), _) => sampler.json_example(example),
-                (None, Some(schema)) if !is_json => sampler.plain(schema),
-                (None, Some(schema)) => sampler.json(schema),
+                (None, Some(schema)) if !is_json => sampler.example_text(schema),
+                (None, Some(schema)) => sampler.example_json(schema),
                 (None, None) => DraftText::literal("{}"),
             };
             let kind = if kind.name.contains('*') { "application/json" } else { &kind.name };
@@ -388,7 +399,7 @@ impl<'a> Operation<'a, '_> {
                 // type.
                 let style =
                     self.parameter_style(of(&name).or(schema.filter(|_| self.api.is_2)).unwrap_or(self.node), "query");
-                let pairs = style.pairs(&name, &value);
+                let pairs = style.serialise_query_pairs(&name, &value);
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
                 body.append(&pairs);
             }
@@ -399,7 +410,7 @@ impl<'a> Operation<'a, '_> {
         }
         let mut parts = Vec::new();
         for SampledField { name, value, is_file, json, .. } in fields {
-            let kind = of(&name).and_then(|encoding| text(encoding, "contentType"));
+            let kind = of(&name).and_then(|encoding| scalar_field_text(encoding, "contentType"));
             // If the encoding of a form part lists several media types, the first media type is
             // used; a wildcard is ignored.
             let kind = kind.and_then(|kind| kind.split(',').next()).map(str::trim).filter(|kind| !kind.contains('*'));
@@ -436,12 +447,12 @@ impl<'a> Operation<'a, '_> {
             .filter_map(scalar_text)
             .collect();
         let mut sampler = Sampler::new(self.api);
-        if let Some(body) = parameters.iter().find(|parameter| text(parameter, "in") == Some("body")) {
+        if let Some(body) = parameters.iter().find(|parameter| scalar_field_text(parameter, "in") == Some("body")) {
             let kind = consumes.iter().find(|kind| kind.contains("json")).copied();
             match (kind.or_else(|| consumes.is_empty().then_some("application/json")), field(body, "schema")) {
                 (Some(kind), Some(schema)) => {
                     request.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
-                    request.body = DraftBody::Text(sampler.json(schema));
+                    request.body = DraftBody::Text(sampler.example_json(schema));
                 }
                 _ => {
                     let text = format!(
@@ -453,9 +464,9 @@ impl<'a> Operation<'a, '_> {
             }
         }
         let mut fields = Vec::new();
-        for parameter in parameters.iter().filter(|parameter| text(parameter, "in") == Some("formData")) {
-            let name = text(parameter, "name").unwrap_or_default().to_owned();
-            let is_file = text(parameter, "type") == Some("file");
+        for parameter in parameters.iter().filter(|parameter| scalar_field_text(parameter, "in") == Some("formData")) {
+            let name = scalar_field_text(parameter, "name").unwrap_or_default().to_owned();
+            let is_file = scalar_field_text(parameter, "type") == Some("file");
             if is_file {
                 let text =
                     format!("the form field '{name}' is a file: put a file named {name} beside the traffic file");
@@ -464,7 +475,7 @@ impl<'a> Operation<'a, '_> {
             let value = match self.api.example_of(parameter) {
                 _ if is_file => SampleValue::One(DraftText::literal(&name)),
                 Some(example) => sampler.example_as_value(example),
-                None => sampler.value(parameter),
+                None => sampler.example_value(parameter),
             };
             fields.push(SampledField { name, value, is_file, json: None, schema: Some(*parameter) });
         }

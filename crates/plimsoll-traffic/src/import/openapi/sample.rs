@@ -2,9 +2,11 @@
 //! values that generate random values.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{entries, field, flag, items, node_at, number, scalar_text, text};
-use super::api::{Api, is_read_only};
-use crate::file::quoted;
+use super::super::nodes::{
+    entries, field, field_number, is_field_true, items, node_at, scalar_field_text, scalar_text,
+};
+use super::api::{ApiDescription, is_read_only};
+use crate::file::push_json_string;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
@@ -12,9 +14,11 @@ use std::collections::{HashMap, HashSet};
 const DEPTH_MAX: usize = 24;
 /// The nesting depth from which an example contains required properties only.
 const OPTIONAL_DEPTH_MAX: usize = 5;
-/// The largest number of pieces of one example. The limit ends the examples of recursive schemas.
+/// The largest number of pieces (visited schemas and literal texts) of one example. The limit ends
+/// the examples of recursive schemas.
 const PIECES_MAX: usize = 4_000;
-/// The smallest cost of a piece of an example, in bytes of the import's memory budget.
+/// The smallest cost of a piece (a visited schema or literal text) of an example, in bytes of the
+/// import's memory budget.
 const PIECE_BYTES: usize = 64;
 /// The largest number of values of an OpenAPI `enum` that are used; further values are ignored.
 const CHOICES_MAX: usize = 100;
@@ -23,7 +27,7 @@ const ITEMS_MAX: f64 = 20.0;
 
 /// Generates examples for one parameter or body, and collects notes about omissions.
 pub struct Sampler<'a, 'b> {
-    api: &'b Api<'a>,
+    api: &'b ApiDescription<'a>,
     pub left_out: Vec<(TextPlace, String)>,
     /// The references that are being expanded, for the detection of recursion.
     open: Vec<String>,
@@ -75,12 +79,12 @@ enum SchemaKind {
 }
 
 impl<'a, 'b> Sampler<'a, 'b> {
-    pub fn new(api: &'b Api<'a>) -> Sampler<'a, 'b> {
+    pub fn new(api: &'b ApiDescription<'a>) -> Sampler<'a, 'b> {
         Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
     }
 
     /// Returns an example for a schema, as JSON.
-    pub fn json(&mut self, schema: &'a TreeNode) -> DraftText {
+    pub fn example_json(&mut self, schema: &'a TreeNode) -> DraftText {
         let mut out = DraftText::default();
         self.write(schema, 0, &mut out);
         out
@@ -99,7 +103,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     /// Returns an example for a parameter with this schema.
-    pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
+    pub fn example_value(&mut self, schema: &'a TreeNode) -> SampleValue {
         let none = || SampleValue::One(DraftText::literal("value"));
         // Each level of nesting is charged to the memory budget, because a schema may contain
         // itself.
@@ -113,18 +117,18 @@ impl<'a, 'b> Sampler<'a, 'b> {
         match (schema_kind(schema), first_alternative(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
-                SampleValue::List((0..self.least_items(schema)).map(|_| self.plain(items)).collect())
+                SampleValue::List((0..self.least_items(schema)).map(|_| self.example_text(items)).collect())
             }
             (SchemaKind::Object, _) => {
                 let mut entries = Vec::new();
                 for (name, node, _) in self.collect_properties(schema, 0) {
-                    if self.api.resolved(node).is_some_and(|property| !is_read_only(property)) {
-                        entries.push((name.to_owned(), self.plain(node)));
+                    if self.api.resolve_reference(node).is_some_and(|property| !is_read_only(property)) {
+                        entries.push((name.to_owned(), self.example_text(node)));
                     }
                 }
                 SampleValue::Table(entries)
             }
-            (_, Some(inner)) => self.value(inner),
+            (_, Some(inner)) => self.example_value(inner),
             _ => SampleValue::One(self.scalar_value(schema).0),
         }
     }
@@ -141,10 +145,10 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     /// Returns an example as plain text. Structured values become JSON.
-    pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
-        match self.value(schema) {
+    pub fn example_text(&mut self, schema: &'a TreeNode) -> DraftText {
+        match self.example_value(schema) {
             SampleValue::One(text) => text,
-            _ => self.json(schema),
+            _ => self.example_json(schema),
         }
     }
 
@@ -156,7 +160,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     /// Returns the fields of a form with example values.
-    pub fn fields(&mut self, schema: Option<&'a TreeNode>, example: Option<&'a TreeNode>) -> Vec<SampledField<'a>> {
+    pub fn example_form_fields(
+        &mut self,
+        schema: Option<&'a TreeNode>,
+        example: Option<&'a TreeNode>,
+    ) -> Vec<SampledField<'a>> {
         let of_example = |sampler: &mut Self, name: &str, value: &'a TreeNode| {
             let has_parts = matches!(value.value, TreeValue::Table(_));
             SampledField {
@@ -180,37 +188,39 @@ impl<'a, 'b> Sampler<'a, 'b> {
             if is_read_only(property) {
                 continue;
             }
-            let inner = field(property, "items").and_then(|items| self.api.resolved(items)).unwrap_or(property);
-            let is_file = text(inner, "format") == Some("binary")
+            let inner =
+                field(property, "items").and_then(|items| self.api.resolve_reference(items)).unwrap_or(property);
+            let is_file = scalar_field_text(inner, "format") == Some("binary")
                 || field(inner, "contentMediaType").is_some() && field(inner, "contentEncoding").is_none();
             if is_file {
                 let text =
                     format!("the form field '{name}' is a file: put a file named {name} beside the traffic file");
                 self.left_out.push((property.at, text));
             }
-            let value = if is_file { SampleValue::One(DraftText::literal(name)) } else { self.value(property) };
-            let json = (!is_file && matches!(value, SampleValue::Table(_))).then(|| self.json(property));
+            let value = if is_file { SampleValue::One(DraftText::literal(name)) } else { self.example_value(property) };
+            let json = (!is_file && matches!(value, SampleValue::Table(_))).then(|| self.example_json(property));
             fields.push(SampledField { name: name.to_owned(), value, is_file, json, schema: Some(property) });
         }
         fields
     }
 
-    /// Returns the constant, example or default of a schema. `None` if the schema states none of
-    /// these.
+    /// Returns the constant, example or default of a schema. `None` if the schema has no constant,
+    /// no example and no default.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
 
     fn resolve_or_report(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
-        let resolved = self.api.resolved(schema);
+        let resolved = self.api.resolve_reference(schema);
         if resolved.is_none() {
             self.left_out.push((schema.at, "a schema in another document is not imported".to_owned()));
         }
         resolved
     }
 
-    /// Counts one more piece of the example, and charges its memory to the budget. Returns false if
-    /// the limit on pieces or the memory budget is exhausted.
+    /// Counts one more piece of the example (a visited schema or literal text), and charges its
+    /// memory to the budget. Returns false if the limit on pieces or the memory budget is
+    /// exhausted.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
         self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
@@ -220,14 +230,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if depth > DEPTH_MAX || !self.has_room(0) {
             return out.push("null");
         }
-        let reference = text(schema, "$ref").map(str::to_owned);
+        let reference = scalar_field_text(schema, "$ref").map(str::to_owned);
         let Some(schema) = self.resolve_or_report(schema) else { return out.push("null") };
         let is_open = reference.as_ref().is_some_and(|reference| self.open.contains(reference));
         if is_open {
             return out.push(if matches!(schema_kind(schema), SchemaKind::Array) { "[]" } else { "null" });
         }
         // The schema may be one alternative of a parent schema with a discriminator.
-        let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
+        let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolve_reference(part));
         let named =
             reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminator_value(part, own)));
         if self.discriminator.is_none() {
@@ -242,7 +252,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     fn write_resolved(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
         if let Some(chosen) =
-            first_alternative(schema).and_then(|inner| discriminator_value(schema, text(inner, "$ref")?))
+            first_alternative(schema).and_then(|inner| discriminator_value(schema, scalar_field_text(inner, "$ref")?))
         {
             self.discriminator = Some(chosen);
         }
@@ -275,11 +285,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 }
                 let escape = |text: &str| {
                     let mut out = String::new();
-                    quoted(text, &mut out);
+                    push_json_string(text, &mut out);
                     out[1..out.len() - 1].to_owned()
                 };
                 out.push("\"");
-                out.append(&value.mapped(escape, "json"));
+                out.append(&value.escape_with_filter(escape, "json"));
                 out.push("\"");
             }
         }
@@ -291,9 +301,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
         let discriminator = self.discriminator.take();
         if let Some((property, value)) = &discriminator {
             let mut pair = String::new();
-            quoted(property, &mut pair);
+            push_json_string(property, &mut pair);
             pair.push(':');
-            quoted(value, &mut pair);
+            push_json_string(value, &mut pair);
             out.push(&pair);
             comma = ",";
         }
@@ -301,19 +311,20 @@ impl<'a, 'b> Sampler<'a, 'b> {
             if discriminator.as_ref().is_some_and(|(property, _)| property == name) {
                 continue;
             }
-            let Some(property) = self.api.resolved(node) else {
+            let Some(property) = self.api.resolve_reference(node) else {
                 self.left_out.push((
                     node.at,
                     format!("the property '{name}' is described in another document, and is left out"),
                 ));
                 continue;
             };
-            let recurs = text(node, "$ref").is_some_and(|reference| self.open.iter().any(|open| open == reference));
+            let recurs =
+                scalar_field_text(node, "$ref").is_some_and(|reference| self.open.iter().any(|open| open == reference));
             if is_read_only(property) || (!is_required && (depth >= OPTIONAL_DEPTH_MAX || recurs)) {
                 continue;
             }
             let mut key = String::new();
-            quoted(name, &mut key);
+            push_json_string(name, &mut key);
             out.push(&format!("{comma}{key}:"));
             self.write(node, depth + 1, out);
             comma = ",";
@@ -360,7 +371,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(first) = first {
             return (enum_choice(first, choices), matches!(first.value, TreeValue::Text(_)));
         }
-        let format = text(schema, "format").unwrap_or_default();
+        let format = scalar_field_text(schema, "format").unwrap_or_default();
         let value = |value: &str| DraftText::value(value);
         let (least, most) = number_range(schema);
         if let Some(value) = choice_of_multiples(schema, least, most) {
@@ -379,13 +390,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
             }
             Some("boolean") => (value("pick(true,false)"), false),
             Some("null") => (DraftText::literal("null"), false),
-            _ => (self.text(schema, format), true),
+            _ => (self.example_string(schema, format), true),
         }
     }
 
     /// Returns the number of list items to generate: `minItems` of the schema, but at least one.
     fn least_items(&mut self, schema: &TreeNode) -> usize {
-        let least = number(schema, "minItems").unwrap_or(1.0);
+        let least = field_number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
             let said = format!(
                 "a list gets {ITEMS_MAX} items, although its minimum is {least_items}: add an example to the OpenAPI \
@@ -394,7 +405,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             );
             self.left_out.push((schema.at, said));
         }
-        if least > 1.0 && flag(schema, "uniqueItems") {
+        if least > 1.0 && is_field_true(schema, "uniqueItems") {
             let said = "the items of a list must differ, but the random items may be equal: add an example to the \
                         OpenAPI file";
             self.left_out.push((schema.at, said.to_owned()));
@@ -402,7 +413,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         least.clamp(1.0, ITEMS_MAX) as usize
     }
 
-    fn text(&mut self, schema: &TreeNode, format: &str) -> DraftText {
+    fn example_string(&mut self, schema: &TreeNode, format: &str) -> DraftText {
         let value = |value: &str| DraftText::value(value);
         let drawn = |before: &str, after: &str| {
             let mut text = DraftText::literal(before);
@@ -422,13 +433,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
             "ipv6" => DraftText::literal("2001:db8::1"),
             "byte" => DraftText::literal("cGxpbXNvbGw="),
             _ => {
-                if let Some(pattern) = text(schema, "pattern") {
+                if let Some(pattern) = scalar_field_text(schema, "pattern") {
                     let said =
                         format!("a random text ignores the pattern {pattern}: add an example to the OpenAPI file");
                     self.left_out.push((schema.at, said));
                 }
-                let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);
-                let most = number(schema, "maxLength").unwrap_or(f64::MAX);
+                let least = field_number(schema, "minLength").unwrap_or(0.0).max(0.0);
+                let most = field_number(schema, "maxLength").unwrap_or(f64::MAX);
                 let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0);
                 // The memory check counts N bytes for the short template `text(N)`, because every
                 // request contains the whole text of N characters.
@@ -446,7 +457,7 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
     let discriminator = field(schema, "discriminator")?;
     // In OpenAPI 2, the field `discriminator` is a string, the name of the property, instead of an
     // object.
-    let property = text(discriminator, "propertyName").or_else(|| scalar_text(discriminator))?;
+    let property = scalar_field_text(discriminator, "propertyName").or_else(|| scalar_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
         let is_it = |target: &str| target == reference || target == name;
@@ -461,7 +472,7 @@ fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, St
 /// Returns a template that picks a random multiple of `multipleOf` within the number range of a
 /// schema. `None` if the schema has no `multipleOf`.
 fn choice_of_multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
-    let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
+    let of = field_number(schema, "multipleOf").filter(|of| *of > 0.0)?;
     let is_integer = type_of(schema) == Some("integer");
     if !is_integer && type_of(schema) != Some("number") || is_integer && of == 1.0 {
         return None;
@@ -487,7 +498,8 @@ fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
     let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
     let choice = choices.iter().flat_map(|list| list.iter()).find(|schema| !is_null(schema));
-    // An `allOf` with one entry is a common way to add a description to a reference.
+    // An `allOf` with one entry usually adds a description to a reference, so its entry counts as
+    // an alternative.
     choice.or_else(|| match items(schema, "allOf") {
         [only] if field(schema, "properties").is_none() => Some(only),
         _ => None,
@@ -525,11 +537,12 @@ fn schema_kind(schema: &TreeNode) -> SchemaKind {
 fn number_range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
-    let least =
-        number(schema, "minimum").map(|least| if is_exclusive("exclusiveMinimum") { least + step } else { least });
-    let most = number(schema, "maximum").map(|most| if is_exclusive("exclusiveMaximum") { most - step } else { most });
-    let least = least.or_else(|| number(schema, "exclusiveMinimum").map(|least| least + step));
-    let most = most.or_else(|| number(schema, "exclusiveMaximum").map(|most| most - step));
+    let least = field_number(schema, "minimum")
+        .map(|least| if is_exclusive("exclusiveMinimum") { least + step } else { least });
+    let most =
+        field_number(schema, "maximum").map(|most| if is_exclusive("exclusiveMaximum") { most - step } else { most });
+    let least = least.or_else(|| field_number(schema, "exclusiveMinimum").map(|least| least + step));
+    let most = most.or_else(|| field_number(schema, "exclusiveMaximum").map(|most| most - step));
     match (least, most) {
         // If a schema has no minimum and a maximum below 1, the lower of 0 and the maximum becomes
         // the minimum.
@@ -561,9 +574,9 @@ fn write_value(node: &TreeNode, out: &mut String) {
         TreeValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
         TreeValue::Number(number) => match crate::file::json::is_number(number) {
             true => out.push_str(number),
-            false => quoted(number, out),
+            false => push_json_string(number, out),
         },
-        TreeValue::Text(text) => quoted(text, out),
+        TreeValue::Text(text) => push_json_string(text, out),
         TreeValue::List(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
@@ -576,7 +589,7 @@ fn write_value(node: &TreeNode, out: &mut String) {
             out.push('{');
             for (number, (key, value)) in entries.iter().enumerate() {
                 out.push_str(if number > 0 { "," } else { "" });
-                quoted(&key.name, out);
+                push_json_string(&key.name, out);
                 out.push(':');
                 write_value(value, out);
             }

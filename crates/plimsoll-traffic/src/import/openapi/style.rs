@@ -4,7 +4,7 @@
 //! Not here: generating the values.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{encoded, field, text};
+use super::super::nodes::{field, percent_encode_text, scalar_field_text};
 use super::sample::SampleValue;
 use crate::file::tree::{TreeNode, TreeValue};
 
@@ -30,7 +30,7 @@ impl ParameterStyle {
             _ => usual,
         };
         if is_2 {
-            let (name, explode) = match (text(node, "collectionFormat"), place) {
+            let (name, explode) = match (scalar_field_text(node, "collectionFormat"), place) {
                 (Some("ssv"), _) => ("spaceDelimited", false),
                 (Some("tsv"), _) => ("tabDelimited", false),
                 (Some("pipes"), _) => ("pipeDelimited", false),
@@ -41,15 +41,15 @@ impl ParameterStyle {
             return ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between };
         }
         let usual = if ["query", "cookie"].contains(&place) { "form" } else { "simple" };
-        let name = text(node, "style").unwrap_or(usual).to_owned();
+        let name = scalar_field_text(node, "style").unwrap_or(usual).to_owned();
         let explode = is("explode", name == "form" || name == "deepObject");
         ParameterStyle { name, explode, reserved: is("allowReserved", false), label_between }
     }
 
     fn encode_value(&self, value: &DraftText) -> DraftText {
         match self.reserved {
-            false => value.mapped(encoded, "url"),
-            true => value.mapped_text(|text| text.replace(' ', "%20")),
+            false => value.escape_with_filter(percent_encode_text, "url"),
+            true => value.map_literal_text(|text| text.replace(' ', "%20")),
         }
     }
 
@@ -65,8 +65,8 @@ impl ParameterStyle {
     }
 
     /// Serialises a value as `name=value` pairs of a query or form.
-    pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
-        let key = encoded(name);
+    pub fn serialise_query_pairs(&self, name: &str, value: &SampleValue) -> DraftText {
+        let key = percent_encode_text(name);
         let pair = |key: &str, value: &DraftText| {
             let mut pair = DraftText::literal(&format!("{key}="));
             pair.append(&self.encode_value(value));
@@ -76,11 +76,12 @@ impl ParameterStyle {
             SampleValue::One(value) => pair(&key, value),
             SampleValue::List(items) if items.is_empty() => DraftText::literal(&format!("{key}=")),
             SampleValue::List(items) if self.explode => join_texts(items.iter().map(|item| pair(&key, item)), "&"),
-            SampleValue::Table(entries) if self.name == "deepObject" => {
-                join_texts(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
-            }
+            SampleValue::Table(entries) if self.name == "deepObject" => join_texts(
+                entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", percent_encode_text(own)), value)),
+                "&",
+            ),
             SampleValue::Table(entries) if self.explode => {
-                join_texts(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
+                join_texts(entries.iter().map(|(own, value)| pair(&percent_encode_text(own), value)), "&")
             }
             several => {
                 let mut pair = DraftText::literal(&format!("{key}="));
@@ -99,7 +100,7 @@ impl ParameterStyle {
             SampleValue::List(items) => join_texts(items.iter().map(plain), between),
             SampleValue::Table(entries) => join_texts(
                 entries.iter().map(|(key, value)| {
-                    let mut pair = DraftText::literal(&if encodes { encoded(key) } else { key.clone() });
+                    let mut pair = DraftText::literal(&if encodes { percent_encode_text(key) } else { key.clone() });
                     pair.push(equals);
                     pair.append(&plain(value));
                     pair
@@ -110,7 +111,7 @@ impl ParameterStyle {
     }
 
     /// Serialises a value as a path segment.
-    pub fn segment(&self, name: &str, value: &SampleValue) -> DraftText {
+    pub fn serialise_path_segment(&self, name: &str, value: &SampleValue) -> DraftText {
         match (self.name.as_str(), value) {
             ("label", value) => {
                 let between = if self.explode { "." } else { self.label_between };
@@ -119,14 +120,18 @@ impl ParameterStyle {
                 text
             }
             ("matrix", SampleValue::List(items)) if self.explode => {
-                let key = encoded(name);
+                let key = percent_encode_text(name);
                 join_texts(items.iter().map(|item| self.matrix_parameter(&key, &self.encode_value(item))), "")
             }
             ("matrix", SampleValue::Table(entries)) if self.explode => join_texts(
-                entries.iter().map(|(key, value)| self.matrix_parameter(&encoded(key), &self.encode_value(value))),
+                entries
+                    .iter()
+                    .map(|(key, value)| self.matrix_parameter(&percent_encode_text(key), &self.encode_value(value))),
                 "",
             ),
-            ("matrix", value) => self.matrix_parameter(&encoded(name), &self.join_items(value, ",", ",", true)),
+            ("matrix", value) => {
+                self.matrix_parameter(&percent_encode_text(name), &self.join_items(value, ",", ",", true))
+            }
             (_, value) => self.join_items(value, self.value_separator(), if self.explode { "=" } else { "," }, true),
         }
     }
@@ -138,19 +143,19 @@ impl ParameterStyle {
     }
 
     /// Serialises a value as a header field.
-    pub fn header(&self, value: &SampleValue) -> DraftText {
+    pub fn serialise_header(&self, value: &SampleValue) -> DraftText {
         self.join_items(value, ",", if self.explode { "=" } else { "," }, false)
     }
 
     /// Serialises a value as a cookie.
-    pub fn cookie(&self, name: &str, value: &SampleValue) -> DraftText {
+    pub fn serialise_cookie(&self, name: &str, value: &SampleValue) -> DraftText {
         match value {
             SampleValue::One(value) => {
                 let mut text = DraftText::literal(&format!("{name}="));
                 text.append(value);
                 text
             }
-            several => self.pairs(name, several),
+            several => self.serialise_query_pairs(name, several),
         }
     }
 }
@@ -191,7 +196,11 @@ mod tests {
             let style = ParameterStyle { name: name.to_owned(), explode, reserved: false, label_between: "." };
             for (value, expect) in [(&one, of_one), (&list, of_list), (&table, of_table)] {
                 let is_of_path = ["matrix", "label", "simple"].contains(&name);
-                let got = if is_of_path { style.segment("color", value) } else { style.pairs("color", value) };
+                let got = if is_of_path {
+                    style.serialise_path_segment("color", value)
+                } else {
+                    style.serialise_query_pairs("color", value)
+                };
                 assert_eq!(got.display_text(), expect, "{name} {explode}");
             }
         }

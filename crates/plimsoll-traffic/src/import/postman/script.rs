@@ -28,7 +28,7 @@ const STATUS_CHECK_PREFIXES: [&str; 9] = [
 /// The longest argument of a call, and the longest path of a capture, bytes. A longer argument or
 /// path counts as a computed value, which is not imported.
 const ARGUMENT_BYTES_MAX: usize = 2_000;
-const PLACE_BYTES_MAX: usize = 300;
+const CAPTURE_PATH_BYTES_MAX: usize = 300;
 
 /// Returns the first `bytes` bytes of a text, or fewer bytes if a character would be cut apart.
 fn first_bytes(text: &str, bytes: usize) -> &str {
@@ -255,7 +255,7 @@ fn capture_source(expression: &str, known: &HashMap<String, String>) -> Option<S
             rest = name[end..].trim_end();
         }
     }
-    (path.len() <= PLACE_BYTES_MAX).then_some(path)
+    (path.len() <= CAPTURE_PATH_BYTES_MAX).then_some(path)
 }
 
 #[cfg(test)]

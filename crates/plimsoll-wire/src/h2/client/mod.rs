@@ -5,8 +5,8 @@
 //! does not depend on earlier heads. A response head whose bytes equal those of the last head is
 //! not parsed again. The client's flow-control windows are larger than responses need. Each window
 //! is refilled when half of it is used, so that the server never waits for the client. If the
-//! server has to wait nevertheless, the client reports the wait as an event (fact). Requests are
-//! encoded once and copied with the number of their stream.
+//! server has to wait for a window update nevertheless, the client reports the wait as an event
+//! (fact). Requests are encoded once and copied with the number of their stream.
 //!
 //! If a server breaks a rule of a stream, the exchange on the stream fails. If a server breaks a
 //! rule of the connection, all exchanges on the connection fail. The memory and work that a server
@@ -21,11 +21,11 @@ use super::frame::{self, CONNECTION_PREFACE, FrameReader, PAYLOAD_BYTES_MAX};
 use super::head::{AnswerHead, FIELDS_BYTES_MAX, MessageEncoding};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
-use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST};
-use crate::error::{EndError, ExchangeError, ProtocolError};
-use crate::fact::{ExchangeNumber, Fact, Piece};
-use crate::h1::{CallState, Expect};
-use plimsoll_model::grpc_message::MessageCount;
+use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow};
+use crate::error::{EarlyCloseError, ExchangeError, ProtocolError};
+use crate::fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
+use crate::h1::{GrpcCallFlags, ResponseExpectation};
+use plimsoll_model::grpc_message::GrpcMessageCounter;
 use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
 
@@ -34,18 +34,18 @@ use std::collections::VecDeque;
 const WINDOW_BYTES: u32 = 1 << 30;
 /// The number of concurrent streams that a server is assumed to accept before it announces its
 /// limit (RFC 9113, 6.5.2).
-const STREAMS_FIRST: u32 = 100;
+const ASSUMED_STREAMS_MAX: u32 = 100;
 /// The largest stream number that a client can use.
 const STREAM_LAST: u32 = (1 << 31) - 1;
 /// The maximum number of bytes that one call of `H2::write` encodes.
-const OUT_BYTES: usize = 64 << 10;
+const BYTES_PER_WRITE_MAX: usize = 64 << 10;
 
 /// The stream of an exchange whose request is being sent or was sent.
 #[derive(Debug)]
 struct H2Stream {
     id: u32,
     exchange: ExchangeNumber,
-    expect: Expect,
+    expect: ResponseExpectation,
     interims: u8,
     /// The HTTP status of the response; 0 before its head arrives.
     status: u16,
@@ -62,7 +62,7 @@ struct H2Stream {
     /// The number of content bytes that were received.
     body_bytes: u64,
     /// Counts the messages in the response to a gRPC call.
-    messages: MessageCount,
+    messages: GrpcMessageCounter,
     encoding: MessageEncoding,
     is_of_other_type: bool,
     /// The number of bytes of request content that may be sent before the next message of the
@@ -76,7 +76,7 @@ struct H2Stream {
 impl H2Stream {
     /// Converts the number of messages that may be sent (`turns`) to the number of bytes that may
     /// be sent (`turn_bytes`). `rest` is the unsent content of the request.
-    fn take_turns(&mut self, rest: &[u8]) {
+    fn convert_turns_to_bytes(&mut self, rest: &[u8]) {
         while self.turns > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
         {
@@ -88,17 +88,17 @@ impl H2Stream {
     }
 
     /// Returns the fault in the messages of the complete response; `None`: no fault.
-    fn call_fault(&self) -> Option<CallFault> {
+    fn grpc_message_fault(&self) -> Option<CallFault> {
         let (messages, call) = (self.messages, self.expect.call);
-        let is_read = self.encoding != MessageEncoding::Other || call.has(CallState::ANY_ENCODING);
-        match messages.whole() {
+        let is_read = self.encoding != MessageEncoding::Other || call.contains(GrpcCallFlags::ANY_ENCODING);
+        match messages.complete_messages() {
             _ if self.is_of_other_type => Some(CallFault::Content),
             _ if messages.has_invalid_prefix() => Some(CallFault::Prefix),
-            _ if messages.is_cut() => Some(CallFault::Cut),
+            _ if messages.ends_within_message() => Some(CallFault::Cut),
             _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
             _ if messages.is_compressed() && !is_read => Some(CallFault::Encoding),
-            0 if call.has(CallState::ONE_MESSAGE) => Some(CallFault::NoMessage),
-            2.. if call.has(CallState::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
+            0 if call.contains(GrpcCallFlags::ONE_MESSAGE) => Some(CallFault::NoMessage),
+            2.. if call.contains(GrpcCallFlags::ONE_MESSAGE) => Some(CallFault::SeveralMessages),
             _ => None,
         }
     }
@@ -161,7 +161,7 @@ pub struct H2 {
     /// Whether the connection accepts no further exchange.
     closing: bool,
     /// Whether the caller is taking the events (facts) in received bytes. The request of an
-    /// exchange that is started meanwhile is sent after the last event.
+    /// exchange that is started while the caller takes events is sent after the last event.
     reading: bool,
     /// The last parsed head, and the last parsed trailers.
     cached_heads: [ParsedHead; 2],
@@ -181,7 +181,7 @@ pub struct H2 {
 /// The last parsed response head or trailers, with the bytes for comparison with the next head.
 #[derive(Debug, Default)]
 struct ParsedHead {
-    /// The bytes of the head; empty if the head must not be compared.
+    /// The bytes of the head; empty if the head must not be compared with the next head.
     block: Vec<u8>,
     head: AnswerHead,
     /// The header fields of the head as text lines, if header fields are stored.
@@ -204,9 +204,9 @@ impl H2 {
             unsent_from: 0,
             next_stream: 1,
             wanted: wanted.max(1),
-            allowed: STREAMS_FIRST,
-            window_first: WINDOW_FIRST,
-            window: PeerWindow::new(WINDOW_FIRST),
+            allowed: ASSUMED_STREAMS_MAX,
+            window_first: INITIAL_WINDOW_BYTES,
+            window: PeerWindow::new(INITIAL_WINDOW_BYTES),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             windows_to_update: Vec::new(),
@@ -251,7 +251,7 @@ impl H2 {
     }
 
     /// Returns whether the server has sent GOAWAY.
-    pub fn has_goaway_with_exchanges(&self) -> bool {
+    pub fn has_received_goaway(&self) -> bool {
         self.leaving.is_some()
     }
 
@@ -268,7 +268,7 @@ impl H2 {
     }
 
     /// Returns whether an exchange for which `is_wanted` returns true is in flight.
-    pub fn carries(&self, mut is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
+    pub fn has_exchange_in_flight(&self, mut is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
@@ -323,16 +323,16 @@ impl H2 {
             // pushed streams, large flow-control windows, and the maximum length of a head.
             let settings = [(1, 0), (2, 0), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
             frame::write_settings(out, &settings);
-            frame::write_window(out, 0, WINDOW_BYTES - WINDOW_FIRST);
+            frame::write_window(out, 0, WINDOW_BYTES - INITIAL_WINDOW_BYTES);
         }
         out.append(&mut self.owed);
         if self.broken.is_some() {
             return;
         }
         if !self.windows_to_update.is_empty() {
-            self.fill_windows(out);
+            self.write_window_updates(out);
         }
-        while out.len() < OUT_BYTES
+        while out.len() < BYTES_PER_WRITE_MAX
             && self.may_open()
             && let Some(exchange) = self.queued.pop_front()
         {
@@ -364,11 +364,11 @@ impl H2 {
                 own_receive_window: OwnReceiveWindow::default(),
                 length: None,
                 body_bytes: 0,
-                messages: MessageCount::default(),
+                messages: GrpcMessageCounter::default(),
                 encoding: MessageEncoding::Identity,
                 is_of_other_type: false,
-                turn_bytes: if request.expect.call.has(CallState::IN_TURN) { 0 } else { usize::MAX },
-                turns: u32::from(request.expect.call.has(CallState::IN_TURN)),
+                turn_bytes: if request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN) { 0 } else { usize::MAX },
+                turns: u32::from(request.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN)),
             });
         }
         if !self.sending.is_empty() {
@@ -379,7 +379,7 @@ impl H2 {
     /// Writes the window updates that are due into `out`. A window is refilled only when its window
     /// update is written. If the network accepts no bytes, the server may use up a window, which
     /// `Fact::WindowEmpty` reports.
-    fn fill_windows(&mut self, out: &mut Vec<u8>) {
+    fn write_window_updates(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {
             if id == 0 {
@@ -395,7 +395,7 @@ impl H2 {
     /// stream in turn.
     fn write_bodies<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         let mut stuck = 0;
-        while out.len() < OUT_BYTES
+        while out.len() < BYTES_PER_WRITE_MAX
             && self.window.sendable_bytes() > 0
             && stuck < self.sending.len()
             && let Some(id) = self.sending.pop_front()
@@ -405,7 +405,7 @@ impl H2 {
             let body = request(stream.exchange).body;
             let from = body.len() - stream.body_left;
             if stream.turns > 0 {
-                stream.take_turns(&body[from..]);
+                stream.convert_turns_to_bytes(&body[from..]);
             }
             let room = stream
                 .window
@@ -423,7 +423,7 @@ impl H2 {
             // do not count as idle frames.
             self.idle_frames = 0;
             stream.body_left -= count;
-            if stream.expect.call.has(CallState::IN_TURN) {
+            if stream.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN) {
                 stream.turn_bytes -= count;
             }
             let waits = stream.waits_for_response_message();
@@ -453,26 +453,26 @@ impl H2 {
     /// Records that bytes arrived, and that the caller will now take the events (facts) in the
     /// bytes.
     #[inline]
-    pub fn received(&mut self) {
+    pub fn begin_reading(&mut self) {
         self.reading = true;
     }
 
     /// Returns the `grpc-message` field of the last gRPC call, as received.
-    pub fn call_message(&self) -> &[u8] {
+    pub fn grpc_error_message(&self) -> &[u8] {
         &self.cached_heads[self.ended_by].call_message
     }
 
     /// Returns the fault in the response messages of the last gRPC call, if the server sent the
     /// status `OK` despite the fault.
     #[inline]
-    pub fn call_fault(&self) -> Option<CallFault> {
+    pub fn grpc_message_fault(&self) -> Option<CallFault> {
         self.call_fault
     }
 
     /// Returns whether the last gRPC response has a message larger than the default size limit of
     /// gRPC clients.
     #[inline]
-    pub fn call_is_large(&self) -> bool {
+    pub fn has_large_grpc_message(&self) -> bool {
         self.call_large
     }
 
@@ -492,19 +492,19 @@ impl H2 {
 
     /// Handles that the peer ended the connection. Each call returns the effect of the connection's
     /// end on one exchange in flight.
-    pub fn end(&mut self) -> Option<Fact<'static>> {
+    pub fn end_by_peer(&mut self) -> Option<ConnectionEvent<'static>> {
         self.closing = true;
         // An exchange whose request was never written can use another connection.
         if let Some(exchange) = self.queued.pop_front() {
-            return Some(Fact::Refused { exchange, error: EndError::NothingReceived.into() });
+            return Some(ConnectionEvent::Refused { exchange, error: EarlyCloseError::NothingReceived.into() });
         }
         let stream = self.streams.pop_front()?;
         let error = match self.leaving {
             Some(GoAwayState { error, .. }) if error != H2Error::NoError => ExchangeError::Left(error),
-            _ if stream.status == 0 => ExchangeError::End(EndError::NothingReceived),
-            _ => ExchangeError::End(EndError::Truncated),
+            _ if stream.status == 0 => ExchangeError::End(EarlyCloseError::NothingReceived),
+            _ => ExchangeError::End(EarlyCloseError::Truncated),
         };
-        Some(Fact::Failed { exchange: stream.exchange, error, piece: Piece::default() })
+        Some(ConnectionEvent::Failed { exchange: stream.exchange, error, piece: ResponsePiece::default() })
     }
 
     /// Makes the exchanges in flight the last ones on the connection.
@@ -523,7 +523,7 @@ impl H2 {
     }
 
     /// Handles that the connection is broken. Each call returns one exchange that was in flight.
-    pub fn give_up(&mut self) -> Option<ExchangeNumber> {
+    pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.closing = true;
         self.next_exchange()
     }

@@ -1,22 +1,22 @@
 //! Handles the frames that a server sends to the client: reports events (facts), writes mandatory
 //! replies, and detects protocol errors.
 
-use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
+use super::{BYTES_PER_WRITE_MAX, GoAwayState, H2, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
-use crate::fact::{Fact, Piece};
-use crate::h1::{CallState, INTERIM_REPLIES_MAX};
+use crate::fact::{ConnectionEvent, ResponsePiece};
+use crate::h1::{GrpcCallFlags, INTERIM_REPLIES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
 use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize_windows};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
-/// The maximum number of consecutive frames that do not advance any response. A server that only
-/// keeps a connection alive rarely sends frames that advance no response.
+/// The maximum number of consecutive frames that do not advance any response. A well-behaved server
+/// sends few frames that advance no response, for example pings that keep the connection alive.
 const IDLE_FRAMES_MAX: u32 = 10_000;
 /// The maximum number of bytes of unsent replies, such as acknowledgements, to a server that does
 /// not read.
-const OWED_BYTES_MAX: usize = 256 << 10;
+const UNSENT_REPLY_BYTES_MAX: usize = 256 << 10;
 /// The maximum length in bytes of a head that is stored for comparison with the next head.
 const HEAD_KEPT_BYTES: usize = 1024;
 /// The maximum length in bytes of the stored part of a `grpc-message` field.
@@ -51,14 +51,13 @@ impl ParsedHead {
 impl H2 {
     /// Returns the next event (fact) in `bytes`, such as a complete response, and advances `bytes`
     /// past the event.
-    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<ConnectionEvent<'a>> {
         loop {
             if let Some(error) = self.broken {
                 *bytes = &[];
-                return self
-                    .bytes_to_send_fact()
-                    .or_else(|| self.next_failed())
-                    .or_else(|| (!std::mem::replace(&mut self.closing, true)).then_some(Fact::Broke(error)));
+                return self.bytes_to_send_fact().or_else(|| self.next_failed()).or_else(|| {
+                    (!std::mem::replace(&mut self.closing, true)).then_some(ConnectionEvent::Broke(error))
+                });
             }
             if let Some(fact) = self.next_refused() {
                 return Some(fact);
@@ -66,7 +65,7 @@ impl H2 {
             let all = *bytes;
             match self.reader.next(bytes) {
                 Ok(None) => return self.window_empty_fact().or_else(|| self.bytes_to_send_fact()),
-                Ok(Some(frame)) => match self.take(frame) {
+                Ok(Some(frame)) => match self.handle_frame(frame) {
                     Ok(None) => {}
                     Ok(Some(fact)) => return Some(fact),
                     Err(error) => self.end_with_error(error),
@@ -79,27 +78,31 @@ impl H2 {
                 // The received bytes are not HTTP/2, so [`Fact::Failed`] reports the bytes in place
                 // of a response.
                 let error = ProtocolError::NotHttp2.into();
-                return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
+                return Some(ConnectionEvent::Failed {
+                    exchange,
+                    error,
+                    piece: ResponsePiece { bytes: all, ..ResponsePiece::default() },
+                });
             }
         }
     }
 
     /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, at most once for each received
     /// piece of bytes.
-    fn bytes_to_send_fact(&mut self) -> Option<Fact<'static>> {
-        (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::HasBytesToSend)
+    fn bytes_to_send_fact(&mut self) -> Option<ConnectionEvent<'static>> {
+        (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(ConnectionEvent::HasBytesToSend)
     }
 
     /// Returns [`Fact::WindowEmpty`] if the server has used up a flow-control window, at most once
     /// for each received piece of bytes.
-    fn window_empty_fact(&mut self) -> Option<Fact<'static>> {
-        std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
+    fn window_empty_fact(&mut self) -> Option<ConnectionEvent<'static>> {
+        std::mem::take(&mut self.starved).then_some(ConnectionEvent::WindowEmpty)
     }
 
     /// Records the effect of a frame's content on a receive window of the client. `id` is the
     /// number of an open stream; 0 stands for the connection.
     #[inline]
-    fn note_use(&mut self, id: u32, what: WindowUse) {
+    fn record_window_use(&mut self, id: u32, what: WindowUse) {
         if what != WindowUse::Plenty {
             self.starved |= what == WindowUse::Empty;
             if !self.windows_to_update.contains(&id) {
@@ -117,26 +120,26 @@ impl H2 {
         frame::write_go_away(&mut self.owed, 0, error.h2_error() as u32);
     }
 
-    fn next_failed(&mut self) -> Option<Fact<'static>> {
+    fn next_failed(&mut self) -> Option<ConnectionEvent<'static>> {
         let error = self.broken?;
         let exchange = self.next_exchange()?;
-        Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
+        Some(ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() })
     }
 
     /// Removes an exchange that the server will not process after its GOAWAY frame, and returns
     /// [`Fact::Refused`] for the exchange.
-    fn next_refused(&mut self) -> Option<Fact<'static>> {
+    fn next_refused(&mut self) -> Option<ConnectionEvent<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
             Some(stream) if stream.id > last_stream => self.streams.pop_back()?.exchange,
             _ => self.queued.pop_front()?,
         };
-        Some(Fact::Refused { exchange, error: ExchangeError::Left(error) })
+        Some(ConnectionEvent::Refused { exchange, error: ExchangeError::Left(error) })
     }
 
     /// Handles a frame, and returns the event (fact) that follows from the frame, if any.
     #[inline]
-    fn take<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
+    fn handle_frame<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         match frame {
             H2Frame::Head { stream, block, ends } if self.settled => self.on_head(stream, block, ends),
             H2Frame::Data { stream, content, window_bytes, is_last, ends } if self.settled => {
@@ -148,8 +151,9 @@ impl H2 {
 
     /// Handles a frame of a stream that is not open.
     #[cold]
-    fn on_other_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
-        // This client never opened the stream, so the frame is an error of the connection.
+    fn handle_frame_without_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
+        // This client never opened a stream with an even number or a future number. A frame of such
+        // a stream is an error of the connection.
         if id.is_multiple_of(2) || id >= self.next_stream {
             return Err(ProtocolError::FrameOrder);
         }
@@ -159,18 +163,23 @@ impl H2 {
     #[inline]
     fn count_idle(&mut self) -> Result<(), ProtocolError> {
         self.idle_frames += 1;
-        if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > OWED_BYTES_MAX {
+        if self.idle_frames > IDLE_FRAMES_MAX || self.owed.len() > UNSENT_REPLY_BYTES_MAX {
             return Err(ProtocolError::Flood);
         }
         Ok(())
     }
 
-    fn on_head<'a>(&mut self, id: u32, block: Option<&'a [u8]>, ends: bool) -> Result<Option<Fact<'a>>, ProtocolError> {
+    fn on_head<'a>(
+        &mut self,
+        id: u32,
+        block: Option<&'a [u8]>,
+        ends: bool,
+    ) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         let place = self.find(id);
         let is_trailers = place.is_some_and(|at| self.streams[at].status != 0);
         let head = self.read_head(block, is_trailers)?;
         let Some(at) = place else {
-            self.on_other_stream(id)?;
+            self.handle_frame_without_stream(id)?;
             return Ok(None);
         };
         let stream = &mut self.streams[at];
@@ -206,9 +215,9 @@ impl H2 {
         if ends {
             self.streams[at].grpc_status = head.grpc_status;
             self.ended_by = usize::from(is_trailers);
-            return Ok(Some(self.finish_stream(at, Piece::default())));
+            return Ok(Some(self.finish_stream(at, ResponsePiece::default())));
         }
-        Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
+        Ok(Some(ConnectionEvent::Piece { exchange, status: Some(head.status), piece: ResponsePiece::default() }))
     }
 
     /// Parses the header block of a head. `block` is `None` if the block arrived in pieces.
@@ -236,30 +245,30 @@ impl H2 {
         window_bytes: u32,
         is_last: bool,
         ends: bool,
-    ) -> Result<Option<Fact<'a>>, ProtocolError> {
+    ) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         // The content of a DATA frame uses the connection's flow-control window, even if the
         // frame's stream is not open.
-        let used = self.own_receive_window.take(window_bytes, WINDOW_BYTES);
+        let used = self.own_receive_window.record_use(window_bytes, WINDOW_BYTES);
         if used == WindowUse::WindowExceeded {
             return Err(ProtocolError::Window);
         }
-        self.note_use(0, used);
+        self.record_window_use(0, used);
         let Some(at) = self.find(id) else {
             // Each DATA frame counts as one idle frame, even if the frame arrives in several
             // pieces.
             if is_last {
-                self.on_other_stream(id)?;
+                self.handle_frame_without_stream(id)?;
             } else if id.is_multiple_of(2) || id >= self.next_stream {
                 return Err(ProtocolError::FrameOrder);
             }
             return Ok(None);
         };
-        let used = self.streams[at].own_receive_window.take(window_bytes, WINDOW_BYTES);
+        let used = self.streams[at].own_receive_window.record_use(window_bytes, WINDOW_BYTES);
         if used == WindowUse::WindowExceeded {
             return Ok(Some(self.fail_stream(at, ProtocolError::Window)));
         }
         if !ends {
-            self.note_use(id, used);
+            self.record_window_use(id, used);
         }
         let stream = &mut self.streams[at];
         stream.body_bytes += content.len() as u64;
@@ -275,14 +284,15 @@ impl H2 {
         if let Some(fault) = fault {
             return Ok(Some(self.fail_stream(at, fault)));
         }
-        let messages = if stream.expect.call.is_call() { stream.messages.take(content) } else { 0 };
-        if messages > 0 && stream.expect.call.has(CallState::IN_TURN) && stream.body_left > 0 {
+        let messages = if stream.expect.call.is_call() { stream.messages.count_piece(content) } else { 0 };
+        if messages > 0 && stream.expect.call.contains(GrpcCallFlags::MESSAGES_IN_TURN) && stream.body_left > 0 {
             if stream.waits_for_response_message() {
                 self.sending.push_back(id);
             }
             stream.turns = stream.turns.saturating_add(messages);
         }
-        let piece = Piece { bytes: content, content_bytes: content.len(), content_end: content.len(), messages };
+        let piece =
+            ResponsePiece { bytes: content, content_bytes: content.len(), content_end: content.len(), messages };
         if ends {
             self.idle_frames = 0;
             return Ok(Some(self.finish_stream(at, piece)));
@@ -295,22 +305,22 @@ impl H2 {
         }
         self.idle_frames = 0;
         let (exchange, status) = (stream.exchange, Some(stream.status));
-        Ok(Some(Fact::Piece { exchange, status, piece }))
+        Ok(Some(ConnectionEvent::Piece { exchange, status, piece }))
     }
 
     /// Removes a stream whose response is complete, and returns the event (fact) that reports the
     /// response.
     #[inline]
-    fn finish_stream<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
+    fn finish_stream<'a>(&mut self, at: usize, piece: ResponsePiece<'a>) -> ConnectionEvent<'a> {
         let stream = &self.streams[at];
         if stream.length.is_some_and(|length| stream.body_bytes != length) {
             return self.fail_stream(at, ProtocolError::WrongLength);
         }
         let (exchange, status, body_bytes) = (stream.exchange, stream.status, stream.body_bytes);
         let mut grpc_status = stream.grpc_status;
-        (self.call_fault, self.call_large) = (None, stream.messages.has_large());
+        (self.call_fault, self.call_large) = (None, stream.messages.has_large_message());
         if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
-            self.call_fault = stream.call_fault();
+            self.call_fault = stream.grpc_message_fault();
             // Every gRPC client reports the status INTERNAL for a response with faulty messages.
             grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::REPORTED_STATUS as u16));
         }
@@ -320,20 +330,20 @@ impl H2 {
             frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
         }
         self.streams.remove(at);
-        Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
+        ConnectionEvent::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
     /// Fails the exchange of a stream whose rules the server broke, and returns [`Fact::Failed`]
     /// for the exchange.
     #[cold]
-    fn fail_stream(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
+    fn fail_stream(&mut self, at: usize, error: ProtocolError) -> ConnectionEvent<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
         self.streams.remove(at);
         frame::write_reset(&mut self.owed, id, error.h2_error() as u32);
-        Fact::Failed { exchange, error: error.into(), piece: Piece::default() }
+        ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() }
     }
 
-    fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
+    fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         if !self.settled {
             // The first frame of a server must be its settings (RFC 9113, 3.4).
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
@@ -354,7 +364,7 @@ impl H2 {
                 let error = H2Error::from_code(code);
                 let before = self.leaving.map_or(u32::MAX, |leaving| leaving.last_stream);
                 self.leaving = Some(GoAwayState { last_stream: last_stream.min(before), error });
-                return Ok(Some(Fact::Leaves { error }));
+                return Ok(Some(ConnectionEvent::Leaves { error }));
             }
             H2Frame::WrongPriorityLength { stream } => {
                 return Ok(self.find(stream).map(|at| self.fail_stream(at, ProtocolError::FrameSize)));
@@ -374,7 +384,7 @@ impl H2 {
             resize_windows(&mut self.window_first, window, self.streams.iter_mut().map(|stream| &mut stream.window))?;
         }
         if let Some(bytes) = settings.payload_bytes_max {
-            self.payload_bytes_max = (bytes as usize).min(OUT_BYTES);
+            self.payload_bytes_max = (bytes as usize).min(BYTES_PER_WRITE_MAX);
         }
         if let Some(streams) = settings.streams_max {
             self.allowed = streams;
@@ -383,27 +393,33 @@ impl H2 {
         Ok(())
     }
 
-    fn on_window<'a>(&mut self, id: u32, bytes: u32) -> Result<Option<Fact<'a>>, ProtocolError> {
+    fn on_window<'a>(&mut self, id: u32, bytes: u32) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         if id == 0 {
             return self.window.add_increment(bytes).map(|()| None);
         }
         let Some(at) = self.find(id) else {
-            self.on_other_stream(id)?;
+            self.handle_frame_without_stream(id)?;
             return Ok(None);
         };
         Ok(self.streams[at].window.add_increment(bytes).err().map(|error| self.fail_stream(at, error)))
     }
 
-    fn on_reset<'a>(&mut self, id: u32, code: u32) -> Result<Option<Fact<'a>>, ProtocolError> {
+    fn on_reset<'a>(&mut self, id: u32, code: u32) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         let Some(at) = self.find(id) else {
-            self.on_other_stream(id)?;
+            self.handle_frame_without_stream(id)?;
             return Ok(None);
         };
         let exchange = self.streams[at].exchange;
         self.streams.remove(at);
         Ok(Some(match H2Error::from_code(code) {
-            error @ H2Error::RefusedStream => Fact::Refused { exchange, error: ExchangeError::StreamReset(error) },
-            error => Fact::Failed { exchange, error: ExchangeError::StreamReset(error), piece: Piece::default() },
+            error @ H2Error::RefusedStream => {
+                ConnectionEvent::Refused { exchange, error: ExchangeError::StreamReset(error) }
+            }
+            error => ConnectionEvent::Failed {
+                exchange,
+                error: ExchangeError::StreamReset(error),
+                piece: ResponsePiece::default(),
+            },
         }))
     }
 }

@@ -5,7 +5,7 @@
 mod question;
 
 use crate::event_stream;
-use crate::live::Live;
+use crate::live::ProgressDisplay;
 use crate::results::Results;
 use crate::results::page::write_page_beside;
 use crate::study_screen::StudyScreen;
@@ -13,15 +13,15 @@ use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{
-    BlocksSpec, Criterion, ExperimentSpec, LadderSpec, LoadEnd, OnInconclusive, Plan, ProveSpec, Purpose, StartNotes,
-    Stop, Terms, Trial,
+    BlocksSpec, Criterion, EarlyStopReason, ExperimentSpec, LadderSpec, LoadEnd, LoadPurpose, OnInconclusive, Plan,
+    ProveSpec, StartNotes, Terms, Trial,
 };
-use plimsoll_report::questions::blocks_question;
+use plimsoll_report::questions::comparison_question;
 use plimsoll_report::sentence_text;
 use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::git_builds;
-use plimsoll_study::profile_capture::Capture;
+use plimsoll_study::profile_capture::RequestedProfiles;
 use plimsoll_study::prove_targets;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
@@ -38,9 +38,9 @@ pub use question::spec_from_args;
 /// Compares two builds or servers and prints the verdict. Returns the exit code.
 pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveSpec { mut blocks, criterion, margin, profiles: _ } = asked;
-    let path = result_store::path(&terms.output, "prove");
+    let path = result_store::run_file_path(&terms.output, "prove");
     let port = blocks.arms.first().map_or(0, |arm| arm.plan.traffic.origin.port);
-    let mut live = Live::new(terms.output.quiet);
+    let mut live = ProgressDisplay::new(terms.output.quiet);
     let revisions =
         git_builds::build_revisions(&terms.builds, port, &path, &mut |line| live.print_line_unless_quiet(line))?;
     drop(live);
@@ -60,9 +60,9 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         }
     }
     let terms = &terms;
-    warnings.extend(prove_targets::preflight_responses(&mut targets, terms)?);
+    warnings.extend(prove_targets::send_preflight_requests(&mut targets, terms)?);
     let wanted = prove_targets::requested_profiles(terms, &targets)?;
-    let profiles = wanted.as_ref().map(Capture::profiles_spec);
+    let profiles = wanted.as_ref().map(RequestedProfiles::profiles_spec);
     let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
     run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
@@ -71,34 +71,34 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 /// each step. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::resolve_targets(&asked.blocks.arms, terms, Criterion::Goodput)?;
-    let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
+    let warnings = prove_targets::send_preflight_requests(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     run_comparison(
         asked.blocks,
         None,
         terms,
-        (&targets, warnings, result_store::path(&terms.output, "prove")),
+        (&targets, warnings, result_store::run_file_path(&terms.output, "prove")),
         record,
         None,
     )
 }
 
 /// Executes a comparison in blocks (a block is one load on each side). `criterion` is the measure
-/// that decides between two sides. A ladder has the criterion `None`, because a ladder only
-/// measures. The tuple has the targets, the warnings, and the path of the run file. `record` builds
-/// the recorded specification.
+/// that decides between two sides. For a ladder (a list of URLs that are compared without a
+/// verdict), `criterion` is `None`. The tuple has the targets, the warnings, and the path of the
+/// run file. `record` builds the specification that the run file contains.
 fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
     terms: &Terms<String>,
     (targets, mut warnings, path): (&[BuildTarget], Vec<String>, PathBuf),
     record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
-    wanted: Option<Capture>,
+    wanted: Option<RequestedProfiles>,
 ) -> Result<u8, Failure> {
-    let (differing, hint) = if criterion.is_some() { prove_targets::age_warnings(targets) } else { (None, None) };
+    let (differing, hint) = if criterion.is_some() { prove_targets::uptime_warnings(targets) } else { (None, None) };
     warnings.extend(differing.as_ref().map(sentence_text));
-    let mut live = Live::new(terms.output.quiet);
-    live.print_line_unless_quiet(&blocks_question(blocks.arms.len(), blocks.budget_ns, criterion));
+    let mut live = ProgressDisplay::new(terms.output.quiet);
+    live.print_line_unless_quiet(&comparison_question(blocks.arms.len(), blocks.budget_ns, criterion));
     if let Some(hint) = hint {
         live.print_line_unless_quiet(hint);
     }
@@ -106,7 +106,7 @@ fn run_comparison(
     // The record contains the resolved targets, because the addresses and certificates of the
     // targets are known at this point.
     let mut reached = targets.iter();
-    let blocks = blocks.with_plans(|plan| {
+    let blocks = blocks.map_plans(|plan| {
         Ok::<_, Infallible>(reached.next().map_or_else(|| plan.record(), |target| target.base.plan.record()))
     });
     let Ok(blocks) = blocks;
@@ -117,7 +117,7 @@ fn run_comparison(
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::connect_fleet(&plans, terms)?;
-    let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
+    let readings = plimsoll_fleet::remote_reading_sources(targets.iter().map(|target| &target.base), terms)?;
     let recording =
         Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::repeat_command_words)?;
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
@@ -128,13 +128,13 @@ fn run_comparison(
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::attach_if_requested(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.into_profiler(&path));
-    let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
-    // The study takes profiles only after all blocks. If the study is taking profiles, all blocks
-    // were therefore measured, even if a profile failed later.
+    let outcome = study_loop.run_study(&mut study, &mut |_, _| ());
+    // The study takes profiles only after the last block (a block is one load on each side). If the
+    // study is taking profiles, every block was therefore measured, even if a profile failed later.
     let is_measured = study.is_profiling(&study_loop.history_so_far());
-    let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
+    let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != LoadPurpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
-        Some(LoadEnd::Stopped(Stop::Died(why))) => Some(why.clone()),
+        Some(LoadEnd::Stopped(EarlyStopReason::Died(why))) => Some(why.clone()),
         _ => None,
     });
     let broken = match outcome {
@@ -143,7 +143,7 @@ fn run_comparison(
         Ok(()) => died,
     };
     let setup = std::mem::take(&mut study_loop.fitted);
-    let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
+    let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == LoadPurpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
     // If all loads ran but no request succeeded, the comparison has a negative result. A load that
     // could not run is an error.
@@ -155,7 +155,7 @@ fn run_comparison(
             live.print_note(&format!("plimsoll: {reason}"));
             return Ok(exit::NEGATIVE_RESULT);
         }
-        return Err(Failure::start(reason.clone()));
+        return Err(Failure::cannot_start(reason.clone()));
     }
     let results = Results::from_experiment(&experiment, Some(&path))?;
     results.print(&terms.output, true);
@@ -173,7 +173,7 @@ fn run_comparison(
         }
         Finding::Ladder(found) => (found.ladder.blocks > 0, false, broken.is_some()),
         Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => {
-            return Err(Failure::start("the run file contains no comparison"));
+            return Err(Failure::cannot_start("the run file contains no comparison"));
         }
     };
     if terms.fail_if.is_some() && worse {
@@ -185,6 +185,6 @@ fn run_comparison(
         (false, true) if !silent => exit::USAGE,
         (false, _) if silent => exit::NEGATIVE_RESULT,
         (false, _) if known => exit::SUCCESS,
-        (false, _) => OnInconclusive::code(terms.on_inconclusive),
+        (false, _) => OnInconclusive::exit_code(terms.on_inconclusive),
     })
 }

@@ -1,14 +1,14 @@
-//! Converts the flags of a comparison to arms (sides), a criterion and limits. All flags are
-//! checked before any host name is resolved.
+//! Converts the flags of a comparison to arms (the compared sides), a criterion (the measure that
+//! decides) and limits. All flags are checked before any host name is resolved.
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_count, positive_time, with_flag_name};
-use plimsoll_analysis::study::climb::WARMUP_FRESH_NS;
+use crate::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
+use plimsoll_analysis::study::climb::WARMUP_NEW_TARGET_NS;
 use plimsoll_model::bounds::ARM_COUNT_RANGE;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
-use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, revision};
+use plimsoll_model::terms::{BuildsTerms, ProfilesTerms, parse_git_revision};
 use plimsoll_model::units::{parse_duration_ns, parse_number};
 use plimsoll_model::{
     Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSpec, LadderSpec, Plan, ProveSpec, Terms, completion,
@@ -28,10 +28,10 @@ fn parse_margin(text: &str) -> Result<f64, Failure> {
 
 fn parse_measure(text: &str) -> Result<Criterion, Failure> {
     let bad = || Failure::usage(format!("--measure: '{text}' is not goodput, p50, p99 or cpu"));
-    Criterion::named(text).ok_or_else(bad)
+    Criterion::from_flag_word(text).ok_or_else(bad)
 }
 
-/// Returns the terms for the profiles of both sides; `None` without --pprof.
+/// Returns the settings for the profiles of both sides; `None` without --pprof.
 fn profile_terms(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
@@ -53,7 +53,7 @@ fn check_revisions(args: &ProveArgs) -> Result<(), Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));
     for (flag, side) in named.clone().filter(|(_, side)| side.starts_with("git:")) {
-        if revision(side).is_none() {
+        if parse_git_revision(side).is_none() {
             return Err(Failure::usage(format!(
                 "{flag}: write git: and the name of a revision, as git:main or git:HEAD~1"
             )));
@@ -65,7 +65,7 @@ fn check_revisions(args: &ProveArgs) -> Result<(), Failure> {
             )));
         }
     }
-    let any = named.into_iter().any(|(_, side)| revision(side).is_some());
+    let any = named.into_iter().any(|(_, side)| parse_git_revision(side).is_some());
     match args.start.is_some() && !any {
         true => Err(Failure::usage(
             "--start: the command starts a revision from git, but neither --a nor --b names one; give a side as --a \
@@ -84,7 +84,7 @@ fn request_with_address(request: &RequestArgs) -> Result<RequestArgs, Failure> {
         _ => return Ok(request.clone()),
     };
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    let free = free.map_err(|error| Failure::start(format!("no free port: {}", system_text(&error))))?;
+    let free = free.map_err(|error| Failure::cannot_start(format!("no free port: {}", system_text(&error))))?;
     Ok(RequestArgs { url: Some(format!("http://{free}{path}")), ..request.clone() })
 }
 
@@ -115,24 +115,24 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     if args.ladder && primary != Criterion::Goodput {
         return Err(Failure::usage("--ladder: plimsoll compares the URLs by goodput; leave --measure out"));
     }
-    if args.concurrency.is_some() && primary.at_fixed_rate() {
+    if args.concurrency.is_some() && primary.needs_fixed_rate() {
         return Err(Failure::usage(format!(
             "-c: {measure} is measured at a fixed rate; set --rate instead",
-            measure = primary.word()
+            measure = primary.flag_word()
         )));
     }
-    if args.rate.is_some() && !primary.at_fixed_rate() {
+    if args.rate.is_some() && !primary.needs_fixed_rate() {
         return Err(Failure::usage(format!(
             "--rate: {measure} is measured with a fixed number of users, not at a rate; set -c instead",
-            measure = primary.word()
+            measure = primary.flag_word()
         )));
     }
-    if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
+    if args.generator.arrivals.is_some() && !primary.needs_fixed_rate() {
         return Err(Failure::usage(
             "--arrivals: only loads at a fixed rate (--measure p50 or p99) have arrivals; leave --arrivals out",
         ));
     }
-    if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
+    if args.request.max_connections.is_some() && !primary.needs_fixed_rate() {
         return Err(Failure::usage(
             "--max-connections: a closed loop has one connection for each user; set -c instead",
         ));
@@ -147,7 +147,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         Ok(_) => return Err(Failure::usage("--rate: must be more than 0 and at most 100M requests a second")),
         Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
     };
-    let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;
+    let load_ns = args.load_time.as_deref().map(|text| parse_positive_time("--for", text)).transpose()?;
     let warmup_ns = with_flag_name("--warmup", args.warmup.as_deref().map(parse_duration_ns).transpose())?;
     let fail_if = match args.fail_if.as_deref() {
         None => None,
@@ -165,13 +165,14 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         }
     };
     let margin = parse_margin(&args.margin)?;
-    let budget_ns = positive_time("--budget", &args.budget)?;
-    let start_ns_max = positive_time("--start-timeout", &args.start_timeout)?;
+    let budget_ns = parse_positive_time("--budget", &args.budget)?;
+    let start_ns_max = parse_positive_time("--start-timeout", &args.start_timeout)?;
     if let Some(load_ns) = load_ns {
-        let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_FRESH_NS } else { 0 });
+        let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_NEW_TARGET_NS } else { 0 });
         let sides = if commands { 2 } else { targets as u64 };
         let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
-        // The search for the load takes a quarter of the budget, so blocks get three quarters.
+        // The search for the number of users or the rate takes a quarter of the budget, so the
+        // compared loads get three quarters.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
                 "--for {load_time}: one block, a load on each of {sides} sides, does not fit into --budget {budget}: \
@@ -188,7 +189,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         plan_from_args::plans_for_urls(&request, &args.more, &args.generator, &args.script)?;
     // Only a load at a fixed rate has arrivals, so only such a load takes the spacing of arrivals
     // from the traffic file.
-    let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
+    let file = if primary.needs_fixed_rate() { file } else { FileLoad::default() };
     let arrivals = plan_from_args::arrival_spacing(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::refuse_unique_rows)?;
     let mut started = vec![None; plans.len()];
@@ -196,13 +197,13 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         plans.push(plans[0].clone());
         started = vec![Some(a), Some(b)];
         let user_info = terms.targets[0].user_info;
-        terms.targets = completion::targets(&plans, &[user_info, user_info]);
+        terms.targets = completion::number_equal_targets(&plans, &[user_info, user_info]);
     }
     let name = |plan: &Plan, command: Option<&String>| match command {
-        Some(side) if revision(side).is_some() => side.clone(),
+        Some(side) if parse_git_revision(side).is_some() => side.clone(),
         Some(command) if args.record_commands => command.clone(),
-        Some(command) => redact::command_line(command),
-        None => plan.record().traffic.place(),
+        Some(command) => redact::redact_command_line(command),
+        None => plan.record().traffic.target_label(),
     };
     let arms = plans.into_iter().zip(started);
     let arms = arms.map(|(plan, command)| Arm { name: name(&plan, command), plan, started: command.is_some() });
@@ -237,7 +238,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         record_commands: args.record_commands,
     };
     terms.fail_if = fail_if;
-    terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
+    terms.on_inconclusive = plan_from_args::verdict_when_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored_output_terms(&args.out, args.output.as_deref(), &args.place)?;
     let asked = match args.ladder {
         true => ExperimentSpec::Ladder(LadderSpec { blocks }),

@@ -177,7 +177,7 @@ impl Fault {
         }
     }
 
-    /// Returns the name of the fault; [`Fault::named`] parses it.
+    /// Returns the name of the fault; [`Fault::from_name`] parses it.
     pub fn name(&self) -> String {
         match self {
             Fault::Drip(ms) => format!("drip:{ms}"),

@@ -1,8 +1,8 @@
-//! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the
-//! rules of HTTP.
+//! Servers whose capacity is known by construction, and (with [`start_faulty_server`]) servers that
+//! break the rules of HTTP.
 //!
 //! Each server runs on one thread of this process, on a free port of the loopback interface, until
-//! its [`Running`] value is dropped. Each server also responds to `/stats` with its counts;
+//! its [`RunningServer`] value is dropped. Each server also responds to `/stats` with its counts;
 //! requests to `/stats` are not counted.
 
 use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
@@ -146,8 +146,9 @@ pub fn start_varying_stalls_server(
     RunningServer::start(description, stalls)
 }
 
-/// Starts a server like [`exact_cpu`] whose CPU time for each request alternates between `us_fast`
-/// and `us_slow` microseconds. Each phase lasts for the time `switch`, the fast phase first.
+/// Starts a server like [`start_exact_cpu_server`] whose CPU time for each request alternates
+/// between `us_fast` and `us_slow` microseconds. Each phase lasts for the time `switch`, the fast
+/// phase first.
 pub fn start_alternating_cost_server(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<RunningServer> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
     let regimes = AlternatingCostServer {
@@ -175,7 +176,7 @@ pub fn start_faulty_server(fault: Fault, every: u64) -> io::Result<RunningServer
 }
 
 const OK_BODY: &str = "ok";
-/// The length of the JSON that [`instant`] serves, bytes.
+/// The length of the JSON that [`start_instant_server`] serves, bytes.
 pub const JSON_BYTES: usize = 1024;
 
 struct InstantServer {

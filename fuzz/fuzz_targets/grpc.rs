@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_model::grpc_message::{MessageCount, Messages};
-use plimsoll_traffic::grpc::reflection::DescriptorCollector;
+use plimsoll_model::grpc_message::{GrpcMessageCounter, GrpcMessages};
 use plimsoll_traffic::grpc::Schema;
+use plimsoll_traffic::grpc::reflection::DescriptorCollector;
 use std::sync::OnceLock;
 
 const PROTO: &str = r#"syntax = "proto3";
@@ -33,21 +33,21 @@ fn schema() -> &'static Schema {
 
 fuzz_target!(|data: &[u8]| {
     let method = schema().method("/p.S/Call").expect("a method");
-    if let Ok(content) = method.content(data, false) {
-        // Messages that were made from a body must be readable again.
-        for message in Messages::new(&content) {
+    if let Ok(content) = method.encode_messages(data, false) {
+        // GrpcMessages that were made from a body must be readable again.
+        for message in GrpcMessages::new(&content) {
             let mut text = Vec::new();
-            method.write_text(message.expect("whole"), &mut text).expect("a message");
-            assert!(method.content(&text, true).is_ok(), "{}", String::from_utf8_lossy(&text));
+            method.append_response_json(message.expect("whole"), &mut text).expect("a message");
+            assert!(method.encode_messages(&text, true).is_ok(), "{}", String::from_utf8_lossy(&text));
         }
     }
-    let _ = method.write_text(data, &mut Vec::new());
-    let _ = Messages::new(data).count();
-    let (mut whole, mut piecemeal) = (MessageCount::default(), MessageCount::default());
-    let at_once = whole.take(data);
-    let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.take(piece)).sum();
+    let _ = method.append_response_json(data, &mut Vec::new());
+    let _ = GrpcMessages::new(data).count();
+    let (mut whole, mut piecemeal) = (GrpcMessageCounter::default(), GrpcMessageCounter::default());
+    let at_once = whole.count_piece(data);
+    let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.count_piece(piece)).sum();
     assert_eq!((whole, at_once), (piecemeal, in_pieces));
-    let _ = plimsoll_model::grpc::message_bytes(data);
+    let _ = plimsoll_model::grpc::decode_percent_encoded_message(data);
     let mut learner = DescriptorCollector::for_services(["p.S"].into_iter());
     while learner.next_request().is_some() && learner.take_response(data).is_ok() {}
     let _ = learner.schema();

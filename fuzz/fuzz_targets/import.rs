@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
-use plimsoll_traffic::import::{curl, har, jmx, openapi, postman};
+use plimsoll_traffic::import::{curl, import_har, import_jmx, openapi, postman};
 
 struct PermissiveFileContext;
 
@@ -14,24 +14,24 @@ impl FileContext for PermissiveFileContext {
         Ok(vec![1])
     }
 
-    fn rows(&mut self, _: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, _: &str) -> Result<String, String> {
         Ok("a,b\n1,2\n".to_owned())
     }
 
-    fn pattern(&mut self, _: &str) -> Result<(), String> {
+    fn check_regex(&mut self, _: &str) -> Result<(), String> {
         Ok(())
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
 }
 
 fuzz_target!(|text: &str| {
-    if let Ok(words) = curl::words(text) {
+    if let Ok(words) = curl::split_curl_command(text) {
         let _ = curl::CurlRequest::read(&words);
     }
-    for imported in [har(text, None), openapi(text), postman(text), jmx(text)].into_iter().flatten() {
+    for imported in [import_har(text, None), openapi(text), postman(text), import_jmx(text)].into_iter().flatten() {
         if let Err(error) = TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut PermissiveFileContext) {
             assert!(!error.text.contains("no TOML"), "{error}\n{}", imported.text);
         }

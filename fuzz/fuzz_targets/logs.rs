@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
-use plimsoll_traffic::replay::{RequestCollector, ReplayChoice, ReplayTiming};
+use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
 use plimsoll_traffic::survey::Survey;
 
 fuzz_target!(|data: &[u8]| {
@@ -18,13 +18,14 @@ fuzz_target!(|data: &[u8]| {
     let formats = [
         find_format(&lines, None).ok(),
         said.and_then(|said| Format::from_text(said, None).ok()),
-        said.and_then(|said| Format::fields(said, None).ok()),
+        said.and_then(|said| Format::from_json_mapping(said, None).ok()),
     ];
     let mut buffer = LineBuffers::default();
     for format in formats.into_iter().flatten() {
         let mut survey = Survey::new(None);
         let wanted = |_: &str| true;
-        let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
+        let mut gathering =
+            RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });
         for line in &lines {
             if let Some(entry) = format.parse(line, &mut buffer) {
                 survey.add(&entry, format.stamp());

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_script::messages::{count, find_messages};
+use plimsoll_script::messages::{count_messages, find_messages};
 use plimsoll_wire::Batch;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     // Every message that is sent must have a response that is waited for.
-    count(&mut batch);
+    count_messages(&mut batch);
     assert_eq!(batch.heads_only.len(), messages.max(1));
     assert_eq!(batch.bytes, data);
 });

@@ -12,16 +12,16 @@ impl FileContext for Nothing {
         Err("is not there".into())
     }
 
-    fn rows(&mut self, path: &str) -> Result<String, String> {
+    fn read_data_rows(&mut self, path: &str) -> Result<String, String> {
         // The path itself stands for the content of a file of rows.
         Ok(path.to_owned())
     }
 
-    fn pattern(&mut self, _: &str) -> Result<(), String> {
+    fn check_regex(&mut self, _: &str) -> Result<(), String> {
         Ok(())
     }
 
-    fn variable(&mut self, name: &str) -> Option<String> {
+    fn environment_variable(&mut self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
 }

@@ -4,11 +4,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::vegeta::{VegetaCourse, VegetaEncoding, VegetaFigures, VegetaReader, VegetaWriter};
+use plimsoll_traffic::vegeta::{VegetaEncoding, VegetaFigures, VegetaReader, VegetaTimeSeries, VegetaWriter};
 
 fuzz_target!(|data: &[u8]| {
     let (mut reader, mut figures) = (VegetaReader::new(data), VegetaFigures::new(&[0, 1_000_000]));
-    let mut course = VegetaCourse::default();
+    let mut course = VegetaTimeSeries::default();
     while let Ok(Some(result)) = reader.next_result() {
         figures.add(&result);
         course.add(&result);
@@ -20,5 +20,5 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let _ = figures.quantile_ns(0.5);
-    course.attacks().iter().for_each(|attack| drop(attack.moments(150)));
+    course.attacks().iter().for_each(|attack| drop(attack.interval_figures(150)));
 });

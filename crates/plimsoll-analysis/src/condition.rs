@@ -195,9 +195,9 @@ impl Condition {
         self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// Returns the figure like [`Condition::figure`], with the server's CPU use from `used`. Use
-    /// this function for a `run` that was merged from several loads, because a merged run does not
-    /// contain the CPU use.
+    /// Returns the figure like [`Condition::figure_of_run`], with the server's CPU use from `used`.
+    /// Use this function for a `run` that was merged from several loads, because a merged run does
+    /// not contain the CPU use.
     pub fn figure_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {

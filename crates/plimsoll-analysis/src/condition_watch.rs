@@ -84,8 +84,8 @@ impl ConditionTotals {
 }
 
 impl ConditionWatch {
-    /// The minimum number of requests for which a share or latency is checked. After `PATIENCE_NS`
-    /// of the measured window, the minimum no longer applies.
+    /// The minimum number of requests for which a share or latency is checked. After
+    /// `SMALL_SAMPLE_WAIT_NS` of the measured window, the minimum no longer applies.
     const REQUESTS_MIN: u64 = 20;
     /// After this time of the measured window, in ns, shares and latencies over fewer than
     /// `REQUESTS_MIN` requests are checked, too.

@@ -1,6 +1,6 @@
 //! The agents of a fleet in the results. Agents are machines that generate a load together.
-//! [`limit`] decides whether one agent was the limit of a load. [`sum_agents`] sums the work of
-//! each agent over several loads.
+//! [`limiting_agent_text`] decides whether one agent was the limit of a load. [`sum_agents`] sums
+//! the work of each agent over several loads.
 //!
 //! Not here: the coordinator, and the table of agents.
 

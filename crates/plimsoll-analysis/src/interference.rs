@@ -11,10 +11,11 @@
 //! interference could lower: for example, interference does not cause a 404.
 //!
 //! Other processes disturb a load if two conditions hold. The first condition: other processes used
-//! more than [`CORES_MAX`] cores, and more than the share [`PART_MAX`] of the CPU time of the
-//! server and plimsoll. The second condition: [`BUSY_SHARE`] of all cores were in use, or threads
-//! of the server and plimsoll waited for a core. Waits for a core count if they exceed
-//! [`WAIT_SHARE`] of the time in which the threads of the server and plimsoll wanted a core.
+//! more than [`OTHER_PROCESSES_CORES_MAX`] cores, and more than the share
+//! [`OTHER_PROCESSES_SHARE_MAX`] of the CPU time of the server and plimsoll. The second condition:
+//! [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited for a
+//! core. Waits for a core count if they exceed [`WAIT_SHARE`] of the time in which the threads of
+//! the server and plimsoll wanted a core.
 //!
 //! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
 //! second, other processes used more than [`BURST_CORES`] cores, and [`BUSY_SHARE`] of all cores
@@ -42,8 +43,8 @@ pub const BUSY_SHARE: f64 = 0.75;
 /// than this share of their wanted CPU time.
 pub const WAIT_SHARE: f64 = 0.1;
 /// Number of cores that other processes may use for half a second without disturbing a load. A
-/// larger limit applies if twice the share [`PART_MAX`] of the cores that the server and plimsoll
-/// use exceeds this number.
+/// larger limit applies if twice the share [`OTHER_PROCESSES_SHARE_MAX`] of the cores that the
+/// server and plimsoll use exceeds this number.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the wanted CPU time that the host of a virtual machine may take without disturbing a
 /// load.
@@ -262,7 +263,8 @@ impl Interference {
     }
 
     /// Combines the interference of several loads. `what` names the loads, such as `trials`. All
-    /// loads together count as disturbed if more than [`LOADS_MAX`] of the loads were disturbed.
+    /// loads together count as disturbed if more than [`DISTURBED_LOADS_SHARE_MAX`] of the loads
+    /// were disturbed.
     pub fn combine<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();

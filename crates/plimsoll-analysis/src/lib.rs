@@ -2,8 +2,8 @@
 //! to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
-//! run. [`judge`](judge()) decides whether a trial met the SLO. [`Watch`] decides during the trial
-//! whether it meets the SLO, as soon as the verdict is certain.
+//! run. [`judge`](judge()) decides whether a trial met the SLO. [`TrialWatch`] decides during the
+//! trial whether it meets the SLO, as soon as the verdict is certain.
 //!
 //! [`find`] searches for the load line, [`prove`] compares builds, and [`explain`] diagnoses the
 //! bottleneck. [`server`] computes the server's use of CPU and memory. [`interference`] decides

@@ -28,7 +28,7 @@ pub enum Quantile {
     /// The quantile is longer than any bound, because too many requests failed, were not sent or
     /// got no response.
     Failed,
-    /// The quantile is not stated: fewer than [`BEYOND_MIN`] requests lie beyond it.
+    /// The quantile is not stated: fewer than [`REQUESTS_BEYOND_MIN`] requests lie beyond it.
     #[default]
     Few,
 }

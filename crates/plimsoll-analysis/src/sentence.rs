@@ -75,7 +75,7 @@ impl SentencePart {
 }
 
 /// A sentence, or a part of a sentence, with placeholders for remedies. The renderer turns the
-/// sentence into text and inserts the names of the remedies ([`Sentence::spelled`]).
+/// sentence into text and inserts the names of the remedies ([`Sentence::render_text`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 

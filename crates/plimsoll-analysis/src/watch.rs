@@ -1,5 +1,5 @@
 //! Watches a running trial and decides when to end it early, for example when it has certainly
-//! broken the SLO ([`Watch`]).
+//! broken the SLO ([`TrialWatch`]).
 //!
 //! [`crate::judge()`] also passes each finished run through a watch, and uses the watch's counts.
 //! Because the judgement uses the watch's counts, a trial that was stopped early can be judged
@@ -268,8 +268,8 @@ impl TrialWatch {
         TrialWatch { until: EarlyStop::Served, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch that ends a load as soon as `ANSWERS_SHOWN` requests have completed with any
-    /// status, but not before `shown_ns`.
+    /// Creates a watch that ends a load as soon as `FIRST_LOAD_RESPONSES_MIN` requests have
+    /// completed with any status, but not before `shown_ns`.
     pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> TrialWatch {
         TrialWatch { until: EarlyStop::Answered(shown_ns), ..TrialWatch::new(LoadPurpose::Peak, plan, slo) }
     }

@@ -39,7 +39,7 @@ pub struct StoredResponse {
     bare: bool,
     head_only: bool,
     /// The number of bytes that this response takes from `CONTENT_BUDGET`. The first
-    /// `KEPT_CAPACITY_BYTES` of the response's buffer are not counted.
+    /// `REUSED_BUFFER_BYTES_MAX` of the response's buffer are not counted.
     taken: BufferReservation,
     /// Whether the memory budget was exhausted, so that further content is not stored.
     is_budget_exhausted: bool,

@@ -23,11 +23,12 @@ pub enum ConnectionState {
 /// The readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether a read returns bytes, the end of the stream or an error, as in [`Ready::readable`].
+    /// Whether a read returns bytes, the end of the stream or an error, as in
+    /// [`ReadyEvent::readable`].
     pub readable: bool,
-    /// Whether bytes can be written, as in [`Ready::writable`].
+    /// Whether bytes can be written, as in [`ReadyEvent::writable`].
     pub writable: bool,
-    /// Whether the peer closed or broke the connection, as in [`Ready::hangup`].
+    /// Whether the peer closed or broke the connection, as in [`ReadyEvent::hangup`].
     pub hangup: bool,
     /// Whether a send found the connection broken. Bytes that arrived before the break are still
     /// read first. A response (such as 413) that arrived before the request was sent completely

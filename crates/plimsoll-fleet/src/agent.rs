@@ -7,8 +7,9 @@
 //! agent's part. The agent keeps each sent frame (result message) until the coordinator has
 //! recorded the frame.
 //!
-//! The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest at the
-//! load's time limit. Not here: running loads, and transporting messages (`service`).
+//! The agent ends its load if the coordinator is silent for [`COORDINATOR_SILENCE_NS_MAX`], and at
+//! the latest at the load's time limit. Not here: running loads, and transporting messages
+//! (`service`).
 
 use crate::delivery::Outbox;
 use crate::message::{AgentLoadTask, AgentPhase, CalibrationTask, Hello, PartTotals, ToAgent, ToCoordinator};
@@ -218,8 +219,8 @@ impl Agent {
         }
     }
 
-    /// Whether the session can end: the coordinator is silent for [`LEASE_NS`], and neither a load
-    /// nor a calibration is in progress.
+    /// Whether the session can end: the coordinator is silent for [`COORDINATOR_SILENCE_NS_MAX`],
+    /// and neither a load nor a calibration is in progress.
     pub fn is_coordinator_gone(&self, now_ns: u64) -> bool {
         let is_calibrating = matches!(self.calibration, Some((_, None)));
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= COORDINATOR_SILENCE_NS_MAX

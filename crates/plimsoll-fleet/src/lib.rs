@@ -9,9 +9,9 @@
 //! [`Bus`](bus::Bus) transports the messages between coordinator and agents: pipes through `ssh`,
 //! or NATS.
 //!
-//! Instead of sending load, an agent may measure the server on its machine ([`serve_watch`]). The
-//! readings (measurements) of a measuring agent are used like the readings of local probes
-//! ([`reading_source`]).
+//! Instead of sending load, an agent may measure the server on its machine
+//! ([`run_measuring_agent`]). The readings (measurements) of a measuring agent are used like the
+//! readings of local probes ([`reading_source`]).
 //!
 //! This crate must not depend on the command-line parser, the presentation, the analysis of runs,
 //! or the choice of loads.

@@ -1,6 +1,6 @@
-//! Runs a complete fleet on this machine ([`run_agents`]), for tests and first steps. The fleet has
-//! a NATS server and agents, and runs until ^C. If the system permits, each agent has its own
-//! network namespace and address.
+//! Runs a complete fleet on this machine ([`run_local_fleet`]), for tests and first steps. The
+//! fleet has a NATS server and agents, and runs until ^C. If the system permits, each agent has its
+//! own network namespace and address.
 //!
 //! When the fleet ends, its processes, namespaces and files are removed. Not here: running the
 //! agents' loads (`service`).

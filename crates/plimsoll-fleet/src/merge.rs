@@ -1,5 +1,5 @@
-//! Merges the parts of a load from several agents into one run ([`Merge`]). The measurements of the
-//! parts are summed like the measurements of worker threads on one machine.
+//! Merges the parts of a load from several agents into one run ([`LoadMerger`]). The measurements
+//! of the parts are summed like the measurements of worker threads on one machine.
 //!
 //! A part is the share of the load that one agent sends. After the loss of an agent, the load ends
 //! or continues with the other agents. If the load continues, requests that the lost agent did not

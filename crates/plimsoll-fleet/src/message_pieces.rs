@@ -1,6 +1,6 @@
 //! Splits messages that are longer than the bus permits into pieces ([`split_message`]), and
-//! assembles them again ([`Assembly`]). A message with a lost piece is dropped, because its sender
-//! repeats it.
+//! assembles them again ([`PieceAssembler`]). A message with a lost piece is dropped, because its
+//! sender repeats it.
 //!
 //! Not here: the content of messages (`frame`), and the transport of pieces.
 

@@ -1,6 +1,6 @@
-//! An agent on a NATS bus ([`join`]). The agent announces itself and works for one coordinator at a
-//! time. The agent's intervals (the measurements of 100 ms each) stay on disk until a coordinator
-//! has recorded them (`spool`).
+//! An agent on a NATS bus ([`join_bus`]). The agent announces itself and works for one coordinator
+//! at a time. The agent's intervals (the measurements of 100 ms each) stay on disk until a
+//! coordinator has recorded them (`spool`).
 //!
 //! The bus acknowledges each interval once the bus has stored the interval. An interval that no
 //! coordinator records is sent again, also after the agent was killed and restarted. Not here: the

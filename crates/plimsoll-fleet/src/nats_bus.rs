@@ -280,8 +280,8 @@ impl CoordinatorBusWorker {
             let is_settled = complete_since.is_some_and(|since| since.elapsed() >= AGENT_LIST_SETTLE_TIME);
             match state {
                 RosterState::Complete(agents) if is_settled => return Ok(agents),
-                // An error is returned only if its cause persists for `SETTLE_WAIT`, because an
-                // agent of another coordinator may become free soon.
+                // An error is returned only if its cause persists for `AGENT_LIST_SETTLE_TIME`,
+                // because an agent of another coordinator may become free soon.
                 RosterState::Refused(why) if is_settled => return Err(Failure::cannot_start(why)),
                 RosterState::Complete(_) | RosterState::Refused(_) => {
                     _ = complete_since.get_or_insert_with(Instant::now)

@@ -2,8 +2,9 @@
 //! stores intervals ([`frames_stream`]). Each error is a sentence that also says how to correct the
 //! problem.
 //!
-//! The connection runs on a single-threaded async runtime in its own thread ([`start`]), apart from
-//! the threads that send load. Not here: the messages (`presence`, `nats_bus`, `nats_agent`).
+//! The connection runs on a single-threaded async runtime in its own thread
+//! ([`start_async_thread`]), apart from the threads that send load. Not here: the messages
+//! (`presence`, `nats_bus`, `nats_agent`).
 
 use crate::place::BusAddress;
 use async_nats::jetstream::context::GetStreamErrorKind;

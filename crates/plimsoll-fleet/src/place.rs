@@ -1,4 +1,4 @@
-//! Parses the location of a fleet's agents ([`Place`]): machines such as
+//! Parses the location of a fleet's agents ([`FleetLocation`]): machines such as
 //! `ssh://load1,user@load2:2222`, or a bus such as `nats://bus:4222`.
 //!
 //! Not here: connecting to the agents (`ssh_login`, `nats_client`).

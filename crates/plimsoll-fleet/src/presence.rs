@@ -1,6 +1,6 @@
 //! The messages by which agents and coordinators find each other on a bus. The module has the NATS
 //! subjects (message topics), the presence message of an agent ([`Presence`]), and the message with
-//! which a coordinator claims an agent ([`Claim`]).
+//! which a coordinator claims an agent ([`AgentClaim`]).
 //!
 //! ```text
 //! pl.who              coordinator to all    asks all agents for a presence

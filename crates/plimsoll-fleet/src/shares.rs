@@ -1,5 +1,5 @@
-//! The shares of agents in a load. Shares follow from weights that the user sets ([`Weights`]) or
-//! from stored calibrations ([`calibrated_weights`]).
+//! The shares of agents in a load. Shares follow from weights that the user sets ([`AgentWeights`])
+//! or from stored calibrations ([`calibrated_weights`]).
 //!
 //! Not here: the stripe (share of the schedule) that belongs to a weight
 //! (`plimsoll_model::stripe`), and the storage of calibrations (`calibration_store`).

@@ -1,5 +1,5 @@
-//! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses the
-//! user's own configuration, keys and jump hosts. On the machine, `ssh` starts `plimsoll agent
+//! Logs in to a machine with `ssh` and starts an agent there ([`remote_agent_command`]). `ssh` uses
+//! the user's own configuration, keys and jump hosts. On the machine, `ssh` starts `plimsoll agent
 //! --stdio`, and the pipe of `ssh` transports the messages. Nothing stays on the remote machine,
 //! because the agent ends when the pipe closes.
 //!

@@ -1,8 +1,9 @@
 //! An agent that only measures ("watches") a server on its machine, as a state machine without I/O
 //! ([`WatchAgent`]). Time and messages go in, and actions come out.
 //!
-//! The agent runs no load, and ends when its coordinator is silent for [`LEASE_NS`]. Not here:
-//! readings (`plimsoll-probe`), and the transport of messages (`watch_service`).
+//! The agent runs no load, and ends when its coordinator is silent for
+//! [`COORDINATOR_SILENCE_NS_MAX`]. Not here: readings (`plimsoll-probe`), and the transport of
+//! messages (`watch_service`).
 
 use crate::agent::{COORDINATOR_SILENCE_NS_MAX, HEARTBEAT_NS};
 use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator, WatchTask};

@@ -1,6 +1,6 @@
-//! Runs an agent that measures a server on this machine ([`serve_watch`]). Messages travel over
-//! standard input and output, and readings come from this program's probes. The agent runs no load,
-//! and ends when its coordinator is gone.
+//! Runs an agent that measures a server on this machine ([`run_measuring_agent`]). Messages travel
+//! over standard input and output, and readings come from this program's probes. The agent runs no
+//! load, and ends when its coordinator is gone.
 //!
 //! Not here: the protocol (`watch_agent`), and readings (`plimsoll-probe`).
 

@@ -1,7 +1,7 @@
 //! Restores an executable plan from a record, for a rerun. [`missing_inputs`] lists the redacted
-//! inputs of a record, and [`complete`] restores them. The restored plan must have the same record
-//! as the original plan, and superfluous inputs are refused. A rerun therefore repeats exactly the
-//! recorded experiment.
+//! inputs of a record, and [`PlanRecord::restore_plan`] restores them. The restored plan must
+//! have the same record as the original plan, and superfluous inputs are refused. A rerun therefore
+//! repeats exactly the recorded experiment.
 //!
 //! Not here: which texts are redacted ([`Plan::record`], [`Terms::record`]), command-line flags,
 //! and reading of files.

@@ -1,5 +1,5 @@
-//! A level over time ([`Curve`]): users or requests a second, stage by stage, in the syntax of the
-//! command line.
+//! A level over time ([`LoadCurve`]): users or requests a second, stage by stage, in the syntax of
+//! the command line.
 //!
 //! Not here: the load that uses the level ([`crate::load`]).
 
@@ -157,7 +157,7 @@ impl LoadCurve {
 }
 
 impl std::fmt::Display for LoadCurve {
-    /// Writes the curve in the syntax that [`Curve::parse`] reads.
+    /// Writes the curve in the syntax that [`LoadCurve::parse`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, LoadStage { from, to, duration_ns }) in self.stages.iter().enumerate() {
             f.write_str(if number == 0 { "" } else { "," })?;

@@ -113,7 +113,7 @@ impl ValueTable {
     }
 
     /// Returns the row index of session `number`. `ranks` is the result of
-    /// [`Data::cumulated_zipf_weights`].
+    /// [`ValueTable::cumulated_zipf_weights`].
     #[inline]
     pub fn choose_row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
         let rows = self.row_count().max(1);

@@ -1,5 +1,5 @@
 //! The framing of gRPC messages: one byte for compression and four bytes for the length precede
-//! each message. Not here: the content of messages (see [`MessageText`]) and compression.
+//! each message. Not here: the content of messages (see [`GrpcMessageConverter`]) and compression.
 
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ impl GrpcMessageCounter {
         self.odd
     }
 
-    /// Returns whether any message is longer than [`MESSAGE_BYTES_USUAL`].
+    /// Returns whether any message is longer than [`DEFAULT_MESSAGE_BYTES_MAX`].
     pub fn has_large_message(&self) -> bool {
         self.large
     }

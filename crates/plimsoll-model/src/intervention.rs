@@ -41,7 +41,7 @@ pub enum Intervention {
     /// Requests ask for only the first byte of each response (a range request).
     SmallerAnswer,
     /// Downstream dependencies (such as a database) are paused for a part of the time
-    /// ([`STOP_NS`]).
+    /// ([`DEPENDENCY_PAUSE_NS`]).
     Stopped,
     /// Requests come in bursts of twice as many requests as the server serves concurrently. Each
     /// burst begins after the responses to the previous burst had time to arrive.
@@ -50,19 +50,20 @@ pub enum Intervention {
     Abreast,
 }
 
-/// Length of each pause of a downstream process, ns. A pause begins once every [`STOP_PERIOD_NS`].
+/// Length of each pause of a downstream process, ns. A pause begins once every
+/// [`DEPENDENCY_PAUSE_PERIOD_NS`].
 pub const DEPENDENCY_PAUSE_NS: u64 = 60_000_000;
 /// Time from the beginning of one pause of a downstream process to the beginning of the next pause,
-/// ns; see [`STOP_NS`].
+/// ns; see [`DEPENDENCY_PAUSE_NS`].
 pub const DEPENDENCY_PAUSE_PERIOD_NS: u64 = 180_000_000;
 
-/// The number ([`Tag::turn`]) that marks a load with the first intervention. Steady loads with
-/// lower numbers have no intervention.
+/// The number ([`LoadTag::turn`]) that marks a load with the first intervention. Steady
+/// loads with lower numbers have no intervention.
 const FIRST_INTERVENTION_TURN: u32 = 16;
 
 impl Intervention {
-    /// All interventions, in the order of the numbers ([`Tag::turn`]) of their loads. New
-    /// interventions come last, because run files contain the numbers.
+    /// All interventions, in the order of the numbers ([`LoadTag::turn`]) of their
+    /// loads. New interventions come last, because run files contain the numbers.
     pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
@@ -138,7 +139,8 @@ impl Intervention {
     }
 }
 
-/// The number ([`Tag::turn`]) that marks a load with the first value of a varied server setting.
+/// The number ([`LoadTag::turn`]) that marks a load with the first value of a varied
+/// server setting.
 const FIRST_SETTING_TURN: u32 = 64;
 /// The maximum number of values that an experiment can try for a server setting.
 pub const SETTING_VALUES_MAX: usize = 16;

@@ -1,5 +1,5 @@
 //! The ledger of a run: the outcome of every scheduled request. The counts must add up exactly
-//! ([`Ledger::closes`]).
+//! ([`Ledger::counts_add_up`]).
 
 use serde::{Deserialize, Serialize};
 

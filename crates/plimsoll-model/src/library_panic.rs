@@ -47,8 +47,8 @@ impl Drop for LibraryCallGuard {
     }
 }
 
-/// Installs a panic hook that prints nothing for panics inside library calls, because [`catch`]
-/// returns an error for such a panic.
+/// Installs a panic hook that prints nothing for panics inside library calls, because
+/// [`catch_library_panic`] returns an error for such a panic.
 fn install_quiet_panic_hook() {
     static HOOK_INSTALL_ONCE: Once = Once::new();
     HOOK_INSTALL_ONCE.call_once(|| {

@@ -204,8 +204,8 @@ impl WorkerTime {
     }
 }
 
-/// Defines the Rust type for each [`Kind`] of figure, and how to reference its value or drain the
-/// value from a recorder.
+/// Defines the Rust type for each [`FigureKind`] of figure, and how to reference its value or drain
+/// the value from a recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -387,7 +387,7 @@ table! {
     /// ([`crate::CallFault`]). Calls with a fault in their messages count as `INTERNAL`.
     15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
     /// Number of calls with a response message longer than clients accept by default
-    /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
+    /// ([`crate::grpc_message::DEFAULT_MESSAGE_BYTES_MAX`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
     /// Bytes of responses received inside the measured window, counted as in `answers_bytes`, but
     /// including responses to requests of the warm-up.

@@ -128,8 +128,8 @@ impl Plan {
     }
 
     /// Returns the executable plan. If the plan's arrivals are drawn from a log
-    /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None` means
-    /// that the log has no sessions to draw from.
+    /// ([`ArrivalSpacing::Replayed`]), the result contains the drawn times and requests. `None`
+    /// means that the log has no sessions to draw from.
     pub fn with_drawn_arrivals(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));

@@ -4,7 +4,7 @@
 //! Redaction hides every text that is not known to be harmless. Plain text stays: words and
 //! numbers, paths of words and numbers, and the values of a few harmless headers. All text that is
 //! not plain is replaced by [`REDACTED`] or shortened, since no list of secrets is complete. Every
-//! redacting function but [`command`] is idempotent.
+//! redacting function but [`redact_command_to_program`] is idempotent.
 //!
 //! Not here: which command-line arguments can contain secrets (`plimsoll/src/secrets.rs`).
 
@@ -250,8 +250,8 @@ fn is_static_file_name(segment: &str) -> bool {
     ASSET_SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
 }
 
-/// Redacts the name of a request. In the name, [`url`] redacts words that are URLs, [`target`]
-/// redacts words that are paths, and [`line`] redacts all other words.
+/// Redacts the name of a request. In the name, [`redact_url`] redacts words that are URLs,
+/// [`redact_target`] redacts words that are paths, and [`line`] redacts all other words.
 pub fn redact_request_name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => redact_url(word, RedactionLevel::Secrets),
@@ -330,8 +330,8 @@ pub fn redact_target(target: &str, how: RedactionLevel) -> String {
     }
 }
 
-/// Redacts a URL, or a text given as a URL. Scheme and host stay, [`target`] redacts path and
-/// query, and user and password are always dropped.
+/// Redacts a URL, or a text given as a URL. Scheme and host stay, [`redact_target`] redacts path
+/// and query, and user and password are always dropped.
 pub fn redact_url(url: &str, how: RedactionLevel) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -397,7 +397,7 @@ const COMMAND_CHARS_MAX: usize = 160;
 
 /// Redacts a shell command. The command stays as typed if every word is plain, no word names a
 /// secret, and no word is nested shell code. Any other command, and a command longer than
-/// `COMMAND_CHARS_MAX`, is redacted by [`command`].
+/// `COMMAND_CHARS_MAX`, is redacted by [`redact_command_to_program`].
 pub fn redact_command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// One entry of a request list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestListEntry {
-    /// The number of the request's path with query in the table [`ListedTargets`].
+    /// The number of the request's path with query in the table [`RequestPaths`].
     pub target: u32,
     /// The route under which the request is counted. The route has the method and the header fields
     /// of the request.

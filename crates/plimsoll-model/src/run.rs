@@ -357,7 +357,7 @@ pub enum ExperimentEvent {
 
 impl ExperimentEvent {
     /// Returns the tag of the load that was not executed and the reason; `None` for every remark
-    /// but [`Remark::Unheld`].
+    /// but [`ExperimentEvent::Unheld`].
     pub fn skipped_load(&self) -> Option<(LoadTag, &LoadSkipReason)> {
         match self {
             ExperimentEvent::Unheld { tag, reason } => Some((*tag, reason)),

@@ -1,5 +1,5 @@
 //! Generates open-loop loads of any rate and length from the sessions of a log
-//! ([`ListedSessions`]).
+//! ([`LogSessions`]).
 //!
 //! Sessions begin at random times, and the requests of a session keep the time gaps recorded in the
 //! log. The number of sessions follows from the wanted rate. The load is a time window of an
@@ -84,7 +84,7 @@ impl LogSessions {
         &self.by_session
     }
 
-    /// End index of each session in [`ListedSessions::by_session`].
+    /// End index of each session in [`LogSessions::request_indices_by_session`].
     pub fn session_ends(&self) -> &[u32] {
         &self.ends
     }

@@ -1,5 +1,5 @@
-//! Quotes texts for a POSIX shell: always ([`quoted`]), or only if the text needs quotation marks
-//! ([`word`]).
+//! Quotes texts for a POSIX shell: always ([`quote`]), or only if the text needs quotation marks
+//! ([`quote_if_needed`]).
 //!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 

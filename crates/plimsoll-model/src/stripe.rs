@@ -2,8 +2,8 @@
 //!
 //! Stripes partition the items 0, 1, 2, ... of a schedule exactly, so that no item belongs to two
 //! workers or machines. Each of k equal parts takes every k-th item. Unequal parts repeat a pattern
-//! of at most [`UNITS_MAX`] items, with the items of each part spread evenly. Not here: when an
-//! item starts.
+//! of at most [`PATTERN_ITEMS_MAX`] items, with the items of each part spread evenly. Not here:
+//! when an item starts.
 
 /// The maximum number of items of the pattern that unequal parts repeat. A pattern has as many
 /// items as the sum of the weights divided by their common divisor.
@@ -78,7 +78,7 @@ impl Stripe {
     }
 
     /// Creates part `index` of the parts with the weights `weights`. `None` means that
-    /// [`reduced_weights`] refuses the weights, or that no weight has the index `index`.
+    /// [`reduce_weights`] refuses the weights, or that no weight has the index `index`.
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
         let weights = reduce_weights(weights)?;
         if index >= weights.len() {
@@ -157,7 +157,7 @@ impl Stripe {
 }
 
 /// Returns the weights divided by their common divisor. `None` means that there are no weights,
-/// that a weight is zero, or that the pattern would exceed [`UNITS_MAX`].
+/// that a weight is zero, or that the pattern would exceed [`PATTERN_ITEMS_MAX`].
 pub fn reduce_weights(weights: &[u32]) -> Option<Vec<u64>> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
     if divisor == 0 || weights.contains(&0) {

@@ -37,8 +37,8 @@ impl CountsByKey {
         self.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns whether the tally has no keys. After [`Tally::take`] the keys remain, so the tally
-    /// is not empty.
+    /// Returns whether the tally has no keys. After [`CountsByKey::take`] the keys remain,
+    /// so the tally is not empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

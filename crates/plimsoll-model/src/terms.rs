@@ -5,7 +5,7 @@
 //! `Terms<String>` contains every text in full, so plimsoll can execute the experiment.
 //! `Terms<RedactedText>` is the record of the terms in a run file, with secrets redacted. Only
 //! [`Terms::record`] converts complete terms, which contain secrets, into their redacted record.
-//! [`Terms::map`] visits every text that may contain a secret.
+//! [`Terms::map_texts`] visits every text that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and command-line flags.
@@ -301,8 +301,8 @@ pub struct TrafficFileTerms<T> {
 pub struct ScriptTerms<T> {
     /// The path of the script.
     pub file: T,
-    /// The digest of the script's text ([`redact::digest`]), which shows whether the script has
-    /// changed. A changed script describes another load.
+    /// The digest of the script's text ([`redact::short_digest`]), which shows whether the script
+    /// has changed. A changed script describes another load.
     pub digest: String,
     /// The arguments of the script after the URL, in order.
     pub args: Vec<T>,
@@ -536,7 +536,7 @@ macro_rules! flag_terms {
 
         impl<T> $name<T> {
             /// Converts every text that may contain a secret, by calling `each` (see
-            /// [`Terms::map`]).
+            /// [`Terms::map_texts`]).
             fn map<U, E>(&self, each: &mut impl FnMut(TextKind, &T) -> Result<U, E>) -> Result<$name<U>, E> {
                 Ok($name { $($field: flag_terms!(@map $form $flag each, self.$field),)* })
             }

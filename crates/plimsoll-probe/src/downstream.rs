@@ -26,7 +26,7 @@ const NAMED_DEPENDENCIES_MAX: usize = 8;
 /// The largest number of dependencies whose control groups are read.
 const CONTROL_GROUPS_MAX: usize = 16;
 /// The process name of PostgreSQL, whose processes show their state in the process title. While a
-/// statement waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (setting
+/// statement waits for a lock, the title ends with [`LOCK_WAIT_TITLE_SUFFIX`] (setting
 /// `update_process_title`, which is on by default).
 const DATABASE_WITH_STATE_IN_TITLE: &str = "postgres";
 const LOCK_WAIT_TITLE_SUFFIX: &str = " waiting";

@@ -1,4 +1,4 @@
-//! The interface of probes ([`Probe`]), and the live reading of the server ([`LiveServer`]).
+//! The interface of probes ([`Probe`]), and the live reading of the server ([`LiveServerCpu`]).
 
 use super::sink::Sink;
 use std::sync::Arc;

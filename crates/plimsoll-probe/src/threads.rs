@@ -1,6 +1,6 @@
 //! The threads of one process: CPU time, waiting and states. Busy threads, and threads with much
 //! CPU time so far, are read in every sample. Threads with little CPU time are read in turn, over
-//! all processes of the server ([`Turns`]).
+//! all processes of the server ([`ThreadReadSchedule`]).
 
 use super::sink::{ExpensiveReading, ProbeEffort, SampleExtent, Sink};
 use plimsoll_sys::clock::monotonic_ns;
@@ -52,7 +52,8 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
-    /// The thread's state as in `/proc` (such as `R`), read in the round `state_of` ([`Turns`]).
+    /// The thread's state as in `/proc` (such as `R`), read in the round `state_of`
+    /// ([`ThreadReadSchedule`]).
     state: u8,
     state_of: u64,
     waits_for: Option<WaitReason>,

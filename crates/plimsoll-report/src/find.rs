@@ -256,7 +256,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     }
 }
 
-/// Formats the column headings of the live log, for the rows of [`trial_line`].
+/// Formats the column headings of the live log, for the rows of [`live_log_trial_row`].
 pub fn live_log_heading(columns: Option<usize>) -> String {
     live_row("at", &TRIAL_HEADINGS.map(str::to_owned), columns)
 }

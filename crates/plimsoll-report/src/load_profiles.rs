@@ -15,8 +15,8 @@ use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTr
 use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, SingleTargetProfiles};
 use serde::Serialize;
 
-/// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
-/// the JSON document.
+/// The maximum number of functions in the table of the text output; `DOCUMENT_FUNCTIONS_MAX` is the
+/// limit of the JSON document.
 const TEXT_FUNCTIONS_MAX: usize = 15;
 const DOCUMENT_FUNCTIONS_MAX: usize = 50;
 /// The maximum number of functions with a changed cost that the text names.
@@ -231,8 +231,8 @@ struct ProfileKindFields<'a> {
     sums: ObjectByName<&'a str, Option<ProfileTotal>>,
 }
 
-/// Returns the functions with the highest cost, at most `ROWS_DOCUMENT` of them, for a JSON
-/// document.
+/// Returns the functions with the highest cost, at most `DOCUMENT_FUNCTIONS_MAX` of them, for a
+/// JSON document.
 pub(crate) fn costliest_functions(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));

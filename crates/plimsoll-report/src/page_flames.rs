@@ -46,8 +46,8 @@ pub fn profiles_section(
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) =
             (ProfileView::all_samples(low.sample_type_default), ProfileView::all_samples(high.sample_type_default));
-        // `diff_tree` never fails here, because the two profiles were already compared
-        // successfully.
+        // `flame_graph_difference_tree` never fails here, because the two profiles were already
+        // compared successfully.
         if let Ok(tree) = flame_graph_difference_tree((low, &a), (high, &b), comparison.basis, PAGE_FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,

@@ -130,7 +130,7 @@ fn comparison_log_row_text([at, blocks, change, interval, margin]: [&str; 5]) ->
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
 
-/// Formats the column headings of a comparison's live log, for the rows of [`prove_line`].
+/// Formats the column headings of a comparison's live log, for the rows of [`comparison_log_row`].
 pub fn comparison_log_heading() -> String {
     comparison_log_row_text(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
@@ -158,7 +158,7 @@ pub fn ladder_progress_text(ladder: &Ladder) -> String {
     (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
 }
 
-/// Formats the column headings of a ladder's live log, for the rows of [`ladder_line`].
+/// Formats the column headings of a ladder's live log, for the rows of [`ladder_log_row`].
 pub fn ladder_log_heading() -> String {
     format!(
         "{time:>8}  {blocks:>6}  goodput as a share of the step before (95 % interval)",

@@ -9,8 +9,8 @@ use plimsoll_analysis::profile::FunctionCostOrder;
 use plimsoll_analysis::taken_profiles::BothSidesProfiles;
 use serde::Serialize;
 
-/// The maximum number of functions in the table of the text output; `ROWS_DOCUMENT` is the limit of
-/// the JSON document.
+/// The maximum number of functions in the table of the text output; `FUNCTIONS_LISTED_IN_JSON_MAX`
+/// is the limit of the JSON document.
 const FUNCTIONS_SHOWN_IN_TEXT_MAX: usize = 15;
 const FUNCTIONS_LISTED_IN_JSON_MAX: usize = 50;
 

@@ -63,7 +63,7 @@ impl<'a> ResultView<'a> {
     }
 
     /// Renders the first screen for a terminal of `columns` columns: in a few lines the answer, its
-    /// certainty, and the next step. [`ResultView::text`] renders the full text.
+    /// certainty, and the next step. [`ResultView::render_text`] renders the full text.
     pub fn render_screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {

@@ -41,7 +41,7 @@ pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'st
 }
 
 /// Converts a route's name to a part of a file name. The part has the letters and digits of the
-/// name, joined by `-`, with at most [`WORD_CHARS_MAX`] characters.
+/// name, joined by `-`, with at most [`ROUTE_NAME_CHARS_MAX`] characters.
 fn file_name_part(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(ROUTE_NAME_CHARS_MAX).collect()

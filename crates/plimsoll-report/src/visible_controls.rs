@@ -5,8 +5,8 @@
 //! `\u{202e}`.
 //!
 //! Blocks of reports ([`crate::block`]) contain only visible text, so every output format of a
-//! report also contains only visible text. [`lines`] converts other text for a terminal or a file,
-//! and [`pretty_json`] converts JSON.
+//! report also contains only visible text. [`escape_keeping_lines`] converts other text for a
+//! terminal or a file, and [`pretty_json`] converts JSON.
 
 pub use plimsoll_model::control_characters::{escape_keeping_lines, escape_to_one_line, is_control_character};
 use serde_json::Value;

@@ -3,8 +3,8 @@
 //! of the error and wrk's text for the error. The text itself is sent unchanged.
 //!
 //! An error in the first text of a script prevents the load ([`find_messages`]). In each later text
-//! only the messages are counted, and errors are ignored ([`count`]). Not here: how a server
-//! interprets the text.
+//! only the messages are counted, and errors are ignored ([`count_messages`]). Not here: how a
+//! server interprets the text.
 
 use plimsoll_wire::Batch;
 

@@ -49,9 +49,9 @@ const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// capacity during the trial. The speed-up factor has no upper bound (Pareto distribution, exponent
 /// 1).
 const SPED_UP_SHARE_OF_DISTURBED: f64 = 0.2;
-/// If a larger share of the trials than `SET_ASIDE_MAX` looks disturbed, the capacity of the server
-/// itself is assumed to vary. For a server that varies, the estimate of the capacity and its error
-/// come from all trials.
+/// If a larger share of the trials than `DISTURBED_TRIALS_SHARE_MAX` looks disturbed, the capacity
+/// of the server itself is assumed to vary. For a server that varies, the estimate of the capacity
+/// and its error come from all trials.
 const DISTURBED_TRIALS_SHARE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).

@@ -1,6 +1,6 @@
-//! The effect of build B compared with build A ([`ProvedEffect`]): the ratio of the two sides over
-//! all blocks, with the uncertainty from randomisation. A block is one load on each side, in random
-//! order.
+//! The effect of build B compared with build A ([`EffectEstimate`]): the ratio of the two sides
+//! over all blocks, with the uncertainty from randomisation. A block is one load on each side, in
+//! random order.
 //!
 //! Suppose B differs from A only by a constant factor, and the values of B are divided by this
 //! factor. Because the order of the loads is random, the remaining difference in each block has

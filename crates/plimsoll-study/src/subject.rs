@@ -1,7 +1,7 @@
 //! Starts and stops a build under test: a command under a keeper process (`build_keeper`), with its
 //! output in a file. All processes of the build are ended, even if plimsoll is killed. The next
 //! build begins only when the port is free. The server of the demo is also started under a keeper
-//! process ([`Helper`]).
+//! process ([`HelperProgram`]).
 //!
 //! Not here: measuring the build, and the keeper process (`build_keeper`).
 
@@ -102,7 +102,7 @@ fn status_text(status: ExitStatus) -> String {
 /// The number of bytes at the end of an output file that are searched for its last lines.
 const OUTPUT_END_BYTES: u64 = 4096;
 
-/// Reads the last [`LAST_BYTES`] bytes of a file that a program may still be writing.
+/// Reads the last [`OUTPUT_END_BYTES`] bytes of a file that a program may still be writing.
 fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
@@ -272,8 +272,8 @@ impl Drop for KeeperProcess {
     }
 }
 
-/// A running helper program of plimsoll, such as the server of the demo. Dropping a `Helper` ends
-/// its program.
+/// A running helper program of plimsoll, such as the server of the demo. Dropping a `HelperProgram`
+/// ends its program.
 pub struct HelperProgram {
     said: String,
     kept: KeeperProcess,

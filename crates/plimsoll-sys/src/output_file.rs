@@ -40,15 +40,16 @@ fn is_device(path: &Path) -> bool {
 }
 
 /// Creates the folder of a file if it is missing. A symbolic link is refused in the default folder
-/// of results, [`OWN_FOLDER`].
+/// of results, [`DEFAULT_RESULTS_FOLDER`].
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     refuse_linked_folder(parent)?;
     fs::create_dir_all(parent)
 }
 
-/// Refuses a folder in the default folder of results, [`OWN_FOLDER`], if the folder is reached
-/// through a symbolic link. The reason is that the target of the link may belong to another user.
+/// Refuses a folder in the default folder of results, [`DEFAULT_RESULTS_FOLDER`], if the folder is
+/// reached through a symbolic link. The reason is that the target of the link may belong to another
+/// user.
 pub fn refuse_linked_folder(folder: &Path) -> io::Result<()> {
     if !folder.starts_with(DEFAULT_RESULTS_FOLDER) {
         return Ok(());

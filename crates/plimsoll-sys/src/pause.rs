@@ -1,5 +1,5 @@
-//! A handle to stop and resume another process ([`Pausable`]). A signal through the handle never
-//! reaches another process that reuses the process id.
+//! A handle to stop and resume another process ([`PausableProcessHandle`]). A signal through the
+//! handle never reaches another process that reuses the process id.
 //!
 //! Not here: which process is stopped and when, and the guarantee that a stopped process resumes.
 

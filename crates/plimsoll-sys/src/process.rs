@@ -136,7 +136,7 @@ pub fn raise_open_files_limit() -> u64 {
 pub fn unshare_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     let close = |first: u32, last: u32| {
         // SAFETY: no memory is passed. The call closes only descriptors in this thread's own file
-        // table, and by the contract of `own_file_table` no code uses these descriptors.
+        // table, and by the contract of `unshare_file_table` no code uses these descriptors.
         error_if_negative(unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) } as i32)
     };
     // The standard streams are descriptors 0 to 2 (`STDERR_FILENO`) and must stay open, so `keep`

@@ -291,8 +291,8 @@ pub struct CpuSampler {
 
 impl CpuSampler {
     /// Starts to sample all processes of this machine. If the kernel forbids sampling all
-    /// processes, prepares to sample single threads ([`CpuSampler::follow`]). `thread` is one of
-    /// the threads to sample, and is used to test the permission.
+    /// processes, prepares to sample single threads ([`CpuSampler::sample_threads`]). `thread` is
+    /// one of the threads to sample, and is used to test the permission.
     ///
     /// # Errors
     /// The kernel's error: usually no permission, or a kernel without the system call for sampling.
@@ -329,8 +329,8 @@ impl CpuSampler {
         self.in_kernel
     }
 
-    /// Whether [`CpuSampler::follow`] must name the threads to sample, because the kernel forbids
-    /// sampling cores.
+    /// Whether [`CpuSampler::sample_threads`] must name the threads to sample, because the kernel
+    /// forbids sampling cores.
     pub fn needs_thread_ids(&self) -> bool {
         self.cores.is_empty()
     }

@@ -7,8 +7,8 @@ static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
 static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The time from a firm request to stop to the forced end of the process, in microseconds in
-/// addition to [`LEAVE_S`] seconds. A firm request to stop is any stop signal but ^C, or a second
-/// ^C.
+/// addition to [`FORCED_EXIT_DELAY_S`] seconds. A firm request to stop is any stop signal but ^C,
+/// or a second ^C.
 const FORCED_EXIT_DELAY_US: libc::suseconds_t = 300_000;
 /// The whole seconds from a firm request to stop (any stop signal but ^C, or a second ^C) to the
 /// forced end of the process.

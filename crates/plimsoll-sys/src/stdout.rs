@@ -2,7 +2,7 @@
 //!
 //! A measured result must survive a full disk or a closed standard output. This module therefore
 //! records a failed write, and the command continues with its other outputs (run file, page,
-//! table). At the end of the command, any recorded write failure ([`failures`]) leads to exit
+//! table). At the end of the command, any recorded write failure ([`write_failures`]) leads to exit
 //! code 2. Not here: presentation.
 
 use crate::{process, system_text};

@@ -1,6 +1,6 @@
 //! Renders the HTML pages: services, history, runs, one run, comparisons, the form that starts a
 //! study, and a running study. All text from run files, servers and users is escaped, either by
-//! [`text`] or by the report renderer.
+//! [`escape_html`] or by the report renderer.
 //!
 //! Not here: the navigation and style around every page (`layout`), and how findings and charts
 //! look (`plimsoll-report`).

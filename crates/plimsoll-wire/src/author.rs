@@ -42,8 +42,8 @@ pub trait Author: Send + std::fmt::Debug {
     /// Lets the author follow a redirect, which is the response to a batch of one message. To
     /// follow the redirect, the author writes the next request and its mark (a number that
     /// identifies the batch) into the empty `batch`. If the author follows the redirect, the
-    /// exchange continues, and `hear` does not report the redirect. Returns whether the author
-    /// follows the redirect. This method is only called for authors that want responses.
+    /// exchange continues, and `receive_response` does not report the redirect. Returns whether the
+    /// author follows the redirect. This method is only called for authors that want responses.
     fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false

@@ -109,8 +109,8 @@ pub enum ConnectionEvent<'a> {
     WindowEmpty,
     /// There are bytes to send that no request caused, such as an acknowledgement.
     HasBytesToSend,
-    /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns the
-    /// effect of the end on the exchanges in flight.
+    /// The peer has properly ended its TLS stream. [`Conn::end_by_peer`](crate::Conn::end_by_peer)
+    /// returns the effect of the end on the exchanges in flight.
     Ended,
     /// The TLS layer has failed, so the connection is over. The next bytes to send are a TLS alert,
     /// which tells the peer the reason.

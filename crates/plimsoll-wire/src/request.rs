@@ -62,7 +62,8 @@ impl EncodedRequest {
     }
 
     /// Declares that each further gRPC message of the request is sent only after another message of
-    /// the response has arrived. Without `in_turn`, all messages of the request are sent at once.
+    /// the response has arrived. Without `with_messages_in_turn`, all messages of the request are
+    /// sent at once.
     pub fn with_messages_in_turn(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.union(GrpcCallFlags::MESSAGES_IN_TURN);
         self

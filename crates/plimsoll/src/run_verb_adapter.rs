@@ -1,5 +1,5 @@
-//! Gives other tools' command lines access to the command `run` ([`RunVerb`]). The command lines of
-//! all tools therefore share one parser and one record format.
+//! Gives other tools' command lines access to the command `run` ([`RunCommand`]). The command lines
+//! of all tools therefore share one parser and one record format.
 //!
 //! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 
@@ -20,7 +20,7 @@ use plimsoll_traffic::vegeta::VegetaTimeSeries;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The implementation of `RunVerb`, through which `plimsoll_compat` uses the command `run`.
+/// The implementation of `RunCommand`, through which `plimsoll_compat` uses the command `run`.
 pub struct RunVerbAdapter;
 
 impl RunCommand for RunVerbAdapter {

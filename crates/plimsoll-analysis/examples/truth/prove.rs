@@ -1,17 +1,17 @@
 //! Comparisons of simulated builds, request by request, on machines with drift, jitter and
-//! disturbances. [`tables`] measures how often a verdict is wrong, and how often an interval
-//! contains the truth. The tests of this crate run a small part of the simulated comparisons, with
-//! fixed seeds.
+//! disturbances. [`write_truth_tables`] measures how often a verdict is wrong, and how often an
+//! interval contains the truth. The tests of this crate run a small part of the simulated
+//! comparisons, with fixed seeds.
 //!
 //! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
 //! random service time. The service time is multiplied by three factors: the effect of the machine
 //! during the load, of the build, and of the build's process.
 //!
-//! [`HERE`] has the noise of the machine in docs/reference/benchmarks.md: the median of eight real
-//! comparisons. The goodput ratios B/A of blocks of 400 ms (one load on each build) had a standard
-//! deviation of 3.9 %, computed from the median absolute deviation. In 11 % of the blocks, the
-//! ratio differed from the median ratio by more than four standard deviations. Goodput drifted by
-//! 15 %, with an autocorrelation of 0.7 from block to block.
+//! [`BENCHMARK_MACHINE`] has the noise of the machine in docs/reference/benchmarks.md: the median
+//! of eight real comparisons. The goodput ratios B/A of blocks of 400 ms (one load on each build)
+//! had a standard deviation of 3.9 %, computed from the median absolute deviation. In 11 % of the
+//! blocks, the ratio differed from the median ratio by more than four standard deviations. Goodput
+//! drifted by 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 

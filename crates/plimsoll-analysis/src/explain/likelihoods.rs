@@ -52,7 +52,7 @@ impl Likelihoods {
     /// Returns the likelihoods fitted to the corpus (recorded cases with a known cause).
     ///
     /// # Panics
-    /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
+    /// If the built-in file is not in the format of [`Likelihoods::to_tsv`]; a test reads the file.
     pub fn corpus_likelihoods() -> &'static Likelihoods {
         static PARSED_LIKELIHOODS: OnceLock<Likelihoods> = OnceLock::new();
         PARSED_LIKELIHOODS
@@ -64,7 +64,7 @@ impl Likelihoods {
         Likelihoods { temperature: 0.7, named_from: 0.5, ..Likelihoods::default() }
     }
 
-    /// Parses the format of [`Likelihoods::text`]; `None` if a line has another format.
+    /// Parses the format of [`Likelihoods::to_tsv`]; `None` if a line has another format.
     pub fn parse(text: &str) -> Option<Likelihoods> {
         let mut found = Likelihoods::unfitted_likelihoods();
         for line in text.lines().filter(|line| !line.starts_with('#')) {

@@ -1,7 +1,7 @@
 //! Tests of the observed loads against the laws of queues and the behaviour of threads. The answers
 //! to the features (questions about the server) use the results of these tests. Each test is a pure
-//! function of the facts about a server ([`Contrast`]). A result of `None` means that an input was
-//! not observed.
+//! function of the facts about a server ([`ServerFacts`]). A result of `None` means that an input
+//! was not observed.
 //!
 //! Not here: the conclusions from the results (`causes`).
 

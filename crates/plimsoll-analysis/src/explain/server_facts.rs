@@ -1,4 +1,4 @@
-//! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads. The
+//! The facts about one server ([`ServerFacts`]): signals (measured figures) of steady loads. The
 //! steady loads run at a low rate, at half the load line, at the line and just above. The facts
 //! also contain the result of the search, and figures that follow from queueing laws such as
 //! Little's law.
@@ -591,8 +591,8 @@ impl ServerFacts {
     }
 
     /// Returns the numbers of connections to the main peer at the load line and above. The main
-    /// peer is the dependency that [`Self::peer`] returns. If the connections were not observed at
-    /// the load line, the number at half of the load line counts.
+    /// peer is the dependency that [`Self::main_peer`] returns. If the connections were not
+    /// observed at the load line, the number at half of the load line counts.
     pub fn main_peer_connections(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.main_peer()?;
         let line = self.line.peers.get(peer).or(self.half.peers.get(peer)).copied()?;

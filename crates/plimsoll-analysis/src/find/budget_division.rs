@@ -1,5 +1,5 @@
-//! The division of a search's budget ([`Pace`]): the lengths of trials, and the growth of the
-//! number of users from trial to trial.
+//! The division of a search's budget ([`BudgetDivision`]): the lengths of trials, and the growth of
+//! the number of users from trial to trial.
 
 use super::peak;
 use super::stalls::Stalls;

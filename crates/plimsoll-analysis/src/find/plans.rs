@@ -30,11 +30,11 @@ const TOKEN_EMPTYING_LOADS_MAX: usize = 3;
 /// Length of a trial's first stage, ns. The high rate of the first stage empties the token bucket
 /// of a rate limiter before the stage at the trial's own rate.
 const TOKEN_EMPTYING_STAGE_NS: u64 = 500 * MS;
-/// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the higher of two
-/// rates: the limiter's rate and the trial's rate.
+/// The rate of a trial's first stage (see [`TOKEN_EMPTYING_STAGE_NS`]), as a multiple of the higher
+/// of two rates: the limiter's rate and the trial's rate.
 const TOKEN_EMPTYING_STAGE_FACTOR: f64 = 2.0;
-/// Length of the stage between the first stage (see [`PRIMED_STAGE_NS`]) and the judged window, ns.
-/// The stage before the judged window already has the trial's own rate.
+/// Length of the stage between the first stage (see [`TOKEN_EMPTYING_STAGE_NS`]) and the judged
+/// window, ns. The stage before the judged window already has the trial's own rate.
 const STAGE_BEFORE_JUDGED_WINDOW_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
 const NEAR_LIMITER_RATE_SHARE: f64 = 0.95;

@@ -1,5 +1,5 @@
-//! Servers that reject surplus requests, such as servers with a rate limiter ([`rejections`]), and
-//! the rate of the limiter ([`rejecting_rps`]).
+//! Servers that reject surplus requests, such as servers with a rate limiter
+//! ([`trials_with_rejections`]), and the rate of the limiter ([`limiter_rate_rps`]).
 //!
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 

@@ -1,4 +1,4 @@
-//! The loss of the server during a search ([`TargetLoss`]): the server responded before, and now
+//! The loss of the server during a search ([`ServerLoss`]): the server responded before, and now
 //! accepts no connections. Trials after the loss have no information about the load line. If trials
 //! after the loss counted, the search would find a load line that is far too low.
 //!

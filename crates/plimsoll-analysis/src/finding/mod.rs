@@ -1,5 +1,6 @@
-//! The findings of experiments. [`conclude`] computes a finding from a record, with all evidence
-//! against the finding. The record comes from a study that has just ended, or from a run file.
+//! The findings of experiments. [`compute_finding`] computes a finding from a record, with all
+//! evidence against the finding. The record comes from a study that has just ended, or from a run
+//! file.
 //!
 //! The code of each kind of study has three parts: the choice of the next load (`study`), the
 //! finding ([`Finding`]), and the report (`plimsoll-report`).

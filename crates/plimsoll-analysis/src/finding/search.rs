@@ -71,7 +71,7 @@ fn headroom_load_result(
     findings: &Findings,
     slo: &Slo,
 ) -> Option<HeadroomLoadResult> {
-    // Without `--headroom`, a load with the tag `planned_tag` is no load with headroom, but a
+    // Without `--headroom`, a load with the tag `headroom_load_tag` is no load with headroom, but a
     // steady load of an explanation.
     let headroom = spec.planning.headroom?;
     let trial =

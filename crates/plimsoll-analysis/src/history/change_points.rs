@@ -11,10 +11,10 @@
 //!
 //! A permutation test decides whether the maximum S is chance. If the build did not change, all
 //! orders of its runs are equally probable. The p-value is the share of random permutations whose
-//! maximum S is at least as large as the maximum S of the series. If p is at most [`FALSE_ALARM`],
-//! the split is a change point, and both parts are searched in the same way. When all change points
-//! are found, the index of each change point is computed again, from the runs between its two
-//! neighbouring change points.
+//! maximum S is at least as large as the maximum S of the series. If p is at most
+//! [`FALSE_ALARM_PROBABILITY`], the split is a change point, and both parts are searched in the
+//! same way. When all change points are found, the index of each change point is computed again,
+//! from the runs between its two neighbouring change points.
 //!
 //! The search for change points is the divisive method of Matteson and James ("A Nonparametric
 //! Approach for Multiple Change Point Analysis of Multivariate Data", 2014). The search compares
@@ -48,7 +48,7 @@ pub const CHANGE_MIN: f64 = 0.02;
 /// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
 /// The minimum number of runs in a series that is searched for change points. A shorter series has
-/// too few permutations for the false-alarm rate [`FALSE_ALARM`].
+/// too few permutations for the false-alarm rate [`FALSE_ALARM_PROBABILITY`].
 pub const SERIES_MIN: usize = 8;
 /// A run is an outlier if its distance from the median of its neighbouring runs exceeds this number
 /// of standard deviations of the noise, as in `prove`.
@@ -156,7 +156,7 @@ fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
 
 /// Returns the share of random permutations of `logs` whose best split has an S of at least `size`.
 /// S is the weighted difference of the means before and after the split. The function stops drawing
-/// permutations as soon as the share exceeds [`FALSE_ALARM`].
+/// permutations as soon as the share exceeds [`FALSE_ALARM_PROBABILITY`].
 fn permutation_p_value(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM_PROBABILITY * f64::from(PERMUTATION_COUNT + 1)).round() as u32;

@@ -1,6 +1,6 @@
-//! Decides whether a new commit performs worse than a branch ([`gate`]). The decision compares the
-//! runs of the commit with the runs of the branch since its last change in performance (change
-//! point).
+//! Decides whether a new commit performs worse than a branch ([`compare_commit_with_branch`]). The
+//! decision compares the runs of the commit with the runs of the branch since its last change in
+//! performance (change point).
 //!
 //! The runs of the branch since the last change point have one performance level. The noise between
 //! runs is the scatter of the branch's runs around their common level. The new commit is worse if

@@ -1,5 +1,6 @@
-//! Groups comparable runs into lanes ([`lanes`]). The runs of a lane have the same service,
-//! traffic, SLO and kind of machine. A lane is a series of runs in order, with its change points.
+//! Groups comparable runs into lanes ([`group_comparable_runs`]). The runs of a lane have the same
+//! service, traffic, SLO and kind of machine. A lane is a series of runs in order, with its change
+//! points.
 //!
 //! Not here: the search for change points (`change_points`), and the display of a lane.
 
@@ -51,7 +52,7 @@ pub fn incomparability_reasons(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
 /// A point in the series of a lane (comparable runs): one run, or all runs of one commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
-    /// The indices of the runs that this point combines, in [`HistoryLane::runs`].
+    /// The indices of the runs that this point combines, in [`ComparableRunSeries::runs`].
     pub runs: Vec<usize>,
     /// The value of the point, 1/s: the geometric mean of the load lines or throughputs of its
     /// runs.

@@ -1,6 +1,6 @@
-//! Runs over time. [`HistoryRun`] is the entry of a run in a list. [`incomparability`] decides
-//! whether two runs are comparable, and [`lanes`] groups comparable runs. [`change_points`] finds
-//! the changes within a group, and [`gate`] compares a new commit with earlier runs.
+//! Runs over time. [`HistoryRun`] is the entry of a run in a list. [`incomparability_reasons`]
+//! decides whether two runs are comparable, and [`lanes`] groups comparable runs. [`change_points`]
+//! finds the changes within a group, and [`gate`] compares a new commit with earlier runs.
 //!
 //! Not here: the storage of runs (`plimsoll-history`), and the display of runs (`plimsoll-report`).
 

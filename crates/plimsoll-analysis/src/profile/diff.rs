@@ -14,9 +14,9 @@
 //! For CPU profiles (`w` = the period), `z` gives the usual two-sample test of Poisson rates. The
 //! p-values of all functions are corrected after Benjamini and Hochberg ("Controlling the false
 //! discovery rate", 1995). The p-values of flat costs and of cumulative costs are corrected
-//! separately. In the long run, at most a share [`FINDING_Q`] of the differences called a finding
-//! is noise. If events come in bursts, more findings are noise. A steady load at a fixed rate on
-//! both sides prevents bursts.
+//! separately. In the long run, at most a share [`FALSE_DISCOVERY_RATE_MAX`] of the differences
+//! called a finding is noise. If events come in bursts, more findings are noise. A steady load at a
+//! fixed rate on both sides prevents bursts.
 //!
 //! [`diff_repeated`] compares several profiles before the change with several profiles after the
 //! change, taken alternately. With several profiles, the error includes the differences among the

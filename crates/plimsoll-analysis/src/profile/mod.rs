@@ -1,10 +1,10 @@
 //! Profiles: parsers, sums by function, merged stacks, and the cost of a change per request.
 //!
 //! [`read()`] parses pprof (gzip or plain), folded stacks and the text of `perf script` into a
-//! [`Profile`](plimsoll_model::profile::Profile). [`View`] selects a column and samples.
+//! [`Profile`](plimsoll_model::profile::Profile). [`ProfileView`] selects a column and samples.
 //! [`sum_by_function()`] sums the selected samples by function, as `go tool pprof -top` does.
-//! [`Tree`] merges stacks for a flame graph. [`diff()`] compares the cost per request of two
-//! profiles, and tests whether the difference is noise. [`group_samples()`] splits costs by
+//! [`FlameGraphTree`] merges stacks for a flame graph. [`diff()`] compares the cost per request of
+//! two profiles, and tests whether the difference is noise. [`group_samples()`] splits costs by
 //! endpoint. [`ProfiledTrial`] describes the load while profiles are taken. [`SampledProfile`] has
 //! the samples that the kernel took of the server during a load.
 //!

@@ -16,7 +16,7 @@ use std::io::{ErrorKind, Read};
 pub const READ_BYTES_MAX: usize = 1 << 30;
 
 /// Memory that any profile may take with its tables, in bytes. A profile from a large file may take
-/// more: see [`MEMORY_TIMES`].
+/// more: see [`MEMORY_FACTOR_MAX`].
 const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Largest memory for a profile from a gzip file, as a multiple of the file's size. Unpacking makes
 /// well compressed profiles thirty times as large.

@@ -11,7 +11,7 @@ use plimsoll_model::profile::{FunctionId, Profile};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionCostTable {
     /// The denominator of percentages: the sum of the absolute values of all samples
-    /// ([`View::total`]).
+    /// ([`ProfileView::total`]).
     pub total: i64,
     /// The sum of the samples in the view (the selected samples). The sum differs from `total` if
     /// the view leaves out samples, or if some values are negative.

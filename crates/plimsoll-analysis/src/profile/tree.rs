@@ -3,8 +3,9 @@
 //!
 //! Sibling frames are ordered by name, because a profile has no order of time. A tree contains a
 //! limited number of frames: the widest frames. The cost of narrower frames appears below their
-//! caller as [`Tree::MERGED_FRAME_NAME`], so that the own cost of each frame stays visible. In the
-//! tree of two compared profiles, each frame has the cost per request in both profiles.
+//! caller as [`FlameGraphTree::MERGED_FRAME_NAME`], so that the own cost of each frame stays
+//! visible. In the tree of two compared profiles, each frame has the cost per request in both
+//! profiles.
 //!
 //! The builder always adds the widest frame that is not yet in the tree. A profile of 50 MB may
 //! have ten million distinct frames, of which a flame graph shows thousands. The samples of a frame
@@ -23,7 +24,7 @@ use std::collections::{BinaryHeap, HashMap};
 /// A frame of the tree, with the sums of its samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlameGraphFrame {
-    /// Index of the frame's function in [`Tree::functions`].
+    /// Index of the frame's function in [`FlameGraphTree::functions`].
     pub function: u32,
     /// Number of callers above the frame: 0 for the first function of a stack.
     pub depth: u32,
@@ -53,7 +54,7 @@ pub struct FlameGraphTree {
     pub difference: bool,
 }
 
-/// Sums over the samples of a frame. The fields have the same meaning as in [`Node`].
+/// Sums over the samples of a frame. The fields have the same meaning as in [`FlameGraphFrame`].
 #[derive(Debug, Clone, Copy, Default)]
 struct SampleSums {
     width: f64,
@@ -113,7 +114,7 @@ impl Eq for WaitingFrame {}
 /// samples contains whole structs instead of indices, so that memory is accessed in order.
 #[derive(Debug, Clone, Copy)]
 struct SampleStack {
-    /// Index of the first frame that is not yet processed, in [`Builder::frames`].
+    /// Index of the first frame that is not yet processed, in [`FlameGraphBuilder::frames`].
     at: usize,
     /// Number of the stack's remaining frames, from `at` on.
     left: u32,

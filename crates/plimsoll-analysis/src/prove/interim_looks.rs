@@ -44,8 +44,8 @@ pub enum EvaluationNumber {
 
 impl EvaluationNumber {
     /// Returns the part of the comparison's error probability that this evaluation may use. The
-    /// last evaluation gets `LAST_PART`. The interim evaluations get 1/2, 1/6, 1/12, ... of the
-    /// remaining error probability.
+    /// last evaluation gets `LAST_EVALUATION_PART`. The interim evaluations get 1/2, 1/6, 1/12, ...
+    /// of the remaining error probability.
     pub fn error_part(self) -> f64 {
         match self {
             EvaluationNumber::Interim(n) => (1.0 - LAST_EVALUATION_PART) / (f64::from(n) * f64::from(n + 1)),

@@ -107,7 +107,7 @@ pub struct ComparisonResult {
     pub blocks_more: Option<usize>,
     /// The budget that is enough for `blocks_more` further blocks (paired loads), ns. `conclude`
     /// leaves this field empty. The caller of `conclude` knows the length of a block, and sets this
-    /// field ([`budget_enough_ns`]).
+    /// field ([`sufficient_budget_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,

@@ -1,5 +1,5 @@
-//! The figures of one load of a comparison ([`Reading`]), and the grouping of loads into blocks. A
-//! block has one load on each arm (side of the comparison).
+//! The figures of one load of a comparison ([`ArmLoadFigures`]), and the grouping of loads into
+//! blocks. A block has one load on each arm (side of the comparison).
 
 use crate::doubts::{Doubt, DoubtKind};
 use crate::format;

@@ -40,7 +40,8 @@ pub fn single_target_profile_tag(turn: u32) -> LoadTag {
     LoadTag { turn, ..LoadTag::for_purpose(LoadPurpose::Profile) }
 }
 
-/// Returns the tag of profile number `turn` of a comparison, in the order of [`SIDES_BY_TURN`].
+/// Returns the tag of profile number `turn` of a comparison, in the order of
+/// [`PROFILE_SIDE_ORDER`].
 fn side_profile_tag(turn: usize) -> LoadTag {
     let repetition = PROFILE_SIDE_ORDER[..turn].iter().filter(|arm| **arm == PROFILE_SIDE_ORDER[turn]).count();
     LoadTag {
@@ -50,8 +51,8 @@ fn side_profile_tag(turn: usize) -> LoadTag {
     }
 }
 
-/// Returns the index of a profile in [`SIDES_BY_TURN`] from its tag; `None` if the tag belongs to
-/// no profile of a comparison.
+/// Returns the index of a profile in [`PROFILE_SIDE_ORDER`] from its tag; `None` if the tag belongs
+/// to no profile of a comparison.
 pub fn side_profile_index(tag: &LoadTag) -> Option<usize> {
     (0..PROFILE_SIDE_ORDER.len()).find(|turn| side_profile_tag(*turn) == *tag)
 }

@@ -30,7 +30,7 @@ const VISITS_MIN: u64 = 3;
 /// another visit would cost more time than the gain in precision is worth.
 const VISITS_MAX: u64 = 8;
 /// Number of visits (separate loads) of a level with a fixed length, if each of these visits is
-/// long enough ([`VISIT_FIXED_NS_MIN`]).
+/// long enough ([`FIXED_LENGTH_VISIT_NS_MIN`]).
 const FIXED_LENGTH_LEVEL_VISITS: u64 = 4;
 /// Shortest length of a visit, ns, if the fixed length of a level is divided into several visits
 /// (separate loads). If several visits would be shorter than this length, the level has one visit.

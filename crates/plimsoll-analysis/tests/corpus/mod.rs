@@ -236,6 +236,6 @@ mod tests {
     /// likelihoods fitted without the cases of its set. The diagnoses of the present corpus reach
     /// this share.
     const RIGHT_DIAGNOSES_SHARE_MIN: f64 = 0.78;
-    /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_MIN`].
+    /// Largest share of wrong diagnoses that the test allows; see [`RIGHT_DIAGNOSES_SHARE_MIN`].
     const WRONG_DIAGNOSES_SHARE_MAX: f64 = 0.04;
 }

@@ -13,8 +13,8 @@ pub struct PlainProfile {
     pub samples: Vec<PlainSample>,
 }
 
-/// A sample: the indices of its places in [`Plain::places`] (leaf first), its values, and its text
-/// labels.
+/// A sample: the indices of its places in [`PlainProfile::places`] (leaf first), its values, and
+/// its text labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlainSample {
     pub stack: Vec<usize>,

@@ -1,5 +1,5 @@
 //! Load lines that queueing theory gives ([`line_rps`]), and how often searches find these load
-//! lines ([`Coverage`]).
+//! lines ([`SearchCoverage`]).
 //!
 //! For M/M/k, the load line comes from Erlang's formula. For M/G/1, the load line comes from the
 //! poles of the Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential

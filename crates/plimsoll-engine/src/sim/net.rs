@@ -182,7 +182,7 @@ struct SimConnection {
     idle: bool,
     /// The number of bytes of the current response that the client has not read.
     reply_left: usize,
-    /// For an endless chunked response, the position in [`FLOOD_CHUNK`]; `None` for other
+    /// For an endless chunked response, the position in [`ENDLESS_BODY_CHUNK`]; `None` for other
     /// responses.
     flood_at: Option<usize>,
     /// The number of bytes that the client sent and the server has not read yet.

@@ -231,7 +231,7 @@ impl<N: Net> Worker<N> {
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
                 // A complete response is the most frequent fact, so this loop handles it directly,
-                // without a call of `on_fact`.
+                // without a call of `handle_fact`.
                 ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.wants_responses()
                         && self.report_response_to_author(exchange, status, piece, true)
@@ -707,7 +707,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sends a request again, because the server did not process the request. In an open loop the
-    /// repeated request may use another connection. After [`RESENT_MAX`] repetitions the request
+    /// repeated request may use another connection. After [`RESENDS_MAX`] repetitions the request
     /// fails.
     #[cold]
     fn send_again(&mut self, slot: u32, number: u32, error: ExchangeError) {

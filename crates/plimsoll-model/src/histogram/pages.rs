@@ -61,8 +61,8 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> CountPages<C> {
         taken
     }
 
-    /// Returns the memory of the allocated pages in bytes, without the memory of the `Pages` struct
-    /// itself.
+    /// Returns the memory of the allocated pages in bytes, without the memory of the `CountPages`
+    /// struct itself.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.iter().flatten().count() * size_of::<[C; BUCKETS_PER_PAGE]>()
     }

@@ -182,9 +182,9 @@ pub enum AxisSide {
     Right,
 }
 
-/// Opens a group of shapes that the page's script moves when a reader zooms. [`Canvas::close`] ends
-/// the group. Shapes of the class `z` follow both axes; shapes of the class `h` follow only the
-/// vertical axis `axis`.
+/// Opens a group of shapes that the page's script moves when a reader zooms.
+/// [`Canvas::close_group`] ends the group. Shapes of the class `z` follow both axes; shapes of the
+/// class `h` follow only the vertical axis `axis`.
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.value_range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);

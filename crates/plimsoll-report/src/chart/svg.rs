@@ -238,8 +238,8 @@ impl Canvas {
     }
 
     /// Opens a group of shapes that the page's script moves along the horizontal axis on a zoom;
-    /// [`Canvas::close`] ends the group. A zoom stretches the shapes of a group of class `z`. A
-    /// group of class `t` has the ticks of the axis between the heights `y`, with labels at the
+    /// [`Canvas::close_group`] ends the group. A zoom stretches the shapes of a group of class `z`.
+    /// A group of class `t` has the ticks of the axis between the heights `y`, with labels at the
     /// height `label`.
     pub fn open_zoom_group(&mut self, class: char, y: (f64, f64), label: Option<f64>) {
         if self.in_page() {
@@ -250,9 +250,9 @@ impl Canvas {
     }
 
     /// Opens a group of shapes that follow a vertical axis between the heights `y`;
-    /// [`Canvas::close`] ends the group. After a zoom, the page's script fits the vertical axis to
-    /// the visible data. The class is `z` as in [`Canvas::open`], `h` for shapes that only move
-    /// vertically, or `v` for the ticks of the axis. `scale` describes the axis.
+    /// [`Canvas::close_group`] ends the group. After a zoom, the page's script fits the vertical
+    /// axis to the visible data. The class is `z` as in [`Canvas::open_zoom_group`], `h` for shapes
+    /// that only move vertically, or `v` for the ticks of the axis. `scale` describes the axis.
     pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(format_number), escape_xml(&scale.to_string()));
@@ -260,7 +260,8 @@ impl Canvas {
         }
     }
 
-    /// Closes the group that [`Canvas::open`] or [`Canvas::open_vertical_group`] opened last.
+    /// Closes the group that [`Canvas::open_zoom_group`] or [`Canvas::open_vertical_group`] opened
+    /// last.
     pub fn close_group(&mut self) {
         if self.in_page() {
             self.body.push_str("</g>\n");

@@ -1,5 +1,5 @@
-//! A histogram of times, drawn with characters ([`Bars`]). The rows up to the p99 cover time ranges
-//! of equal length, and the last row has the slowest 1 %.
+//! A histogram of times, drawn with characters ([`TextHistogram`]). The rows up to the p99 cover
+//! time ranges of equal length, and the last row has the slowest 1 %.
 //!
 //! Not here: charts in SVG (`chart`).
 

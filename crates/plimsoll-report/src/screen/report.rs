@@ -7,8 +7,8 @@ use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
 use crate::text::{render_wrapped, wrap_text};
 
-/// A table with more than `ROWS_MANY` rows is shortened before whole tables are omitted. If no
-/// table has more than `ROWS_MANY` rows, whole tables are omitted.
+/// A table with more than `SHORT_TABLE_ROWS_MAX` rows is shortened before whole tables are omitted.
+/// If no table has more than `SHORT_TABLE_ROWS_MAX` rows, whole tables are omitted.
 const SHORT_TABLE_ROWS_MAX: usize = 10;
 /// The minimum number of rows of a shortened table.
 const ROWS_MIN: usize = 1;

@@ -35,8 +35,8 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
 }
 
 /// The number of characters at the start of a line that identify the remark about a disturbed
-/// machine. A narrow terminal may break the remark's line after these `REMARK_BEGINNING`
-/// characters.
+/// machine. A narrow terminal may break the remark's line after these
+/// `DISTURBED_REMARK_PREFIX_CHARS` characters.
 const DISTURBED_REMARK_PREFIX_CHARS: usize = 14;
 
 /// Removes the remark about interference from a table row, because a warning on the screen already

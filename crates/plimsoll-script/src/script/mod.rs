@@ -50,7 +50,8 @@ impl Script {
     }
 
     /// Returns a watch that detects, from another thread, functions of the script that do not end.
-    /// Call `watch` before [`begin`](Self::begin), so that all functions of the script are watched.
+    /// Call `watch` before [`run_setup_hooks`](Self::run_setup_hooks), so that all functions of the
+    /// script are watched.
     pub fn hung_call_watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))

@@ -155,8 +155,8 @@ impl ServedConnection {
         }
     }
 
-    /// Sends and reads for this connection as long as no step has to wait, up to [`TURNS_MAX`]
-    /// steps.
+    /// Sends and reads for this connection as long as no step has to wait, up to
+    /// [`STEPS_PER_TURN_MAX`] steps.
     pub(super) fn advance_until_blocked(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..STEPS_PER_TURN_MAX {
             match self.flush() {

@@ -1,6 +1,6 @@
 //! Pauses downstream dependencies of the server, such as a database, that the user permits plimsoll
-//! to pause (`--may-signal`). [`find`] selects the processes. [`ProcessPauser`] pauses the selected
-//! processes during a load, and resumes them in every case.
+//! to pause (`--may-signal`). [`find_pausable_processes`] selects the processes. [`ProcessPauser`]
+//! pauses the selected processes during a load, and resumes them in every case.
 //!
 //! Only processes to which the server has connections may be paused. The server, plimsoll, their
 //! ancestors and all other processes are refused. Not here: the rhythm of pauses, and resuming

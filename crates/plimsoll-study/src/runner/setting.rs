@@ -1,5 +1,5 @@
 //! Changes a server setting with the user's command (`--vary`) before loads whose tag (purpose,
-//! side and turn) has a value for the setting ([`Setting`]).
+//! side and turn) has a value for the setting ([`VariedServerSetting`]).
 //!
 //! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 

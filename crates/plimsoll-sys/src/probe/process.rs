@@ -243,8 +243,8 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 
 /// Finds the file tables (tables of open files) of a process, and returns for each table one thread
 /// that uses the table. The file table of the process comes first, then file tables of threads with
-/// their own table (see [`own_file_table`](crate::process::own_file_table)). If the kernel forbids
-/// comparing the file tables of threads, only the file table of the process is returned.
+/// their own table (see [`unshare_file_table`](crate::process::unshare_file_table)). If the kernel
+/// forbids comparing the file tables of threads, only the file table of the process is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     // The kernel's comparison of file tables is a total order, which is constant while the tables
     // exist. A binary search in the kernel's total order finds the file tables that are already

@@ -1,5 +1,5 @@
-//! A source of bytes that is read in parts ([`PartedBytes`]): a file, or bytes in memory. Not here:
-//! the meaning of the bytes.
+//! A source of bytes that is read in parts ([`RandomAccessBytes`]): a file, or bytes in memory. Not
+//! here: the meaning of the bytes.
 
 use std::borrow::Cow;
 use std::fs::File;

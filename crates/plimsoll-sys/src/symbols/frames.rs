@@ -1,4 +1,4 @@
-//! Finds the callers of a function whose code has no frame pointers ([`append_callers`]). The
+//! Finds the callers of a function whose code has no frame pointers ([`unwind_callers`]). The
 //! source is the unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]).
 //! For each instruction, an unwind table gives the location of the function's stack frame. The
 //! unwind tables are `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call

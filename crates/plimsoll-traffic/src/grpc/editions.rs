@@ -153,7 +153,8 @@ pub(super) fn decode_file_descriptor(bytes: &[u8]) -> Result<FileDescriptorProto
     Ok(file)
 }
 
-/// Translates a descriptor whose text was rewritten by [`as_proto3`] and parsed as proto3.
+/// Translates a descriptor whose text was rewritten by [`rewrite_edition_as_proto3`] and parsed as
+/// proto3.
 pub(super) fn translate_parsed(file: &mut FileDescriptorProto) {
     let said = take_file_features(file);
     translate_edition(file, &said);

@@ -130,7 +130,7 @@ pub struct DescriptorCollector {
     last: Option<ReflectionRequestKind>,
 }
 
-/// The memory budget of a server's descriptors, initially [`WEIGHT_MAX`] bytes.
+/// The memory budget of a server's descriptors, initially [`SCHEMA_MEMORY_BYTES_MAX`] bytes.
 #[derive(Debug)]
 struct DescriptorBudget(Budget);
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The largest number of prefixes of a line. `docker compose logs -t` adds two prefixes, and an
 /// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Detection accepts a prefix if at most 1/`WITHOUT_ONE_IN` of the lines lack the prefix.
+/// Detection accepts a prefix if at most 1/`UNPREFIXED_LINES_DIVISOR` of the lines lack the prefix.
 const UNPREFIXED_LINES_DIVISOR: usize = 5;
 
 /// A kind of prefix that log transports and loggers add to each line.

@@ -30,8 +30,8 @@ pub const HIT_RATIO_DIFFERENCE_MAX: f64 = 0.02;
 /// figure over random draws of the model. A difference that chance explains is not an error of the
 /// model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// The accepted distance between endpoint shares is `MIX_TV_MAX` plus `CHANCE_TV` times the
-/// distance that is expected by chance.
+/// The accepted distance between endpoint shares is `MIX_DISTANCE_MAX` plus
+/// `CHANCE_DISTANCE_FACTOR` times the distance that is expected by chance.
 const CHANCE_DISTANCE_FACTOR: f64 = 1.5;
 /// The largest accepted relative difference between log and model in a quantile of the requests in
 /// a visit. A difference of one request is always accepted.

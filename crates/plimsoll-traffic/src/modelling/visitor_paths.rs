@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const REPEAT_REQUESTS_MIN: u64 = 8;
 /// The smallest share of requests whose path occurs only once, at which the paths of an endpoint
 /// count as hardly ever repeating. The requests in a visit to the endpoint must also be at most
-/// [`PER_VISIT_MAX`] on average.
+/// [`MEAN_REQUESTS_PER_VISIT_MAX`] on average.
 const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
 /// The largest mean number of requests in a visit to an endpoint, at which the endpoint's paths may
 /// count as hardly ever repeating.

@@ -1,6 +1,6 @@
 //! Replaces parts of paths that look like secret keys, because users may share a traffic file. Each
 //! key has a distinct replacement, so the number of distinct paths stays the same. Not here:
-//! detecting keys ([`redact::with_keys_replaced`]).
+//! detecting keys ([`redact::replace_keys`]).
 
 use plimsoll_model::{RequestPaths, RouteNumber, redact};
 use std::collections::HashMap;

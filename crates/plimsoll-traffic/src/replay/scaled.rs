@@ -1,7 +1,7 @@
 //! Changes the number of visitors of a replay. Whole sessions are duplicated or dropped, so that
 //! the times within a session stay the same.
 //!
-//! A duplicated session is shifted in time by up to [`MOVED_NS_MAX`], so that copies do not
+//! A duplicated session is shifted in time by up to [`SESSION_SHIFT_NS_MAX`], so that copies do not
 //! coincide. The limit of the shift preserves the shape of the rate over the day. The time shifts
 //! make bursts of many visitors smoother.
 

@@ -1,6 +1,6 @@
 //! Computes statistics over the requests of an access log: rates and peaks, endpoints, clients,
 //! sessions, popularity, and sizes. A [`Survey`] reads [`Entry`]s, roughly in order of time, in
-//! bounded memory. The [`Figures`] state where the memory bound makes a figure inexact.
+//! bounded memory. The [`LogFigures`] state where the memory bound makes a figure inexact.
 //!
 //! Not here: reading the entries, and presenting the figures.
 

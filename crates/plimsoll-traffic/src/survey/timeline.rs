@@ -1,6 +1,6 @@
 //! Counts arrivals and requests in flight over time, in bins of 100 ms. Log lines may be out of
-//! order by up to [`WINDOW_S`] seconds, and responses may take up to [`WINDOW_S`] seconds. The
-//! number of requests within [`WINDOW_S`] seconds bounds the memory.
+//! order by up to [`DISORDER_WINDOW_S`] seconds, and responses may take up to [`DISORDER_WINDOW_S`]
+//! seconds. The number of requests within [`DISORDER_WINDOW_S`] seconds bounds the memory.
 //!
 //! Not here: timestamps and their resolution.
 

@@ -1,6 +1,6 @@
 //! Reads and writes the results of the load tester vegeta; each result describes one request. A
 //! decoder ([`VegetaReader`]) and an encoder ([`VegetaWriter`]) support three encodings: gob, JSON
-//! and CSV. [`VegetaFigures`] computes the figures of vegeta's reports, and [`VegetaCourse`]
+//! and CSV. [`VegetaFigures`] computes the figures of vegeta's reports, and [`VegetaTimeSeries`]
 //! computes figures over time. [`TargetReader`] parses vegeta's target files.
 //!
 //! Not here: presenting results, opening files, and running attacks.

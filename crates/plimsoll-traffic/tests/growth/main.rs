@@ -23,8 +23,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// quadruples. The accepted ratio is above 4, because growing tables double their capacity.
 const MEMORY_GROWTH_RATIO_MAX: u64 = 7;
 /// The growth of each cost (bytes, allocations, CPU time) that is accepted in addition to the
-/// accepted ratio, so that small inputs pass. `CPU_TIMES_MAX` is the largest accepted ratio of CPU
-/// times if the size of an input quadruples.
+/// accepted ratio, so that small inputs pass. `CPU_GROWTH_RATIO_MAX` is the largest accepted ratio
+/// of CPU times if the size of an input quadruples.
 const ACCEPTED_EXTRA_BYTES: u64 = 1 << 20;
 const ACCEPTED_EXTRA_ALLOCATIONS: u64 = 5_000;
 const ACCEPTED_EXTRA_CPU_NS: u64 = 150_000_000;

@@ -148,7 +148,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
 /// The bytes after the only chunk of a body.
 const CHUNKS_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// Returns the number of bytes that [`write`] appends after the content.
+/// Returns the number of bytes that [`write()`] appends after the content.
 pub(crate) fn bytes_after_body(parts: &RequestParts) -> usize {
     let in_chunks = parts.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
     if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }

@@ -55,8 +55,8 @@ impl GrpcCallFlags {
     /// The request is a gRPC call.
     pub const GRPC_CALL: GrpcCallFlags = GrpcCallFlags(1);
     /// Over HTTP/2, each further message of a gRPC request is sent only after another message of
-    /// the response has arrived. Without the flag `IN_TURN`, all messages of the request are sent
-    /// at once.
+    /// the response has arrived. Without the flag `MESSAGES_IN_TURN`, all messages of the request
+    /// are sent at once.
     pub const MESSAGES_IN_TURN: GrpcCallFlags = GrpcCallFlags(1 | 1 << 1);
     /// The response must have exactly one message.
     pub const ONE_MESSAGE: GrpcCallFlags = GrpcCallFlags(1 | 1 << 2);

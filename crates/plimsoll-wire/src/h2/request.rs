@@ -118,8 +118,8 @@ pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     })
 }
 
-/// Decodes a head that [`write`] encoded, and passes its fields to `each` in order. If no server
-/// would accept the head, `read` passes no field.
+/// Decodes a head that [`write()`] encoded, and passes its fields to `each` in order.
+/// If no server would accept the head, `read` passes no field.
 pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     let mut frames = head.to_vec();
     set_stream(&mut frames, 1);

@@ -264,8 +264,8 @@ cases! {
         ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
 }
 
-/// Checks like [`connection_fails`] that the client ends the connection with `code`, but after the
-/// first exchange got its response.
+/// Checks like [`check_connection_fails`] that the client ends the connection with `code`, but
+/// after the first exchange got its response.
 fn check_connection_fails_after_response(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = decode_in_all_splits(&[server_preface_frames(), bytes.concat()].concat());
     let failed = Some(Failed(error.into()));

@@ -117,8 +117,8 @@ pub struct FleetStatusArgs {
     /// bus), up (start local agents), key (make a signing key)
     #[arg(value_name = "WHAT", value_parser = KnownWords::for_text_value(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
-    /// The machines that generate load, such as ssh://load1,load2 or nats://bus:4222; for the action
-    /// `key`, the key file to write
+    /// The machines that generate load, such as ssh://load1,load2 or nats://bus:4222; for the
+    /// action `key`, the key file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
     /// For the action `fetch`, the name of the run, as printed by the plimsoll that started the run

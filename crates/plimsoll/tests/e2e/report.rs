@@ -66,7 +66,8 @@ out.textContent = seen.join("\n");
 document.body.append(out);
 </script></body>"#;
 
-/// Adds the script `PROBE` to a copy of a page and returns one line of observations for each chart.
+/// Adds the script `CHART_TEST_SCRIPT` to a copy of a page and returns one line of observations for
+/// each chart.
 fn probe_page_charts(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");

@@ -102,7 +102,7 @@ pub fn plimsoll_without_turn(arguments: &[&str]) -> CommandOutcome {
     wait_for_exit(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
-/// Waits for the end of a started binary, and kills the process after [`PATIENCE`].
+/// Waits for the end of a started binary, and kills the process after [`COMMAND_DURATION_MAX`].
 pub fn wait_for_exit(mut child: Child) -> CommandOutcome {
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let errors = std::thread::spawn(move || {

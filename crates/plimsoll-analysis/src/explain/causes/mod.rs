@@ -3,8 +3,9 @@
 //! sentence about the cause. The file also lists the resources that limit the server only because
 //! of the cause.
 //!
-//! A new cause needs a file in this folder, a line in [`cards`] and a variant of `Cause`. A new
-//! cause also needs a page under `docs/causes`, and three recorded cases in the corpus (`corpus/`).
+//! A new cause needs a file in this folder, a line in [`cause_cards`] and a variant of `Cause`. A
+//! new cause also needs a page under `docs/causes`, and three recorded cases in the corpus
+//! (`corpus/`).
 //!
 //! Not here: the features, questions about the observed server (`features`).
 

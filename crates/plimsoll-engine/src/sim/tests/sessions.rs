@@ -172,8 +172,8 @@ impl plimsoll_wire::Author for RepeatingRequestScript {
     }
 }
 
-/// Runs `plan` with a [`RepeatAuthor`] as the author of its requests. Returns the run, and the
-/// number of responses reported to the author.
+/// Runs `plan` with a [`RepeatingRequestScript`] as the author of its requests. Returns the run,
+/// and the number of responses reported to the author.
 fn run_script_requests(
     plan: &SimulatedPlan,
     messages: usize,

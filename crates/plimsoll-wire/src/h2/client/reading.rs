@@ -87,14 +87,14 @@ impl H2 {
         }
     }
 
-    /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, at most once for each received
-    /// piece of bytes.
+    /// Returns [`ConnectionEvent::HasBytesToSend`] if there are bytes to send, at most once for
+    /// each received piece of bytes.
     fn bytes_to_send_fact(&mut self) -> Option<ConnectionEvent<'static>> {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(ConnectionEvent::HasBytesToSend)
     }
 
-    /// Returns [`Fact::WindowEmpty`] if the server has used up a flow-control window, at most once
-    /// for each received piece of bytes.
+    /// Returns [`ConnectionEvent::WindowEmpty`] if the server has used up a flow-control window, at
+    /// most once for each received piece of bytes.
     fn window_empty_fact(&mut self) -> Option<ConnectionEvent<'static>> {
         std::mem::take(&mut self.starved).then_some(ConnectionEvent::WindowEmpty)
     }
@@ -127,7 +127,7 @@ impl H2 {
     }
 
     /// Removes an exchange that the server will not process after its GOAWAY frame, and returns
-    /// [`Fact::Refused`] for the exchange.
+    /// [`ConnectionEvent::Refused`] for the exchange.
     fn next_refused(&mut self) -> Option<ConnectionEvent<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
@@ -333,8 +333,8 @@ impl H2 {
         ConnectionEvent::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
-    /// Fails the exchange of a stream whose rules the server broke, and returns [`Fact::Failed`]
-    /// for the exchange.
+    /// Fails the exchange of a stream whose rules the server broke, and returns
+    /// [`ConnectionEvent::Failed`] for the exchange.
     #[cold]
     fn fail_stream(&mut self, at: usize, error: ProtocolError) -> ConnectionEvent<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);

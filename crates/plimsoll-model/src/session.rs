@@ -177,9 +177,9 @@ impl ThinkTime {
             ThinkTime::Uniform(from, to) if from > to => {
                 Err(format!("the first think time in '{text}' is longer than the second: write the shorter time first"))
             }
-            think if !think.is_sound() => {
-                Err(format!("'{text}': a think time is at most a day, and the second number of lognormal is 0 to 10"))
-            }
+            think if !think.is_sound() => Err(format!(
+                "'{text}': a think time is at most a day, and the deviation (second number) of lognormal is 0 to 10"
+            )),
             think => Ok(think),
         }
     }

@@ -281,7 +281,7 @@ mod tests {
             (404, "404 page not found\n", "net/http/pprof"),
             (500, "Could not enable CPU profiling: cpu profiling already in use\n", "wait until it ends"),
             (400, "profile duration exceeds server's WriteTimeout\n", "fewer seconds"),
-            (301, "<a href=\"/x\">Moved Permanently</a>.\n", "moved"),
+            (301, "<a href=\"/x\">Moved Permanently</a>.\n", "redirects"),
             (401, "", "USER:PASSWORD"),
             (503, "busy\u{1b}[31m\nand more", " (busy [31m): the server's own log"),
         ] {

@@ -1,8 +1,8 @@
 //! Decides how much of a flag's value a message may repeat ([`ValueClass`]). Secrets in values stay
 //! hidden.
 //!
-//! Not here: the class of each flag (the command line), and redaction of URLs, headers and paths
-//! (`plimsoll_model::redact`).
+//! Not here: classes that follow from a flag instead of a value name (the command line), and
+//! redaction of URLs, headers and paths (`plimsoll_model::redact`).
 
 use plimsoll_model::redact::{self, REDACTED, RedactionLevel};
 use plimsoll_model::terms;
@@ -41,6 +41,37 @@ pub enum ValueClass {
 }
 
 impl ValueClass {
+    /// Returns the class of a flag's value by the value's name in the flag's declaration, which help
+    /// shows (`<URL>`). Returns `None` for an unknown name.
+    pub fn from_value_name(name: &str) -> Option<ValueClass> {
+        Some(match name {
+            // Value names such as `N` and `TIME` stand for numbers, times, and combinations of both.
+            "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => {
+                ValueClass::Plain
+            }
+            // Value names such as `WHAT` and `METHOD` stand for keywords of plimsoll.
+            "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL"
+            | "VERSION" | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => ValueClass::Plain,
+            // Value names such as `SLO` and `REGEX` stand for conditions and patterns.
+            "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => ValueClass::Plain,
+            // Value names such as `NAME` and `RUN` stand for names of processes, runs, branches and
+            // machines.
+            "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => {
+                ValueClass::Plain
+            }
+            "HOST" | "HOST:PORT" | "ADDR" | "ssh://HOST" | "nats://BUS:PORT" | "ed25519:KEY" => ValueClass::Plain,
+            "ssh://HOST,...|nats://BUS:PORT" => ValueClass::Plain,
+            "URL" | "URL2" | "URL|auto" | "URL_A,URL_B" | "FILE|URL" => ValueClass::Url,
+            "NAME: VALUE" => ValueClass::Header,
+            "TEXT|@FILE" | "TEXT|@FILE|-" => ValueClass::Body,
+            "CMD" | "CMD|git:REV" => ValueClass::Command,
+            "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => ValueClass::Path,
+            "WORDS" => ValueClass::Argument,
+            "'curl ...'" => ValueClass::Secret,
+            _ => return None,
+        })
+    }
+
     /// Returns the part of a value that a message may show.
     pub fn redact(self, value: &str) -> String {
         match self {

@@ -11,7 +11,6 @@ use crate::args::{
     RequestArgs, SchemaArgs, ScriptArgs, StoreArgs, WatchArgs,
 };
 use crate::curl;
-use crate::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
 use plimsoll_fleet::parse_watch_host;
 use plimsoll_model::bounds::WORKERS_ASKED_MAX;
 use plimsoll_model::failure::Failure;
@@ -23,6 +22,7 @@ use plimsoll_model::{
 };
 use plimsoll_study::fields::{parse_body_flag, parse_header_flag, parse_tag, path_text};
 use plimsoll_study::file_traffic::{convert_to_grpc_call, http_choice, push_authorization, traffic_from_parsed};
+use plimsoll_study::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
 use plimsoll_study::script_run;
 use plimsoll_study::target::parse_connect_to;
 use plimsoll_study::traffic_file;

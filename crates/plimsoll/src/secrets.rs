@@ -3,7 +3,7 @@
 //! value's name in the flag's declaration, which help shows (`<URL>`). If that name is unknown,
 //! messages never show the value.
 //!
-//! Not here: how much of each class may be shown (`plimsoll_study::value_class`), and what is
+//! Not here: the classes and their value names (`plimsoll_study::value_class`), and what is
 //! recorded, which is built from parsed values (`plimsoll_model::terms`).
 
 use clap::parser::ValueSource;
@@ -11,35 +11,6 @@ use clap::{Arg, ArgMatches, Command};
 use plimsoll_study::message::SecretReplacements;
 use plimsoll_study::value_class::ValueClass;
 use std::ffi::OsStr;
-
-/// Returns the secrecy class of a flag's value (how much of the value messages may show) by the
-/// value's name in the flag's declaration. Returns `None` for an unknown name.
-fn value_name_class(name: &str) -> Option<ValueClass> {
-    Some(match name {
-        // Value names such as `N` and `TIME` stand for numbers, times, and combinations of both.
-        "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => ValueClass::Plain,
-        // Value names such as `WHAT` and `METHOD` stand for keywords of plimsoll.
-        "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL" | "VERSION"
-        | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => ValueClass::Plain,
-        // Value names such as `SLO` and `REGEX` stand for conditions and patterns.
-        "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => ValueClass::Plain,
-        // Value names such as `NAME` and `RUN` stand for names of processes, runs, branches and
-        // machines.
-        "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => {
-            ValueClass::Plain
-        }
-        "HOST" | "HOST:PORT" | "ADDR" | "ssh://HOST" | "nats://BUS:PORT" | "ed25519:KEY" => ValueClass::Plain,
-        "ssh://HOST,...|nats://BUS:PORT" => ValueClass::Plain,
-        "URL" | "URL2" | "URL|auto" | "URL_A,URL_B" | "FILE|URL" => ValueClass::Url,
-        "NAME: VALUE" => ValueClass::Header,
-        "TEXT|@FILE" | "TEXT|@FILE|-" => ValueClass::Body,
-        "CMD" | "CMD|git:REV" => ValueClass::Command,
-        "FILE" | "DIR" | "PATH" | "LOG" | "LOG|FILE" => ValueClass::Path,
-        "WORDS" => ValueClass::Argument,
-        "'curl ...'" => ValueClass::Secret,
-        _ => return None,
-    })
-}
 
 /// Returns the secrecy class of a command's argument (how much of its value messages may show);
 /// `None` if the class is unknown.
@@ -54,7 +25,7 @@ pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
         ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::Path),
         ("profile", "diff") => Some(ValueClass::Url),
-        _ => value_name_class(arg.get_value_names()?.first()?.as_str()),
+        _ => ValueClass::from_value_name(arg.get_value_names()?.first()?.as_str()),
     }
 }
 

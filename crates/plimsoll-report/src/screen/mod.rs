@@ -220,9 +220,9 @@ impl<'a> Screen<'a> {
         let more = if self.warnings.is_empty() { "" } else { "more " };
         match self.omitted_warnings {
             0 => {}
-            1 => out += &format!("1 {more}warning is hidden: add --verbose, or run plimsoll show -v RUN_FILE\n"),
+            1 => out += &format!("1 {more}warning: add --verbose, or plimsoll show -v RUN_FILE\n"),
             many => {
-                out += &format!("{many} {more}warnings are hidden: add --verbose, or run plimsoll show -v RUN_FILE\n");
+                out += &format!("{many} {more}warnings: add --verbose, or plimsoll show -v RUN_FILE\n");
             }
         }
         if let Some(next) = &self.next {
@@ -306,7 +306,7 @@ mod tests {
         let shown = screen.render(false, None);
         assert!(shown.lines().count() <= LINES_MAX, "{shown}");
         assert!(shown.lines().all(|line| display_width(line) <= COLUMNS_MAX), "{shown}");
-        assert!(shown.contains("2 more warnings are hidden") && shown.contains(CLIPPED_TEXT_END), "{shown}");
+        assert!(shown.contains("2 more warnings: add --verbose") && shown.contains(CLIPPED_TEXT_END), "{shown}");
         assert!(shown.ends_with("next: plimsoll find URL\n"), "{shown}");
     }
 

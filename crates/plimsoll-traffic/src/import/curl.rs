@@ -365,7 +365,7 @@ impl CurlRequest {
                     _ => {
                         return Err(CurlError::Value(
                             shown.to_owned(),
-                            "write the query text itself, because plimsoll reads no file for --url-query",
+                            "write the query text itself, because plimsoll reads no file for the query text",
                         ));
                     }
                 },

@@ -8,13 +8,13 @@ use super::read_commands::LogArgs;
 use super::shared::{
     GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
 };
-use crate::quantity::with_flag_name;
 use clap::{Args, ValueHint};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::SETTING_VALUES_MAX;
 use plimsoll_model::terms::InterventionTerms;
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{EndpointChoice, TextKind};
+use plimsoll_study::quantity::with_flag_name;
 use plimsoll_study::runner::VALUE_PLACEHOLDER;
 use std::net::SocketAddr;
 use std::path::PathBuf;

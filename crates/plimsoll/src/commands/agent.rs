@@ -1,11 +1,11 @@
 //! `plimsoll agent`: generates load or measures a server for a plimsoll on another machine.
 
 use crate::args::AgentArgs;
-use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::{AllowList, BusAccess, BusJoinOptions, Permissions, TaskVerifier, presence};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::print_to_stderr;
+use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_sys::output_file::DEFAULT_RESULTS_FOLDER;
 use std::io::IsTerminal;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! `plimsoll baseline`: runs the reference server until the user interrupts.
 
 use crate::args::BaselineArgs;
-use crate::quantity::parse_positive_count;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::baseline::{ReferenceServerOptions, pooled, start};
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::connecting::tls_failure;
 use plimsoll_study::output::print;
+use plimsoll_study::quantity::parse_positive_count;
 use plimsoll_sys::files::{FilePurpose, read};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::Url;

@@ -7,7 +7,6 @@ use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::parse_positive_time;
 use clap::Parser;
 use plimsoll_analysis::Slo;
 use plimsoll_model::failure::{Failure, exit};
@@ -17,6 +16,7 @@ use plimsoll_model::{
 };
 use plimsoll_study::demo_server;
 use plimsoll_study::output::print;
+use plimsoll_study::quantity::parse_positive_time;
 use plimsoll_traffic::target_url::Url;
 use std::net::Ipv4Addr;
 

@@ -5,7 +5,6 @@ use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::parse_positive_time;
 use crate::results::{Results, read};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::search::search_part_ns;
@@ -14,6 +13,7 @@ use plimsoll_model::{ExperimentSpec, ExplainSpec, Intervention, Plan, Terms};
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::questions::explain_question;
 use plimsoll_study::changes;
+use plimsoll_study::quantity::parse_positive_time;
 use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
 

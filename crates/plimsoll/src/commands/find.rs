@@ -4,10 +4,8 @@ use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
 use super::traffic::LogReadingDisplay;
 use crate::args::{FindArgs, join_conditions, redaction_level};
-use crate::gate::Gate;
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::find::{self, GateDemand};
 use plimsoll_analysis::finding::SearchFinding;
@@ -18,7 +16,9 @@ use plimsoll_model::{ArrivalSpacing, ExperimentSpec, FindSpec, Plan, Planning, T
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, sentence_text};
+use plimsoll_study::gate::Gate;
 use plimsoll_study::log_replay;
+use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 
 /// The shortest time of a soak (a long load at the load line's rate), ns (10 s). A shorter soak
 /// would find no more than the search itself.

@@ -3,7 +3,6 @@
 //! to a target.
 
 use crate::args::FleetStatusArgs;
-use crate::quantity::{parse_positive_time, with_flag_name};
 use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
@@ -14,6 +13,7 @@ use plimsoll_report::block::Report;
 use plimsoll_report::calibration::{calibration_document, calibration_text};
 use plimsoll_report::{format, text};
 use plimsoll_study::output::{print, print_to_stderr};
+use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 use std::path::{Path, PathBuf};
 
 /// Executes the action that the arguments name. Returns the exit code.

@@ -5,7 +5,6 @@ use super::search::{self, PreparedSearch};
 use crate::args::{OverloadArgs, PprofArgs, SearchArgs};
 use crate::live::ProgressDisplay;
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::overload::budget_min_ns;
 use plimsoll_analysis::study::search::search_part_ns;
@@ -17,6 +16,7 @@ use plimsoll_probe::ProbeEffort;
 use plimsoll_report::format;
 use plimsoll_report::questions::overload_question;
 use plimsoll_study::base::ResolvedTarget;
+use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_study::runner::{PlanChange, PlanVariant};
 
 /// Converts the flags to an overload study.

@@ -5,7 +5,6 @@ use super::traffic::{LogReadingDisplay, log_reading_terms};
 use super::{replay_file, run};
 use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction_level};
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_time, with_flag_name};
 use plimsoll_model::completion::TrafficFromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ReplayTerms;
@@ -13,6 +12,7 @@ use plimsoll_model::units::{SECOND, parse_number};
 use plimsoll_model::{LoadShape, Plan, RunSpec, Terms};
 use plimsoll_study::fields::{self, path_text};
 use plimsoll_study::log_replay;
+use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 use std::path::PathBuf;
 
 /// Bounds of the factors of --speed and --scale.

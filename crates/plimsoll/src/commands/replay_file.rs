@@ -6,11 +6,11 @@
 
 use super::run;
 use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
-use crate::quantity::parse_positive_time;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, RunSpec, Terms};
 use plimsoll_report::load_text;
 use plimsoll_study::output::print_to_stderr;
+use plimsoll_study::quantity::parse_positive_time;
 use plimsoll_study::traffic_file;
 use std::path::{Path, PathBuf};
 

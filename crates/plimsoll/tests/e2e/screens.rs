@@ -207,7 +207,7 @@ fn the_first_screen_is_short_and_verbose_output_is_complete() {
         }
         let told = shown.matches("warning: ").count();
         let all = document["warnings"].as_array().map_or(0, Vec::len);
-        assert!(told >= all || shown.contains(": --verbose"), "{name}: {told} of {all} warnings\n{shown}");
+        assert!(told >= all || shown.contains(": add --verbose"), "{name}: {told} of {all} warnings\n{shown}");
     }
     assert!(files > 10, "{files} files");
 }

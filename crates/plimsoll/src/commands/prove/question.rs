@@ -3,7 +3,6 @@
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
-use crate::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
 use plimsoll_analysis::study::climb::WARMUP_NEW_TARGET_NS;
 use plimsoll_model::bounds::ARM_COUNT_RANGE;
 use plimsoll_model::failure::Failure;
@@ -14,6 +13,7 @@ use plimsoll_model::{
     Arm, BlocksSpec, Criterion, EndpointChoice, ExperimentSpec, LadderSpec, Plan, ProveSpec, Terms, completion,
 };
 use plimsoll_report::format::flag_time;
+use plimsoll_study::quantity::{parse_positive_count, parse_positive_time, with_flag_name};
 use plimsoll_study::traffic_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::file::FileLoad;

@@ -41,11 +41,12 @@ pub enum ValueClass {
 }
 
 impl ValueClass {
-    /// Returns the class of a flag's value by the value's name in the flag's declaration, which help
-    /// shows (`<URL>`). Returns `None` for an unknown name.
+    /// Returns the class of a flag's value by the value's name in the flag's declaration, which
+    /// help shows (`<URL>`). Returns `None` for an unknown name.
     pub fn from_value_name(name: &str) -> Option<ValueClass> {
         Some(match name {
-            // Value names such as `N` and `TIME` stand for numbers, times, and combinations of both.
+            // Value names such as `N` and `TIME` stand for numbers, times, and combinations of
+            // both.
             "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => {
                 ValueClass::Plain
             }

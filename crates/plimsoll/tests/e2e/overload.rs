@@ -18,7 +18,8 @@ fn throughput_above_the_load_line_is_reported() {
     assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
     for step in steps {
         let offered = number_at_path(step, "offered_rps") / (300.0 * number_at_path(step, "factor"));
-        // Arrivals are random. The shortest step has about 425, so 25 % are five standard deviations.
+        // Arrivals are random. The shortest step has about 425, so 25 % are five standard
+        // deviations.
         assert!((0.75..1.25).contains(&offered), "{step:#}");
     }
     assert!(number_at_path(&steps[4], "refused.too_much") > 300.0, "{:#}", steps[4]);

@@ -8,7 +8,9 @@ export CARGO_BUILD_JOBS ?= 2
 # others (make unit PROPTEST_RNG_SEED=2).
 export PROPTEST_RNG_SEED ?= 1
 
-test: needs lint unit lab-test
+# Lint and the tests in lab/ run while the Rust tests compile.
+test:
+	@MAKE="$(MAKE)" ./scripts/test-all
 
 # Prose of the documentation and of all messages, and format. Clippy lints as it compiles the tests (unit).
 lint:

@@ -87,7 +87,7 @@ pub struct LinePrediction {
     /// The cause that would limit the server after the named cause is removed.
     pub next_cause: Cause,
     /// The predicted line if the present limit were doubled, 1/s, at most `line_rps`. `None` if the
-    /// limit is no number that can be doubled.
+    /// limit is no number that can be doubled, or if the present load line is uncertain.
     pub doubled_rps: Option<f64>,
 }
 
@@ -370,7 +370,8 @@ fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePr
         line_rps: offered(next.ceiling_rps),
         range_rps: (offered(lower_rps.max(case.sustained_rps)), offered(upper_rps)),
         next_cause: cause_of_saturated_resource(next.resource),
-        doubled_rps: card.is_countable.then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
+        doubled_rps: (card.is_countable && !case.is_load_line_uncertain())
+            .then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
 }
 

@@ -267,6 +267,27 @@ impl ServerFacts {
         format!("{} {}/s", crate::format::rate(requests_rps / self.requests_each), self.counted)
     }
 
+    /// Returns whether the interval of the load line is so wide that its lower end does not stand for
+    /// the load line.
+    pub fn is_load_line_uncertain(&self) -> bool {
+        self.upper_rps.is_some_and(|upper_rps| upper_rps > CLEARLY_MORE_FACTOR * self.lower_rps)
+    }
+
+    /// Formats the load line for a sentence: one rate, or both ends of a wide interval. Without an
+    /// upper end, the text is `at least` and the lower end.
+    pub fn load_line_text(&self) -> String {
+        let lower_rate = self.offered_text(self.lower_rps);
+        match self.upper_rps {
+            None => format!("at least {lower_rate}"),
+            Some(upper_rps) if self.is_load_line_uncertain() => format!(
+                "between {} and {upper_rate}",
+                crate::format::rate(self.lower_rps / self.requests_each),
+                upper_rate = self.offered_text(upper_rps)
+            ),
+            Some(_) => lower_rate,
+        }
+    }
+
     /// Returns the maximum of a signal at the load line and above; `None` if it was not observed.
     pub fn signal_max(&self, signal: Signal) -> Option<f64> {
         // Above the line, the kernel may interrupt a thread to serve waiting connections, so the

@@ -1,7 +1,7 @@
 //! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed-loop
-//! loads of more and more users. Closed-loop loads with more users than saturate the server show
-//! the capacity, and open-loop loads try rates near the probable load line. The last load of the
-//! search confirms the load line.
+//! loads of more and more users. Closed-loop loads that keep the server saturated then show its
+//! capacity, and open-loop loads try rates near the probable load line. If the budget suffices,
+//! further loads confirm the load line.
 
 use super::budget_division::{BudgetDivision, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
@@ -53,7 +53,7 @@ const SATURATED_COMPLETIONS: f64 = 1000.0;
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_TRIAL_BUDGET_SHARE: f64 = 1.0 / 12.0;
-/// The maximum number of trials that try to confirm the load line.
+/// The maximum number of trials that try to confirm one lower end of the load line.
 const CONFIRMS_MAX: usize = 4;
 /// The load line's interval counts as wide if its lower end is below this share of its median. In a
 /// wide interval, a confirming trial tries the lower quartile ([`LOWER_QUARTILE`]) instead of the
@@ -74,6 +74,13 @@ const ASCENT_FACTOR: f64 = 1.05;
 const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const LINE_TRIAL_RATE_SHARE_MIN: f64 = 1.0 / 2000.0;
+/// The minimum rate of a trial near the load line, 1/s: one request in 20 s.
+const LINE_TRIAL_RATE_RPS_MIN: f64 = 0.05;
+/// The maximum number of users of a closed-loop trial.
+const CLOSED_LOOP_USERS_MAX: u64 = 16_384;
+/// A trial of the saturated server can narrow the load line's interval if at least this share of
+/// the interval's variance comes from the uncertain capacity.
+const CAPACITY_VARIANCE_SHARE_MIN: f64 = 0.5;
 
 /// The data for the choice of the next trial: the state of the search, and the outcomes of all
 /// earlier trials.
@@ -150,11 +157,11 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, the
-    /// returned number of users cannot exceed the maximum rate, because each user waits for its
-    /// response. Returns 0 if even a single user may exceed the maximum rate.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so many
+    /// users cannot exceed this rate, because each user waits for its response before its next
+    /// request. Returns 0 if even a single user may exceed the maximum rate, or before any response.
     fn users_max(&self) -> u64 {
-        let connections = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
+        let connections = u64::from(self.known.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
         // If more users did not increase the goodput, even more users will not bring the goodput
         // above the maximum rate.
@@ -204,14 +211,15 @@ impl<'a> LoadChoice<'a> {
         let Some(peak) = peak::closed_loop_peak(self.history) else { return false };
         // If the highest allowed rate ended the climb (closed loops of more and more users), a
         // trial with even more users may exceed this rate.
-        let ended = || peak::users_tried(self.history) < self.users_max();
-        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && ended());
+        let climb_ended_before_rate_max = || peak::users_tried(self.history) < self.users_max();
+        let is_rate_allowed =
+            self.known.settings.max_rate.is_none_or(|rate_max| rate_max > peak.rps && climb_ended_before_rate_max());
         let tries = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Saturate);
-        let own_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
+        let is_generator_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
             || self.history.iter().any(|trial| trial.purpose == LoadPurpose::Peak && is_generator_limited(trial));
         let budget_s = self.known.settings.budget_ns as f64 / 1e9;
-        let telling = peak.rps * budget_s * SATURATED_TRIAL_BUDGET_SHARE >= SATURATED_COMPLETIONS_MIN;
-        allowed && !own_limit && telling
+        let has_enough_completions = peak.rps * budget_s * SATURATED_TRIAL_BUDGET_SHARE >= SATURATED_COMPLETIONS_MIN;
+        is_rate_allowed && !is_generator_limit && has_enough_completions
     }
 
     fn needs_saturated_trials(&self) -> bool {
@@ -235,7 +243,7 @@ impl<'a> LoadChoice<'a> {
         // The number of users is limited: with `timeout_s / 2.0 * rps` users, a request waits for
         // half of its timeout on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
-        let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
+        let users_by_timeout = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
         let length_ns = wanted_ns.clamp(
@@ -243,21 +251,20 @@ impl<'a> LoadChoice<'a> {
             pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
         );
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
-        // The users that the server can serve at once start one after another, within about one
-        // response time.
-        let users = users.min(patient).min(self.users_max()).max(1);
+        let users = users.min(users_by_timeout).min(self.users_max()).max(1);
         self.plans.saturated_trial(users, SATURATING_FACTOR, length_ns)
     }
 
-    /// Returns the trial near the load line that narrows the line's interval most, or a trial that
-    /// confirms the load line. The error value is the reason to stop the search.
+    /// Returns a trial that narrows the load line's interval, or a trial that confirms the load
+    /// line. A trial that narrows the interval is near the load line or saturates the server. The
+    /// error value is the reason to stop the search.
     fn next_trial_near_line(&self) -> Result<PlannedTrial, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LINE_QUANTILE_LOW, 0.5, LINE_QUANTILE_HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::closed_loop_peak(self.history).map_or(1.0, |peak| peak.rps);
         // The lowest rate that the search tries (`floor`) is below the highest allowed rate, which
         // may be far below the peak.
-        let floor = (peak_rps * LINE_TRIAL_RATE_SHARE_MIN).max(0.05).min(line.rate_max / 2.0);
+        let floor = (peak_rps * LINE_TRIAL_RATE_SHARE_MIN).max(LINE_TRIAL_RATE_RPS_MIN).min(line.rate_max / 2.0);
         let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);
@@ -270,16 +277,16 @@ impl<'a> LoadChoice<'a> {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
         let narrow = high <= low * NARROW_INTERVAL_FACTOR_MAX && low > 0.0;
-        let topped = line.is_above_rate_max();
+        let is_above_rate_max = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && is_line_supported(self.known, line.capacity.as_ref(), low);
-        let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
+        let ended_by = if is_above_rate_max { line.rate_max_reason } else { StopReason::Width };
         // A trial that contradicts the load line may have been disturbed, so more trials decide if
         // the budget permits.
         let dispersion = backlog_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
-        let disputed = tried().any(|trial| contradicts(&trial));
+        let is_contradicted = tried().any(|trial| contradicts(&trial));
         if let Some(rate) = self.lower_rate_after_failures(dispersion).filter(|rate| *rate >= floor) {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
@@ -290,22 +297,22 @@ impl<'a> LoadChoice<'a> {
                 return Ok(next);
             }
         }
-        if (narrow || topped) && is_confirmed {
+        if (narrow || is_above_rate_max) && is_confirmed {
             let again = self.line_trial(low, self.known.pace.line_ns);
-            return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
+            return if is_contradicted && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
-        let confirms = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
+        let confirming = self.history.iter().filter(|trial| trial.purpose == LoadPurpose::Confirm);
         // A trial at the lower end of a wide interval would show little: nearly any server meets
         // the SLO at such a low rate. For a rate limiter, the lower end is tried even so: the
-        // interval is wide because the number of tokens is unknown.
+        // interval is wide because the size of the token bucket is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
         let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
-        let confirms = confirms.filter(|trial| can_contradict_lower_end(trial, confirming_rate)).count();
-        let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX)
+        let confirm_count = confirming.filter(|trial| can_contradict_lower_end(trial, confirming_rate)).count();
+        let confirm = (!is_confirmed && low > 0.0 && confirm_count < CONFIRMS_MAX)
             .then(|| self.confirming_trial(confirming_rate))
             .flatten();
-        if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
+        if (narrow || is_above_rate_max) && tried().next().is_some() && confirm_count < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
         if PresentCapacityTrials::is_change_suspected(self.history) && self.can_saturate() {
@@ -314,15 +321,15 @@ impl<'a> LoadChoice<'a> {
                 return Ok(measure);
             }
         }
-        let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
+        let decisive_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
         // Until a trial near the load line meets the SLO, trials of the saturated server and trials
         // near the load line alternate. Trials of the saturated server alone would never make the
         // capacity certain if it changes from trial to trial.
-        let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
+        let may_saturate = tried().any(|trial| trial.verdict == Verdict::Pass)
             || self.history.last().is_none_or(|last| last.purpose != LoadPurpose::Saturate);
-        let saturate = disputed_rate.is_none()
-            && alternates
-            && line.belief.capacity_variance_share > 0.5
+        let saturate = decisive_rate.is_none()
+            && may_saturate
+            && line.belief.capacity_variance_share > CAPACITY_VARIANCE_SHARE_MIN
             && self.can_saturate()
             && tried().next().is_some();
         let next = if saturate {
@@ -335,7 +342,7 @@ impl<'a> LoadChoice<'a> {
             // At a rate below `affordable_rps`, too few requests would arrive in a trial of the
             // usual length.
             let affordable_rps = TRIAL_ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
-            let rate = match (disputed_rate, tried().count() % 4) {
+            let rate = match (decisive_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
                 (None, 1) => low.max(affordable_rps.min(middle)),
@@ -352,8 +359,8 @@ impl<'a> LoadChoice<'a> {
     }
 
     /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
-    /// line failed and none met the SLO. If all trials near the predicted load line fail, no model
-    /// of the server predicts the load line.
+    /// line failed and none met the SLO. If all trials near the predicted load line fail, the
+    /// prediction is wrong, so the search descends without it.
     fn lower_rate_after_failures(&self, dispersion: f64) -> Option<f64> {
         let is_shared = is_machine_shared(self.history);
         let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));

@@ -151,7 +151,7 @@ impl Format {
         let (session, by_client) = split_session_choice(session);
         let (wanted, stamp) = json::parse_mapping(mapping, session)?;
         let lines = LogLineParser::Pairs(PairNotation::Json, PathNode::new(&wanted));
-        Ok(Format { by_client, ..Format::new("JSON lines with the fields of --field".into(), stamp, lines) })
+        Ok(Format { by_client, ..Format::new("JSON lines with the given fields".into(), stamp, lines) })
     }
 
     /// Returns the name of the format, for messages.

@@ -92,10 +92,9 @@ impl CauseText {
         let (resource, effect) = (self.subject, self.how.unwrap_or_default());
         let limits = if self.is_plural { "limit" } else { "limits" };
         let text = match (case.lower_rps > 0.0, case.sustained_rps) {
-            (true, _) => format!(
-                "{resource} {limits} the load line to {offered_rate}: {effect}",
-                offered_rate = case.offered_text(case.lower_rps)
-            ),
+            (true, _) => {
+                format!("{resource} {limits} the load line to {load_line}: {effect}", load_line = case.load_line_text())
+            }
             (false, most) => format!(
                 "{resource} {limits} the server to {offered_rate}: {effect}",
                 offered_rate = case.offered_text(most)

@@ -207,6 +207,27 @@ fn the_bottleneck_sentence_names_the_resource() {
 }
 
 #[test]
+fn the_bottleneck_sentence_is_as_certain_as_the_search() {
+    for (lower_rps, upper_rps, expect, is_doubled) in [
+        (1000.0, Some(1010.0), "1 000 requests/s", true),
+        (1000.0, Some(1250.0), "1 000 requests/s", true),
+        (0.3, Some(301.0), "between 0.30 and 301 requests/s", false),
+        (1000.0, Some(1400.0), "between 1 000 and 1 400 requests/s", false),
+        (1000.0, None, "at least 1 000 requests/s", true),
+    ] {
+        let case = ServerFacts {
+            lower_rps,
+            upper_rps,
+            ..usual_server_facts().with_service_time_ms(4.5).with_peer_connections(4.0, 4.0, 4.0)
+        };
+        let sentence = cause_text(&case, Cause::Pool).sentence_for_server(&case);
+        assert!(sentence.contains(&format!("limit the load line to {expect}: ")), "{sentence:?}");
+        let predicted = predict_line_without_cause(&case, Cause::Pool).expect("the cores are idle");
+        assert_eq!(predicted.doubled_rps.is_some(), is_doubled, "{sentence:?} {predicted:?}");
+    }
+}
+
+#[test]
 fn without_garbage_collection_requests_get_its_cores() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
     let found =

@@ -267,8 +267,8 @@ impl ServerFacts {
         format!("{} {}/s", crate::format::rate(requests_rps / self.requests_each), self.counted)
     }
 
-    /// Returns whether the interval of the load line is so wide that its lower end does not stand for
-    /// the load line.
+    /// Returns whether the interval of the load line is so wide that its lower end does not stand
+    /// for the load line.
     pub fn is_load_line_uncertain(&self) -> bool {
         self.upper_rps.is_some_and(|upper_rps| upper_rps > CLEARLY_MORE_FACTOR * self.lower_rps)
     }

@@ -157,9 +157,10 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so many
-    /// users cannot exceed this rate, because each user waits for its response before its next
-    /// request. Returns 0 if even a single user may exceed the maximum rate, or before any response.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so
+    /// many users cannot exceed this rate, because each user waits for its response before its next
+    /// request. Returns 0 if even a single user may exceed the maximum rate, or before any
+    /// response.
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };

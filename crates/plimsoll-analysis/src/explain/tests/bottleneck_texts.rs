@@ -215,14 +215,12 @@ fn the_bottleneck_sentence_is_as_certain_as_the_search() {
         (1000.0, Some(1400.0), "between 1 000 and 1 400 requests/s", false),
         (1000.0, None, "at least 1 000 requests/s", true),
     ] {
-        let case = ServerFacts {
-            lower_rps,
-            upper_rps,
-            ..usual_server_facts().with_service_time_ms(4.5).with_peer_connections(4.0, 4.0, 4.0)
-        };
+        let with_line = |case: ServerFacts| ServerFacts { lower_rps, upper_rps, ..case };
+        let case = with_line(usual_server_facts().with_service_time_ms(4.5).with_peer_connections(4.0, 4.0, 4.0));
         let sentence = cause_text(&case, Cause::Pool).sentence_for_server(&case);
         assert!(sentence.contains(&format!("limit the load line to {expect}: ")), "{sentence:?}");
-        let predicted = predict_line_without_cause(&case, Cause::Pool).expect("the cores are idle");
+        let case = with_line(usual_server_facts().with_signals(&[(Processes, 1.0, 1.0, 1.0)]));
+        let predicted = predict_line_without_cause(&case, Cause::Pool).expect("a prediction");
         assert_eq!(predicted.doubled_rps.is_some(), is_doubled, "{sentence:?} {predicted:?}");
     }
 }

@@ -8,18 +8,19 @@ pub fn with_flag_name<T, E: std::fmt::Display>(name: &str, result: Result<T, E>)
     result.map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
+fn refuse_zero(flag: &str, number: u64) -> Result<u64, Failure> {
+    match number {
+        0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
+        _ => Ok(number),
+    }
+}
+
 /// Parses a count that must be above zero.
 pub fn parse_positive_count(flag: &str, text: &str) -> Result<u64, Failure> {
-    match with_flag_name(flag, parse_count(text))? {
-        0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
-        count => Ok(count),
-    }
+    refuse_zero(flag, with_flag_name(flag, parse_count(text))?)
 }
 
 /// Parses a time that must be above zero; returns ns.
 pub fn parse_positive_time(flag: &str, text: &str) -> Result<u64, Failure> {
-    match with_flag_name(flag, parse_duration_ns(text))? {
-        0 => Err(Failure::usage(format!("{flag}: must be more than 0"))),
-        ns => Ok(ns),
-    }
+    refuse_zero(flag, with_flag_name(flag, parse_duration_ns(text))?)
 }

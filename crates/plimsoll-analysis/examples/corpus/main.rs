@@ -27,7 +27,7 @@ use plimsoll_model::codec;
 /// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
-const NAMING_THRESHOLDS: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
+const NAMING_THRESHOLDS: [f64; 8] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8];
 /// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
 /// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
 const RIGHT_CAUSES_SHARE_MIN: f64 = 0.9;

@@ -7,14 +7,13 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_are_few, calls_pile_up, collects_on_idle_cores,
-    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full,
-    each_worker_has_own_connection, files_used_up, has_fixed_peer_connections, has_polling_threads,
-    has_shared_interpreter, has_thread_per_connection, is_limited_by_own_connections, is_proxy,
-    more_threads_wait_for_locks, open_calls_equal_served_requests, other_receivers_read_late, others_take_needed_cores,
-    plimsoll_was_the_limit, ports_used_up, server_reads_dependency_late, signal_has_risen, slow_at_low_load,
-    statements_wait_for_locks, sustained_rate_gain, threads_run_one_at_a_time, threads_wait_for_pipe_reader,
-    wait_reason_is_unobserved, waits_for_data, was_slower_at_search_start, window_full, workers_equal_served_requests,
+    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores,
+    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up,
+    has_fixed_peer_connections, has_shared_interpreter, is_limited_by_own_connections, more_threads_wait_for_locks,
+    other_receivers_read_late, others_take_needed_cores, plimsoll_was_the_limit, ports_used_up,
+    server_reads_dependency_late, signal_has_risen, slow_at_low_load, statements_wait_for_locks, sustained_rate_gain,
+    threads_run_one_at_a_time, threads_wait_for_pipe_reader, was_slower_at_search_start, window_full,
+    workers_equal_served_requests,
 };
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
@@ -141,14 +140,8 @@ features! {
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open connections did not"],
-        [Connect, ConnectFailed, Unaccepted, Service],
+        [Connect, ConnectFailed, Unaccepted, ListenOverflows, Service],
         |case| yes_no_index(connects_late(case));
-    /// Whether the kernel rejected connections because the server's accept queue was full.
-    QueueOverflows: "queue_overflows", false,
-        ["no": "the kernel refused no connection because of a full accept queue",
-         "yes": "the kernel refused connections because the accept queue was full"],
-        [ListenOverflows],
-        |case| yes_no_index(signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
     /// Whether memory was short: pages were read back from storage, or the memory limit was
     /// reached.
     MemoryShort: "memory_short", true,
@@ -252,12 +245,6 @@ features! {
             let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
             first_true_position(found)
         };
-    /// Whether more of the server's threads wait for a core than at a low load.
-    WaitsForCores: "waits_for_cores", false,
-        ["no": "the server's threads do not wait for cores",
-         "yes": "under high load, more of the server's threads wait for a core than at a low load"],
-        [RunQueue],
-        |case| yes_no_index(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
         ["no": "the server's threads do not run one at a time",
@@ -339,12 +326,6 @@ features! {
                 answer => dependency_yes_no_index(case, answer),
             }
         };
-    /// Whether each worker of the server has its own connection to the dependency.
-    EachHasOne: "each_has_one", true,
-        ["no": "not every worker of the server has its own connection to a dependency",
-         "yes": "each worker of the server has its own connection to a dependency"],
-        [Processes, Threads, PeerConnections],
-        |case| dependency_yes_no_index(case, each_worker_has_own_connection(case));
     /// Whether the number of busy workers equals the number of requests in service.
     WorkersAsServed: "workers_as_served", true,
         ["no": "the number of workers differs from the number of requests in service",
@@ -361,12 +342,6 @@ features! {
             let waits = signal_has_risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
             yes_no_index(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
         };
-    /// Whether the server has one thread for each connection.
-    ThreadEach: "thread_each", false,
-        ["no": "the server does not have one thread for each connection",
-         "yes": "the server has one thread for each connection"],
-        [Threads, Accepted],
-        |case| yes_no_index(has_thread_per_connection(case));
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
         ["no": "the server's threads do not wait for each other",
@@ -384,24 +359,6 @@ features! {
             let several = case.requests_in_service().is_some_and(|count| count >= SEVERAL_IN_SERVICE_MIN);
             Some(if !more_threads_wait_for_locks(case)? { 0 } else { 1 + usize::from(line && several) })
         };
-    /// Whether threads poll: they sleep for short times and check again whether they may run.
-    Polls: "polls", true,
-        ["no": "the server's threads do not sleep for short times",
-         "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
-        [InSleep, InFlight],
-        |case| yes_no_index(has_polling_threads(case));
-    /// Whether no observation shows what the waiting requests wait for.
-    WaitsUnseen: "waits_unseen", false,
-        ["no": "measurements of the server show why requests wait",
-         "yes": "no measurement of the server shows why requests wait"],
-        [InLock, InSleep, PeerWaiting, Unaccepted],
-        |case| yes_no_index(wait_reason_is_unobserved(case));
-    /// Whether as many threads wait for data from a connection as requests are in flight.
-    WaitsForData: "waits_for_data", false,
-        ["no": "the server's threads do not wait for data",
-         "yes": "as many of the server's threads wait for data as requests are in flight"],
-        [InRead, InFlight],
-        |case| yes_no_index(waits_for_data(case));
     /// Whether statements in the server's database wait for locks of other statements.
     DatabaseLocks: "database_locks", true,
         ["no": "no database statement waits for another statement",
@@ -434,17 +391,6 @@ features! {
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
         |case| yes_no_index(Some(connections_queue_at_dependency(case).unwrap_or(false)));
-    /// Whether the number of open calls to a dependency equals the number of requests in service.
-    CallsAsServed: "calls_as_served", true,
-        ["no": "the number of calls in flight to a dependency differs from the number of requests in service",
-         "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
-        [PeerWaiting, PeerComing, Service],
-        |case| dependency_yes_no_index(case, open_calls_equal_served_requests(case));
-    /// Whether hardly any of the requests in flight waits for a dependency.
-    CallsAreFew: "calls_are_few", false,
-        ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
-        [PeerWaiting, InFlight],
-        |case| yes_no_index(calls_are_few(case));
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "clients and dependencies read the server's data in time",
@@ -489,9 +435,4 @@ features! {
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
         |case| yes_no_index(Some(case.past.get(Signal::Dispersion)? < PERIODIC_DISPERSION_MAX));
-    /// Whether the server's process has the name of a known proxy.
-    IsProxy: "is_proxy", false,
-        ["no": "the server's process does not have the name of a proxy", "yes": "the server's process has the name of a proxy"],
-        [PeerConnections],
-        |case| yes_no_index(Some(is_proxy(case)));
 }

@@ -1,5 +1,5 @@
 //! The bottleneck that limits a load line ([`explain`]). Signals (measured figures) of steady loads
-//! at a low rate, at the line and above it give the answers to some forty questions ([`features`]).
+//! at a low rate, at the line and above it give the answers to some thirty questions ([`features`]).
 //! Bayes' rule turns these answers, and the effects of experiments, into a probability of each
 //! cause ([`posterior`]). Without a probable cause, the result is "not known", with the missing
 //! evidence.

@@ -327,7 +327,7 @@ pub(super) fn has_shared_interpreter(case: &ServerFacts) -> bool {
 
 /// Returns whether the server is a proxy: it has connections to a dependency and the name of a
 /// proxy.
-pub(super) fn is_proxy(case: &ServerFacts) -> bool {
+fn is_proxy(case: &ServerFacts) -> bool {
     case.main_peer().is_some() && is_program("proxy", server_process_name(case))
 }
 
@@ -376,18 +376,6 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
     Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
 
-/// Returns whether each worker of the server has its own connection to the main peer, the
-/// dependency with the most connections.
-pub(super) fn each_worker_has_own_connection(case: &ServerFacts) -> Option<bool> {
-    let (_, connections) = case.main_peer()?;
-    let served = case.requests_in_service()?;
-    let threads = are_all_threads_busy(case).unwrap_or(false) && connections >= (1.0 - AGREEMENT_SHARE) * served;
-    let workers = case.worker_processes()?;
-    let processes = workers > 1.0 && connections >= workers && is_nearly_equal(served, workers, AGREEMENT_SHARE);
-    let named = thread_group_sizes(case).any(|count| (count - connections).abs() < MOST_SHARE_MIN);
-    Some(processes || threads || named)
-}
-
 /// Returns whether the server has one worker process or worker thread for each request in service.
 pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> {
     let served = case.requests_in_service()?;
@@ -406,7 +394,7 @@ pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> 
     let seen = [processes, threads].into_iter().flatten().reduce(|a, b| a || b)?;
     let grows = case.past.get(Signal::Threads).zip(case.line.get(Signal::Threads));
     let grows = grows.is_some_and(|(past, line)| past > (1.0 + SMALL_SHARE_MAX) * line + 1.0);
-    Some(seen && !grows && !has_thread_per_connection(case).unwrap_or(false))
+    Some(seen && !grows)
 }
 
 /// Returns the sizes of groups of server threads with equal names, such as pools. A size counts
@@ -479,31 +467,6 @@ pub(super) fn event_loops_accept_all(case: &ServerFacts) -> Option<bool> {
     )
 }
 
-/// Returns whether the server has one thread for each accepted connection.
-pub(super) fn has_thread_per_connection(case: &ServerFacts) -> Option<bool> {
-    let (threads, connections) = (signal_increase(case, Signal::Threads)?, signal_increase(case, Signal::Accepted)?);
-    let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
-    Some(
-        connections >= COUNT_ABOVE_CHANCE_MIN * COUNT_ABOVE_CHANCE_MIN
-            && is_nearly_equal(threads, connections, ROUGH_AGREEMENT_SHARE)
-            && waiting <= SMALL_SHARE_MAX * connections,
-    )
-}
-
-/// Returns whether the threads of most requests poll: they sleep for short times and check again
-/// whether they may run. The sign of polling: many more threads sleep than requests are in service.
-pub(super) fn has_polling_threads(case: &ServerFacts) -> Option<bool> {
-    let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
-    // Requests in flight beyond the number of threads have no thread yet that could poll.
-    let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
-    let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
-    Some(
-        many && beyond >= MOST_SHARE_MIN * with_thread
-            && beyond <= (1.0 + CONSIDERABLE_SHARE_MIN) * in_flight
-            && more_threads_wait_for_locks(case) != Some(true),
-    )
-}
-
 /// Returns whether many waiting threads sleep until a timer ends while hardly any thread waits for
 /// data. Threads that sleep until a timer ends do not wait for the response of a dependency.
 fn threads_wait_for_timers(case: &ServerFacts) -> Option<bool> {
@@ -511,37 +474,6 @@ fn threads_wait_for_timers(case: &ServerFacts) -> Option<bool> {
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
     let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
     Some(many && beyond >= CONSIDERABLE_SHARE_MIN * case.past.get(Signal::InFlight)? && few)
-}
-
-/// Returns whether about one thread waits for data for each request in flight, while hardly any
-/// thread waits for another thread.
-pub(super) fn waits_for_data(case: &ServerFacts) -> Option<bool> {
-    let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
-    let otherwise = signal_increase(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
-    Some(
-        in_flight >= COUNT_ABOVE_CHANCE_MIN
-            && reading >= (1.0 - ROUGH_AGREEMENT_SHARE) * in_flight
-            && otherwise < NOTICEABLE_SHARE_MIN * in_flight,
-    )
-}
-
-/// Returns whether no observation shows what the waiting requests wait for. Busy worker processes,
-/// a pool with all threads busy, or waiting and sleeping threads would explain the waiting
-/// requests. Open calls to a dependency, or connections that wait to be accepted, would also
-/// explain waiting requests.
-pub(super) fn wait_reason_is_unobserved(case: &ServerFacts) -> Option<bool> {
-    let rises = |signal: Signal| Some(signal_increase(case, signal)? > 1.0);
-    let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
-    if threads.iter().all(Option::is_none) {
-        return None;
-    }
-    let by_threads = threads.into_iter().flatten().any(|it| it)
-        || case.signal_reaches(Signal::IoPressure, CONSIDERABLE_SHARE_MIN) == Some(true);
-    let asks = case.main_peer().is_some_and(|(peer, _)| case.calls_dependency(peer).unwrap_or(true));
-    let asked = asks && !calls_are_few(case).unwrap_or(false);
-    let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= COUNT_ABOVE_CHANCE_MIN);
-    let workers = case.worker_processes()? > 1.0 && !event_loops_accept_all(case).unwrap_or(false);
-    Some(!workers && !are_all_threads_busy(case).unwrap_or(false) && !by_threads && !asked && !queued)
 }
 
 /// Returns the mean number of calls to dependencies without a complete response, above the load
@@ -573,7 +505,7 @@ pub(super) fn open_calls_equal_served_requests(case: &ServerFacts) -> Option<boo
 /// Returns whether calls to a dependency take longer under load: more calls are open than requests
 /// are in service (Little's law). Another sign of longer calls is a fixed number of connections in
 /// use that exceeds the number of requests in service. A third sign of longer calls is a number of
-/// connections that grows while requests wait for data.
+/// connections that grows while requests wait.
 pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
     if threads_wait_for_timers(case) == Some(true)
         || !case.has_throughput_plateau()?
@@ -600,10 +532,7 @@ pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
         && past >= line + EQUALLY_SHORT_FACTOR
         && waiting <= SLOWER_FACTOR_MIN * past
         && asked;
-    let data = waits_for_data(case).unwrap_or(false);
-    let enough =
-        past >= (1.0 - NOTICEABLE_SHARE_MIN) * waiting && served < (1.0 - CONSIDERABLE_SHARE_MIN) * waiting && data;
-    Some(full || grows || enough)
+    Some(full || grows)
 }
 
 fn open_calls_exceed_served_requests(case: &ServerFacts) -> Option<bool> {

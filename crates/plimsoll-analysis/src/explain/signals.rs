@@ -78,8 +78,6 @@ signals! {
     /// Share of the responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or
     /// UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
-    /// Median time until a request failed, without timeouts.
-    FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
     /// Time to open a connection, p99.
     Connect: "connect_p99", "ns", "time to connect p99", "the load";
     /// Share of plimsoll's attempted connections that could not be opened.
@@ -129,8 +127,6 @@ signals! {
     Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets";
     /// Connections that the kernel rejected because the server's accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections refused because of a full accept queue", "the kernel's TCP";
-    /// Number of open connections that the server has accepted; the maximum over time.
-    Accepted: "accepted", "", "connections accepted", "sockets";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the server's sending time in which the receive window of the client was full (TCP
@@ -437,7 +433,6 @@ impl LoadSignals {
         self.refusals = refusals.into_iter().map(|(status, _, times)| (status, times)).collect();
         self.failures.extend(self.refusals.iter().map(|(status, times)| (format!("status {status}"), *times)));
         self.set_signal(Signal::Refused, too_much as f64 / requests);
-        self.set_signal(Signal::FailedAfter, count(whole.failed.count, whole.failed.p50_ns));
         self.set_signal(Signal::Connect, count(load.connect.count, load.connect.p99_ns));
         let errors: u64 = load.connect_errors.iter().map(|(_, times)| times).sum();
         self.no_port = load.connect_errors.get(NO_PORT_LEFT);
@@ -544,7 +539,6 @@ impl LoadSignals {
         self.set_signal(Signal::ListenQueue, of(most(table::LISTEN_QUEUE.name), most(table::LISTEN_BACKLOG.name)));
         self.set_signal(Signal::Unaccepted, mean(table::LISTEN_QUEUE.name));
         self.set_signal(Signal::ListenOverflows, per_second(table::TCP_LISTEN_OVERFLOWS.name));
-        self.set_signal(Signal::Accepted, most(table::ACCEPTED_CONNECTIONS.name));
         self.set_signal(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
         self.set_signal(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
         self.set_signal(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));

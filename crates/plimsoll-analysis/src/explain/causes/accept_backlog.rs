@@ -14,7 +14,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         word: "accept_backlog",
         expects: &[
             (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),
-            (Feature::QueueOverflows, ExpectedAnswer::Mostly("yes")),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
             (Feature::ServedAtATime, ExpectedAnswer::Any),
             (Feature::PlimsollLimited, ExpectedAnswer::Any),

@@ -19,7 +19,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("machine")),
                 (Feature::CeilingMet, ExpectedAnswer::Mostly("cores")),
-                (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
                 (Feature::ThreadsFull, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
@@ -27,8 +26,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::PlimsollLimited, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
-                (Feature::EachHasOne, ExpectedAnswer::Any),
-                (Feature::CallsAsServed, ExpectedAnswer::Any),
                 (Feature::OnTheWay, ExpectedAnswer::Any),
             ],
         },
@@ -37,7 +34,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("allowed")),
                 (Feature::CeilingMet, ExpectedAnswer::Mostly("cores")),
-                (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
                 (Feature::ThreadsFull, ExpectedAnswer::Any),
                 (Feature::TakesTurns, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
@@ -45,7 +41,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
-                (Feature::EachHasOne, ExpectedAnswer::Any),
                 (Feature::DependencyFull, ExpectedAnswer::Any),
             ],
         },

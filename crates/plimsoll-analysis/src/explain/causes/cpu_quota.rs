@@ -35,7 +35,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
-                (Feature::CallsAsServed, ExpectedAnswer::Any),
             ],
         },
     ],

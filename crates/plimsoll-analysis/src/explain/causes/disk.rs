@@ -23,8 +23,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::FixedConnections, ExpectedAnswer::Any),
             (Feature::CallsPileUp, ExpectedAnswer::Any),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
-            (Feature::EachHasOne, ExpectedAnswer::Any),
-            (Feature::CallsAsServed, ExpectedAnswer::Any),
             (Feature::TakesTurns, ExpectedAnswer::Any),
         ],
     }],

@@ -15,7 +15,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         expects: &[
             (Feature::FilesUsedUp, ExpectedAnswer::Is("yes")),
             (Feature::ConnectsLate, ExpectedAnswer::Any),
-            (Feature::QueueOverflows, ExpectedAnswer::Any),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
             (Feature::CoresFull, ExpectedAnswer::Any),
             (Feature::ThreadsFull, ExpectedAnswer::Any),

@@ -29,7 +29,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::WorkersAsServed, ExpectedAnswer::Any),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
             (Feature::SpinsForLocks, ExpectedAnswer::Any),
-            (Feature::Polls, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -33,9 +33,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
-                (Feature::Polls, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
-                (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
@@ -44,15 +42,12 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
-                (Feature::WaitsUnseen, ExpectedAnswer::Mostly("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
-                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
             word: "limiter_unseen",
             expects: &[
-                (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
                 (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),

@@ -13,7 +13,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         word: "neighbour",
         expects: &[
             (Feature::OthersTookCores, ExpectedAnswer::Is("yes")),
-            (Feature::WaitsForCores, ExpectedAnswer::Mostly("yes")),
             (Feature::CoresFull, ExpectedAnswer::Mostly("others")),
             (Feature::ThreadsFull, ExpectedAnswer::Any),
         ],

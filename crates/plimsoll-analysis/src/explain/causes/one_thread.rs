@@ -21,7 +21,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::CeilingMet, ExpectedAnswer::Mostly("thread")),
                 (Feature::CoresFull, ExpectedAnswer::Not("machine")),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
-                (Feature::QueueOverflows, ExpectedAnswer::Any),
                 (Feature::Collects, ExpectedAnswer::Not("yes")),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
@@ -32,7 +31,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::TakesTurns, ExpectedAnswer::Is("interpreter")),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
-                (Feature::Polls, ExpectedAnswer::Any),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Not("machine")),

@@ -38,7 +38,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
-                (Feature::EachHasOne, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
@@ -50,7 +49,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
-                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -44,7 +44,6 @@ pub(super) fn usual_server_facts() -> ServerFacts {
             (Files, 0.01),
             (ListenQueue, 0.0),
             (ListenOverflows, 0.0),
-            (Accepted, 50.0),
             (SendQueue, 0.0),
             (WindowLimited, 0.0),
             (Gc, 0.0),
@@ -112,6 +111,7 @@ impl ServerFacts {
         for sight in [&mut self.low, &mut self.half, &mut self.line, &mut self.past] {
             sight.values.retain(|signal, _| !signals.contains(signal));
         }
+        self.demands = demands::demands(&[&self.low, &self.half, &self.line, &self.past]);
         self
     }
 

@@ -27,8 +27,7 @@ fn causes_are_named_on_synthetic_cases() {
         (ListenQueue, 0.0, 0.3, 0.1),
     ];
     let one_core = [(ServerCores, 0.15, 0.95, 1.0), (Idle, 3.7, 2.8, 2.8)];
-    let refusing =
-        [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
+    let refusing = [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6)];
     let usual_queue = [(ListenQueue, 0.0, 0.0, 0.8)];
     let unread = [
         (WindowLimited, 0.8, 0.8, 0.9),
@@ -90,7 +89,7 @@ fn causes_are_named_on_synthetic_cases() {
             "requests as short as a wake-up, and a queue that our load has filled",
             usual_server_facts()
                 .with_service_time_ms(0.08)
-                .with_signals(&[(Goodput, 2_000.0, 25_000.0, 25_000.0), (Accepted, 9.0, 500.0, 4_000.0)])
+                .with_signals(&[(Goodput, 2_000.0, 25_000.0, 25_000.0)])
                 .with_signals(&usual_queue),
             Cause::Unknown,
         ),

@@ -8,20 +8,7 @@ use crate::find::StopReason;
 fn too_few_signals_name_no_cause() {
     let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]
         .into_iter()
-        .chain([
-            Blocked,
-            MajorFaults,
-            Files,
-            ListenQueue,
-            Accepted,
-            Gc,
-            Compiling,
-            Idle,
-            Cores,
-            InLock,
-            InSleep,
-            InDisk,
-        ])
+        .chain([Blocked, MajorFaults, Files, ListenQueue, Gc, Compiling, Idle, Cores, InLock, InSleep, InDisk])
         .collect();
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     for (what, case) in [
@@ -95,8 +82,7 @@ fn server_stalled_at_low_load() -> ServerFacts {
 fn some_causes_are_named_without_probes() {
     let seen: Vec<Signal> =
         usual_server_facts().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
-    let refusing =
-        [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6), (FailedAfter, 0.0, 0.0, 3e5)];
+    let refusing = [(Refused, 0.0, 0.0, 0.1), (Failed, 0.0, 0.0, 0.1), (Service, 10e6, 10e6, 10e6)];
     for (case, cause) in [
         (usual_server_facts().with_signals(&refusing), Cause::Limiter),
         (usual_server_facts().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),

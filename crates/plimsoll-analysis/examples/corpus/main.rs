@@ -147,8 +147,8 @@ fn print_case_diagnosis(name: &str) -> Result<(), String> {
     let case = cases.iter().find(|it| it.name == name).ok_or_else(|| format!("no case is called {name}"))?;
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
-    let likelihoods = fit_likelihoods(&others, fitted.temperature, fitted.named_from);
-    let posterior = Posterior::compute(&likelihoods, &Answers::from_contrast(&case.case), &case.changes.effects());
+    let weights = fit_likelihoods(&others, fitted.temperature, fitted.named_from).evidence_weights();
+    let posterior = Posterior::compute(&weights, &Answers::from_contrast(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.named_cause());
     for (feature, value) in Answers::from_contrast(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);

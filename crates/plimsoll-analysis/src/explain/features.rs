@@ -7,13 +7,12 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores,
-    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up,
-    has_fixed_peer_connections, has_shared_interpreter, is_limited_by_own_connections, more_threads_wait_for_locks,
-    other_receivers_read_late, others_take_needed_cores, plimsoll_was_the_limit, ports_used_up,
-    server_reads_dependency_late, signal_has_risen, slow_at_low_load, statements_wait_for_locks, sustained_rate_gain,
-    threads_run_one_at_a_time, threads_wait_for_pipe_reader, was_slower_at_search_start, window_full,
-    workers_equal_served_requests,
+    arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores, connections_queue_at_dependency,
+    connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up, has_fixed_peer_connections,
+    has_shared_interpreter, is_limited_by_own_connections, more_threads_wait_for_locks, other_receivers_read_late,
+    others_take_needed_cores, plimsoll_was_the_limit, ports_used_up, server_reads_dependency_late, signal_has_risen,
+    slow_at_low_load, statements_wait_for_locks, sustained_rate_gain, threads_run_one_at_a_time,
+    threads_wait_for_pipe_reader, was_slower_at_search_start, window_full, workers_equal_served_requests,
 };
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
@@ -217,7 +216,7 @@ features! {
          "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
-            let full = first_true_position([case.are_cores_saturated(), allowed_cores_are_saturated(case)])?;
+            let full = first_true_position([case.are_cores_saturated(), case.are_allowed_cores_saturated()])?;
             let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
             let others = case.signal_min(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })

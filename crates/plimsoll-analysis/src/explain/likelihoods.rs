@@ -9,6 +9,7 @@
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
+use super::causes;
 use super::causes::card::{CauseForm, ExpectedAnswer};
 use super::features::Feature;
 use std::collections::BTreeMap;
@@ -97,8 +98,25 @@ impl Likelihoods {
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 
+    /// Computes how much each answer supports each form of each cause.
+    pub fn evidence_weights(&self) -> EvidenceWeights {
+        let background: Vec<Vec<f64>> = Feature::ALL.iter().map(|it| self.background_probabilities(*it)).collect();
+        let of_form = |form: &CauseForm| {
+            let of_feature = |(feature, background): (&Feature, &Vec<f64>)| {
+                let given_form = self.feature_probabilities(form, *feature, background);
+                given_form.iter().zip(background).map(|(given, any)| (given / any).ln()).collect()
+            };
+            Feature::ALL.iter().zip(&background).map(of_feature).collect()
+        };
+        EvidenceWeights {
+            log_ratios: causes::cause_forms().map(|(_, form)| of_form(form)).collect(),
+            temperature: self.temperature,
+            named_from: self.named_from,
+        }
+    }
+
     /// Returns the probability of each answer to a feature for any server, whatever the cause.
-    pub fn background_probabilities(&self, feature: Feature) -> Vec<f64> {
+    fn background_probabilities(&self, feature: Feature) -> Vec<f64> {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
@@ -112,12 +130,33 @@ impl Likelihoods {
 
     /// Returns the probability of each answer to a feature under one manifestation (form) of a
     /// cause. `background`: the probabilities for any server.
-    pub fn feature_probabilities(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
+    fn feature_probabilities(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = prior_probabilities(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
         let of = |(at, prior): (usize, f64)| (counts[at] + PRIOR_CASES * prior) / (sum + PRIOR_CASES);
         expected.into_iter().enumerate().map(of).collect()
+    }
+}
+
+/// How much each answer to a feature supports each form (manifestation) of each cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvidenceWeights {
+    /// Natural logarithm of a ratio: the probability of an answer under a form, divided by its
+    /// probability for any server. Shape: forms in the order of [`causes::cause_forms`], features in
+    /// the order of [`Feature::ALL`], answers.
+    pub log_ratios: Vec<Vec<Vec<f64>>>,
+    /// See [`Likelihoods::temperature`].
+    pub temperature: f64,
+    /// See [`Likelihoods::named_from`].
+    pub named_from: f64,
+}
+
+impl EvidenceWeights {
+    /// Returns the weights of the likelihoods that were fitted to the corpus.
+    pub fn fitted_to_corpus() -> &'static EvidenceWeights {
+        static WEIGHTS: OnceLock<EvidenceWeights> = OnceLock::new();
+        WEIGHTS.get_or_init(|| Likelihoods::corpus_likelihoods().evidence_weights())
     }
 }
 
@@ -148,7 +187,6 @@ fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::causes;
 
     #[test]
     fn likelihoods_file_parses_and_formats_back() {

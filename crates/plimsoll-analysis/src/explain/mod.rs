@@ -46,7 +46,7 @@ use crate::interference::Interference;
 use crate::sentence::Sentence;
 use demands::interpreter_demand;
 use features::Feature;
-use likelihoods::Likelihoods;
+use likelihoods::EvidenceWeights;
 use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
 use thresholds::{CONSIDERABLE_SHARE_MIN, SATURATED_THREAD_SHARE_MIN, SMALL_SHARE_MAX};
@@ -192,7 +192,7 @@ pub fn explanation_from_facts(
 ) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of =
-        |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::corpus_likelihoods(), &answers, effects);
+        |effects: &[(Intervention, Effect)]| Posterior::compute(EvidenceWeights::fitted_to_corpus(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.has_steady_loads() && case.target_loss.is_none();

@@ -7,7 +7,7 @@ use super::cause::Cause;
 use super::causes::card::{CauseCard, CauseForm};
 use super::causes::cause_forms;
 use super::features::Feature;
-use super::likelihoods::Likelihoods;
+use super::likelihoods::EvidenceWeights;
 use super::predictions::Effect;
 use super::server_facts::ServerFacts;
 use plimsoll_model::Intervention;
@@ -84,31 +84,28 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 impl Posterior {
     /// Computes the probabilities from the facts about a server and the effects of experiments.
     pub fn from_contrast(case: &ServerFacts, effects: &[(Intervention, Effect)]) -> Posterior {
-        Posterior::compute(Likelihoods::corpus_likelihoods(), &Answers::from_contrast(case), effects)
+        Posterior::compute(EvidenceWeights::fitted_to_corpus(), &Answers::from_contrast(case), effects)
     }
 
-    /// Computes the probabilities from these answers and effects, with the given likelihoods.
-    pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
-        let temperature = likelihoods.temperature;
+    /// Computes the probabilities from these answers and effects, with the given weights.
+    pub fn compute(weights: &EvidenceWeights, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let prior = (1.0 - UNKNOWN_PRIOR) / cause_forms().count() as f64;
-        // The background of a feature (the probabilities of its answers for any server) is equal
-        // for all forms of all causes.
-        let background = |(feature, value)| (feature, value, likelihoods.background_probabilities(feature));
-        let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed_answers().map(background).collect();
         let mut candidates: Vec<CauseFormProbability> = cause_forms()
-            .map(|(card, way)| {
-                let term = |(feature, value, background): &(Feature, usize, Vec<f64>)| {
-                    let given_way = likelihoods.feature_probabilities(way, *feature, background)[*value];
-                    EvidenceTerm { feature: *feature, value: *value, log_ratio: (given_way / background[*value]).ln() }
+            .zip(&weights.log_ratios)
+            .map(|((card, way), log_ratios)| {
+                let term = |((feature, value), log_ratios): ((&Feature, &Option<usize>), &Vec<f64>)| {
+                    let value = (*value)?;
+                    Some(EvidenceTerm { feature: *feature, value, log_ratio: log_ratios[value] })
                 };
-                let mut terms: Vec<EvidenceTerm> = observed.iter().map(term).collect();
+                let mut terms: Vec<EvidenceTerm> =
+                    Feature::ALL.iter().zip(&answers.0).zip(log_ratios).filter_map(term).collect();
                 terms.sort_by(|a, b| b.log_ratio.abs().total_cmp(&a.log_ratio.abs()));
                 let of = |(intervention, effect): &(Intervention, Effect)| {
                     (card.predicts.for_intervention(*intervention).probability(*effect) * Effect::ALL.len() as f64).ln()
                 };
                 let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();
-                let probability = prior.ln() + temperature * (seen + changed);
+                let probability = prior.ln() + weights.temperature * (seen + changed);
                 CauseFormProbability { card, way, probability, terms }
             })
             .collect();
@@ -120,7 +117,7 @@ impl Posterior {
         }
         candidates.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         let mut found = Posterior { candidates, unknown: unknown / (sum + unknown), named: None };
-        found.named = found.causes().first().filter(|it| it.probability >= likelihoods.named_from).map(|it| it.cause);
+        found.named = found.causes().first().filter(|it| it.probability >= weights.named_from).map(|it| it.cause);
         found
     }
 

@@ -62,33 +62,15 @@ fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
 /// Returns whether plimsoll's own limit of connections limits the throughput. A first sign of too
 /// few connections: the number of requests in service equals the number of requests that plimsoll
 /// allows in flight. A second sign of too few connections: plimsoll could not send some requests,
-/// although the sent requests were as fast as a request alone. If arrivals are random, some
-/// requests find all connections in use long before all connections are always in use.
+/// although the sent requests were as fast as a request alone.
 pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
         && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
-    let unsent = case.past.unsent_share;
-    let expected = erlang_loss_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
-    let lost = unsent >= MANY_FAILURES_SHARE
-        && as_alone
-        && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
+    let lost = case.past.unsent_share >= MANY_FAILURES_SHARE && as_alone;
     Some(most >= 1.0 && (all || lost))
-}
-
-/// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
-/// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
-/// of places had no limit.
-fn erlang_loss_share(places: f64, offered: f64) -> f64 {
-    let mut lost = 1.0;
-    let mut count = 1.0;
-    while count <= places {
-        lost = offered * lost / (count + offered * lost);
-        count += 1.0;
-    }
-    lost
 }
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load
@@ -120,10 +102,6 @@ pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
     }
 }
 
-/// How long the kernel keeps a port of a closed connection, s (Linux): a minute, or a second for
-/// addresses of this machine (`tcp_tw_reuse`).
-const TIME_WAIT_DURATIONS_S: [f64; 2] = [60.0, 1.0];
-
 /// Returns whether the server reached its limit of open files; `None` if the server had reached
 /// this limit already at the low load. Open files at the low load may belong to idle connections.
 /// For example, plimsoll opened many connections while the server processed the backlog of an
@@ -153,24 +131,7 @@ pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
         let is_failing = reaches(Signal::Failed, MANY_FAILURES_SHARE) || fails();
         reaches(Signal::TimeWait, EXHAUSTED_SHARE_MIN) && is_failing && sight.opened > 0
     });
-    ours || rise || stay || port_reuse_limits_throughput(case).unwrap_or(false)
-}
-
-fn port_reuse_limits_throughput(case: &ServerFacts) -> Option<bool> {
-    let is_held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= PORTS_EXHAUSTED_SHARE);
-    let sight = if is_held(&case.past) { &case.past } else { &case.line };
-    let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
-    let as_many = TIME_WAIT_DURATIONS_S.iter().any(|held_s| {
-        let turns = sight.seconds / held_s;
-        // If the kernel keeps a port for one second, the ports freed in the second before the load
-        // are available to the load, too.
-        let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
-        ((1.0 - CONSIDERABLE_SHARE_MIN) * turns..(1.0 + CONSIDERABLE_SHARE_MIN) * (turns + free))
-            .contains(&(answered / ports))
-    });
-    let fails =
-        case.past.get(Signal::Failed)? >= MANY_FAILURES_SHARE + RISEN_FACTOR_MIN * case.low.get(Signal::Failed)?;
-    Some(is_held(sight) && as_many && fails)
+    ours || rise || stay
 }
 
 /// Returns whether new connections wait or fail while requests on open connections are as fast as a
@@ -217,45 +178,13 @@ pub(super) fn slow_at_low_load(case: &ServerFacts) -> Option<bool> {
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
-/// Returns whether all cores that the server may use are saturated. The result is true for a server
-/// that saturates the cores that the server is bound to. The result is also true for a server whose
-/// threads wait for a core although other cores are idle.
-pub(super) fn allowed_cores_are_saturated(case: &ServerFacts) -> Option<bool> {
-    let allowed = case.are_allowed_cores_saturated();
-    let held = is_limited_to_whole_cores(case);
-    [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
-}
-
-fn is_limited_to_whole_cores(case: &ServerFacts) -> Option<bool> {
-    let used = case.signal_max(Signal::ServerCores)?;
-    let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), SMALL_SHARE_MAX);
-    let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
-    let waiting = case.signal_max(Signal::RunQueue)?;
-    let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
-    let in_turn = threads_run_one_at_a_time(case)? && has_shared_interpreter(case);
-    // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
-    // the server's cores.
-    let by_chance = [&case.line, &case.past].into_iter().filter_map(threads_waiting_by_chance).reduce(f64::max)?;
-    let waits = waiting >= by_chance + MOST_SHARE_MIN && for_each_other < waiting;
-    Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.has_idle_cores()?)
-}
-
 /// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
 /// idle.
 pub(super) fn collects_on_idle_cores(case: &ServerFacts) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
     let full = case.is_thread_saturated() == Some(true) || case.has_idle_cores() != Some(true);
-    let in_turn = allowed_cores_are_saturated(case) == Some(true) || threads_run_one_at_a_time(case) == Some(true);
+    let in_turn = case.are_allowed_cores_saturated() == Some(true) || threads_run_one_at_a_time(case) == Some(true);
     beside && !full && !in_turn
-}
-
-/// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
-/// load. The result is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst.
-/// Stat. Math. 29, 1977).
-fn threads_waiting_by_chance(sight: &LoadSignals) -> Option<f64> {
-    let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
-    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
-    Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
 /// Returns whether the server's threads run one at a time: several threads use one core in total,
@@ -360,20 +289,14 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
     let (_, count) = case.main_peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = case.calls_dependency(case.main_peer()?.0).unwrap_or(true);
-    // A fixed number of connections is no shared pool if threads wait for a lock, or if each
-    // process has its own connection.
+    // A fixed number of connections is no shared pool if threads wait for a lock.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
         Some(signal_increase(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
     };
-    let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
-    let of_processes =
-        threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
-    let apart = of_processes && more_threads_wait_for_locks(case).unwrap_or(false);
     let is_fixed =
         past >= 1.0 && (past - line).abs() <= (EQUALLY_SHORT_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
-    let shared = !behind_a_lock().unwrap_or(false) && !apart;
-    Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
+    Some(asked && !behind_a_lock().unwrap_or(false) && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
 
 /// Returns whether the server has one worker process or worker thread for each request in service.
@@ -418,14 +341,12 @@ pub(super) fn sleeping_threads_equal_requests(case: &ServerFacts) -> Option<bool
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
     // A thread that waits for its turn in the interpreter (such as Python's) wakes up at intervals,
     // so it looks like a sleeping thread.
-    let next = if has_shared_interpreter(case) { 1.0 } else { 0.0 };
-    let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
-        requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
-    };
+    let next = if has_shared_interpreter(case) { EQUALLY_SHORT_FACTOR } else { 0.0 };
     // In a short load, each thread's state is read only once, so the sum over the loads at and
     // above the line is more exact.
-    let both = as_many((line.0 + past.0, line.1 + past.1), ROUGH_AGREEMENT_SHARE, EQUALLY_SHORT_FACTOR * next);
-    Some(both && as_many(line, MOST_SHARE_MIN, next) && as_many(past, MOST_SHARE_MIN, next))
+    let (threads, requests) = (line.0 + past.0, line.1 + past.1);
+    let near = requests * (1.0 - ROUGH_AGREEMENT_SHARE)..requests * (1.0 + ROUGH_AGREEMENT_SHARE) + next;
+    Some(requests > 0.0 && near.contains(&threads))
 }
 
 /// Returns the mean number of requests in service in a load, by Little's law.

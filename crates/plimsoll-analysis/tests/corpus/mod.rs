@@ -9,7 +9,7 @@
 
 #![allow(dead_code)]
 
-use plimsoll_analysis::explain::likelihoods::Likelihoods;
+use plimsoll_analysis::explain::likelihoods::{EvidenceWeights, Likelihoods};
 use plimsoll_analysis::explain::{
     Answers, Cause, InterventionOutcomes, Posterior, ServerFacts, explanation_from_facts,
 };
@@ -86,9 +86,9 @@ impl CorpusCase {
         self.truth.iter().any(|name| name == cause.identifier())
     }
 
-    /// Returns the diagnosis of this case with the given likelihoods.
-    pub fn diagnosis(&self, likelihoods: &Likelihoods) -> CorpusDiagnosis {
-        let posterior = Posterior::compute(likelihoods, &Answers::from_contrast(&self.case), &self.changes.effects());
+    /// Returns the diagnosis of this case with the given weights.
+    pub fn diagnosis(&self, weights: &EvidenceWeights) -> CorpusDiagnosis {
+        let posterior = Posterior::compute(weights, &Answers::from_contrast(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
@@ -128,9 +128,9 @@ pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64)
     // The likelihoods fitted so far determine the most probable way (pattern of observations) of
     // each case. Two passes are enough for the likelihoods to converge.
     for _ in 0..2 {
-        let mut counts = BTreeMap::new();
+        let (weights, mut counts) = (found.evidence_weights(), BTreeMap::new());
         for (case, answers) in cases.iter().zip(&answers) {
-            let posterior = Posterior::compute(&found, answers, &case.changes.effects());
+            let posterior = Posterior::compute(&weights, answers, &case.changes.effects());
             let Some(way) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
             for (feature, value) in answers.observed_answers() {
                 let card = feature.card();
@@ -149,9 +149,9 @@ pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
         let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != set).collect();
-        fit_likelihoods(&others, temperature, named_from)
+        fit_likelihoods(&others, temperature, named_from).evidence_weights()
     };
-    let fitted: BTreeMap<&str, Likelihoods> = sets.into_iter().map(|set| (set, without(set))).collect();
+    let fitted: BTreeMap<&str, EvidenceWeights> = sets.into_iter().map(|set| (set, without(set))).collect();
     cases.iter().map(|case| case.diagnosis(&fitted[case.set.as_str()])).collect()
 }
 

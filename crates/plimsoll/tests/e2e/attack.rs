@@ -168,37 +168,45 @@ fn a_signal_ends_a_command_at_any_point() {
     // A process that a shell starts in the background ignores ^C; the test restores the default
     // effect of ^C.
     let reads = ["import", "har", "-"];
-    for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
-        // A command that ends with a report has exit code 130 for any signal except SIGHUP.
-        for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])] {
-            let mut command = command(arguments);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let child = command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).spawn().expect("starts");
-            let pid = child.id();
-            let (got, took) = signal_and_wait_for_end(
-                child,
-                |_| {
-                    // The command is ready for signals once /proc lists its signal handlers, or
-                    // once the command waits for input.
-                    let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-                    let deadline = Instant::now() + Duration::from_secs(20);
-                    // Bit 14 of the mask is signal 15, SIGTERM.
-                    let mask = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
-                    let handles = || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
-                    // Before the process becomes plimsoll it is `env`, which may ignore ^C like its
-                    // parent.
-                    let is_plimsoll = || status().starts_with("Name:\tplimsoll\n");
-                    let is_ready = || if stdin { is_plimsoll() } else { handles() };
-                    while !is_ready() && Instant::now() < deadline {
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
-                },
-                signals,
-            );
-            assert!(took < COMMAND_END_TIMEOUT, "{arguments:?} {signals:?}: {took:?}");
-            assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
+    let check = |arguments: &[&str], stdin: bool, signals: &[&str], codes: [i32; 2]| {
+        let mut command = command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).spawn().expect("starts");
+        let pid = child.id();
+        let (got, took) = signal_and_wait_for_end(
+            child,
+            |_| {
+                // The command is ready for signals once /proc lists its signal handlers, or once the
+                // command waits for input.
+                let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                let deadline = Instant::now() + Duration::from_secs(20);
+                // Bit 14 of the mask is signal 15, SIGTERM.
+                let mask = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
+                let handles = || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
+                // Before the process becomes plimsoll it is `env`, which may ignore ^C like its
+                // parent.
+                let is_plimsoll = || status().starts_with("Name:\tplimsoll\n");
+                let is_ready = || if stdin { is_plimsoll() } else { handles() };
+                while !is_ready() && Instant::now() < deadline {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            },
+            signals,
+        );
+        assert!(took < COMMAND_END_TIMEOUT, "{arguments:?} {signals:?}: {took:?}");
+        assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
+    };
+    // The commands wait for most of their time, so all run at once.
+    std::thread::scope(|scope| {
+        for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
+            // A command that ends with a report has exit code 130 for any signal except SIGHUP.
+            for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])]
+            {
+                let check = &check;
+                scope.spawn(move || check(arguments, stdin, signals, codes));
+            }
         }
-    }
+    });
 }
 
 #[test]

@@ -184,13 +184,14 @@ fn the_database_of_the_server_is_a_dependency() {
             let probes = document["server"]["probes"].as_array().expect("probes");
             probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue))
         };
-        let mut document = run_to_json(&["run", &server.url, "-c", "1", "-d", "3s"]);
+        // Ten requests a second keep the database busy for a fifth of the time.
+        let mut document = run_to_json(&["run", &server.url, "--rate", "10", "-d", "3s"]);
         // Readings of connections may use only 1/2000 of a core, so on a slow machine the second
         // reading comes after about ten seconds. plimsoll finds connections in other network
         // namespaces only after the first reading, so a short run may miss them.
         for _ in 0..2 {
             if !tells_queues(&document) {
-                document = run_to_json(&["run", &server.url, "-c", "1", "-d", "15s"]);
+                document = run_to_json(&["run", &server.url, "--rate", "10", "-d", "15s"]);
             }
         }
         let probes = document["server"]["probes"].as_array().expect("probes");
@@ -289,7 +290,7 @@ s.serve_forever()
 fn a_store_started_by_the_server_is_its_dependency() {
     let server: Server =
         start_server_process(Command::new("python3").args(["-c", SERVER_WITH_CHILD_STORE_SOURCE]), "python3");
-    let document = run_to_json(&["run", &server.url, "-c", "1", "-d", "2s"]);
+    let document = run_to_json(&["run", &server.url, "--rate", "10", "-d", "2s"]);
     let probes = document["server"]["probes"].as_array().expect("probes");
     let probe = |name: &str| probes.iter().find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("{name}"));
     let cores = number_at_path(&document, "ledger.succeeded") * 0.02 / number_at_path(&document, "duration_s");

@@ -95,7 +95,7 @@ fn assert_whole_report(done: &CommandOutcome) -> Vec<String> {
 #[test]
 fn terminal_progress_does_not_change_the_report() {
     let server = start_baseline(1);
-    let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 2s -v", server.url), None);
+    let done = run_on_terminal(&format!("run {}/delay/5 -c 2 -d 2s -v", server.url), None);
     assert_eq!(done.code, 0, "{}", done.stdout);
     let ever = assert_whole_report(&done);
     for part in ["2 users", "s left", "p50 ", "p99 ", "in flight", "/s  "] {
@@ -107,7 +107,7 @@ fn terminal_progress_does_not_change_the_report() {
 #[test]
 fn an_interrupted_run_ends_with_a_complete_report() {
     let server = start_baseline(1);
-    let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
+    let done = run_on_terminal(&format!("run {}/delay/5 -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
     assert_eq!(done.code, 130, "{}", done.stdout);
     assert_whole_report(&done);
     assert!(done.stdout.contains("ended early: interrupted"), "{}", done.stdout);
@@ -128,7 +128,7 @@ fn a_search_explains_its_progress() {
 #[test]
 fn without_a_terminal_progress_is_occasional_plain_lines() {
     let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let url = format!("{}/delay/5", server.url);
     let arguments = ["run", &url, "-c", "1", "-d", "6s"];
     let done = plimsoll(&arguments);
     assert_eq!(done.code, 0, "{}", done.stderr);

@@ -66,13 +66,16 @@ out.textContent = seen.join("\n");
 document.body.append(out);
 </script></body>"#;
 
-/// Adds the script `CHART_TEST_SCRIPT` to a copy of a page and returns one line of observations for
-/// each chart.
+/// Loads a copy of a page with the script `CHART_TEST_SCRIPT`. Returns one line of observations for
+/// each chart. The page must write nothing to the browser's console.
 fn probe_page_charts(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");
     std::fs::write(&copy, text.replace("</body>", CHART_TEST_SCRIPT)).expect("written");
     let done = load_page_in_chromium(&copy);
+    let console: Vec<&str> = done.stderr.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "{console:?}");
+    assert!(done.stdout.contains("class=\"tools on\""), "the script ran: {}", done.stderr);
     let dom = done.stdout;
     let from = dom.find("<pre id=\"seen\">").unwrap_or_else(|| panic!("the probe left nothing: {}", done.stderr)) + 15;
     let to = from + dom[from..].find("</pre>").expect("an end");
@@ -82,10 +85,6 @@ fn probe_page_charts(page: &Path) -> Vec<String> {
 pub fn assert_works_in_a_browser(page: &Path, charts: usize) {
     let text = std::fs::read_to_string(page).expect("a page");
     assert!(text.len() < 1_000_000, "{} bytes", text.len());
-    let quiet = load_page_in_chromium(page);
-    let console: Vec<&str> = quiet.stderr.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(console.is_empty(), "{console:?}");
-    assert!(quiet.stdout.contains("class=\"tools on\""), "the script ran: {}", quiet.stderr);
     let seen = probe_page_charts(page);
     assert_eq!(seen.len(), charts, "{seen:?}");
     for line in seen {

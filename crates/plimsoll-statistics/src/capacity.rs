@@ -13,7 +13,7 @@
 //!
 //! Not here: the latency below capacity ([`crate::line_distribution`]).
 
-use crate::normal::upper_tail;
+use crate::normal::{normal_density_and_upper_tail, upper_tail};
 
 /// The completions of a server in a period in which its queue was never empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,11 +115,12 @@ impl SaturatedRate {
     /// `extra` is the variance between trials.
     fn prior_weighted_likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
-        let z = |at: f64| (self.rps - at) / error;
-        let quiet = (-z(rps).powi(2) / 2.0).exp() / (error * std::f64::consts::TAU.sqrt());
+        let z = (self.rps - rps) / error;
+        let (density, below) = normal_density_and_upper_tail(z);
+        let quiet = density / error;
         // Probability that the true rate of the trial is above the capacity, given the error.
-        let above = upper_tail(-z(rps));
-        let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
+        let above = 1.0 - below;
+        let slower = (below - upper_tail(self.rps / error)).max(0.0) / rps.max(1e-12);
         let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
         let disturbed = (1.0 - SPED_UP_SHARE_OF_DISTURBED) * slower + SPED_UP_SHARE_OF_DISTURBED * faster;
         ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)

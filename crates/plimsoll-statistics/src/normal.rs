@@ -7,16 +7,24 @@ pub fn normal_density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
 }
 
-/// Returns the probability that a standard normal variable exceeds `z` (Zelen and Severo, 26.2.17
-/// of Abramowitz and Stegun; error below 1e-7).
+/// From this value on, the upper tail counts as 0: it is below 1e-18.
+const UPPER_TAIL_Z_MAX: f64 = 9.0;
+
+/// Returns the probability that a standard normal variable exceeds `z` (error below 1e-7).
 pub fn upper_tail(z: f64) -> f64 {
-    if z < 0.0 {
-        return 1.0 - upper_tail(-z);
-    }
-    let t = 1.0 / (1.0 + 0.231_641_9 * z);
+    if z > UPPER_TAIL_Z_MAX { 0.0 } else { normal_density_and_upper_tail(z).1 }
+}
+
+/// Returns the density of the standard normal distribution at `z`, and the probability that a
+/// standard normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and Stegun; error
+/// below 1e-7).
+pub fn normal_density_and_upper_tail(z: f64) -> (f64, f64) {
+    let density = normal_density(z);
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let poly =
         t * (0.319_381_53 + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
-    normal_density(z) * poly
+    let tail = density * poly;
+    (density, if z < 0.0 { 1.0 - tail } else { tail })
 }
 
 /// Returns the `p` quantile of the standard normal distribution (Acklam's rational approximation,

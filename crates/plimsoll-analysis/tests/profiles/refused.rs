@@ -83,7 +83,7 @@ fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_small_profile_uses_bounded_memory() {
-    const BYTES: usize = 60 << 20;
+    const BYTES: usize = 36 << 20;
     // The bytes at the start of each case: one column, the empty string and one location. After
     // these first bytes, a case repeats one table entry many times.
     let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];

@@ -143,8 +143,8 @@ impl Likelihoods {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceWeights {
     /// Natural logarithm of a ratio: the probability of an answer under a form, divided by its
-    /// probability for any server. Shape: forms in the order of [`causes::cause_forms`], features in
-    /// the order of [`Feature::ALL`], answers.
+    /// probability for any server. Shape: forms in the order of [`causes::cause_forms`], features
+    /// in the order of [`Feature::ALL`], answers.
     pub log_ratios: Vec<Vec<Vec<f64>>>,
     /// See [`Likelihoods::temperature`].
     pub temperature: f64,

@@ -1,8 +1,8 @@
 //! The bottleneck that limits a load line ([`explain`]). Signals (measured figures) of steady loads
-//! at a low rate, at the line and above it give the answers to some thirty questions ([`features`]).
-//! Bayes' rule turns these answers, and the effects of experiments, into a probability of each
-//! cause ([`posterior`]). Without a probable cause, the result is "not known", with the missing
-//! evidence.
+//! at a low rate, at the line and above it give the answers to some thirty questions
+//! ([`features`]). Bayes' rule turns these answers, and the effects of experiments, into a
+//! probability of each cause ([`posterior`]). Without a probable cause, the result is "not known",
+//! with the missing evidence.
 //!
 //! Not here: the choice of loads (`study::explain`), and the presentation.
 

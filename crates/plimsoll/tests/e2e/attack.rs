@@ -176,8 +176,8 @@ fn a_signal_ends_a_command_at_any_point() {
         let (got, took) = signal_and_wait_for_end(
             child,
             |_| {
-                // The command is ready for signals once /proc lists its signal handlers, or once the
-                // command waits for input.
+                // The command is ready for signals once /proc lists its signal handlers, or once
+                // the command waits for input.
                 let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                 let deadline = Instant::now() + Duration::from_secs(20);
                 // Bit 14 of the mask is signal 15, SIGTERM.

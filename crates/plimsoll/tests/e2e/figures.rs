@@ -354,8 +354,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
             Some(((before, after), mark)) => format!("{before} {more} {mark} {after}"),
             None => format!("{line} {more}"),
         };
-    // `--full` measures up to 50 000 users. With fewer open files, most of these loads cannot begin,
-    // and the others need little CPU time.
+    // `--full` measures up to 50 000 users. With fewer open files, most of these loads cannot
+    // begin, and the others need little CPU time.
     let line = if line.contains("--full") { format!("ulimit -n 2500; {line}") } else { line };
     let output = Command::new("bash").args(["-c", &line]).current_dir(folder).output().expect("bash");
     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());

@@ -248,11 +248,18 @@ fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f6
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (CAPACITY_GRID_POINTS - 1) as f64;
         let ln = |rps: f64| -> f64 {
-            let one = |block: &SaturatedRate| {
+            // One logarithm for many factors: a product of likelihoods is taken into the sum before
+            // it could become 0.
+            let (mut sum, mut product) = (0.0, 1.0);
+            for block in blocks {
                 let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);
-                (quiet + disturbed).max(1e-300).ln()
-            };
-            blocks.iter().map(one).sum()
+                product *= (quiet + disturbed).clamp(1e-100, 1e100);
+                if !(1e-150..1e150).contains(&product) {
+                    sum += product.ln();
+                    product = 1.0;
+                }
+            }
+            sum + product.ln()
         };
         let logs: Vec<f64> = (0..CAPACITY_GRID_POINTS).map(|point| ln(at(point))).collect();
         let best = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);

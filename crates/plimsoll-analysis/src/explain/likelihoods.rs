@@ -1,11 +1,10 @@
-//! The probability of each answer to a feature under each cause ([`Likelihoods`]). The prior
-//! probability of an answer comes from the expectation in the file of the cause. Counts of recorded
-//! cases (`likelihoods.tsv`) update the prior.
+//! The probability of each answer to a feature under each form (manifestation) of a cause
+//! ([`Likelihoods`]). The prior probability of an answer comes from the expectation in the file of
+//! the cause. Counts of recorded cases (`likelihoods.tsv`) update the prior.
 //!
-//! Given the cause, the answers are treated as independent (naive Bayes). Real answers are not
-//! quite independent, so a factor, the temperature, multiplies the sum of their log likelihoods.
-//! The temperature was fitted to the corpus (recorded cases) by cross-validation, with one set of
-//! servers left out at a time.
+//! Given the form, the answers are treated as independent (naive Bayes). A factor, the temperature,
+//! multiplies the sum of their log likelihood ratios. The temperature was fitted to the corpus
+//! (recorded cases) by cross-validation, with one kind of server left out at a time.
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
@@ -20,20 +19,22 @@ use std::sync::OnceLock;
 /// a parameter and its value.
 const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
-/// Prior probability of an answer that a cause always expects.
+/// Prior probability of an answer that a cause practically always expects.
 const ALWAYS_PROBABILITY: f64 = 0.95;
 /// Prior probability of an answer that a cause mostly expects.
 const MOSTLY_PROBABILITY: f64 = 0.75;
 /// Prior probability of an answer that a cause excludes.
 const EXCLUDED_PROBABILITY: f64 = 0.03;
-/// Prior probability that a mark (a feature typical of other causes) appears under a cause that
-/// does not list the mark.
+/// Prior probability, in total, of all answers but the first to a mark under a cause that does not
+/// list the mark (see `FeatureCard::is_mark`).
 const UNLISTED_MARK_PROBABILITY: f64 = 0.004;
 /// The weight of a cause's prior expectation, as a number of counted cases.
 const PRIOR_CASES: f64 = 8.0;
-/// The number of cases that is added to the counted cases of each answer, so that no answer has
+/// The number of cases that is added to the background count of each answer, so that no answer has
 /// probability 0.
-const BACKGROUND_CASES: f64 = 0.5;
+const ADDED_BACKGROUND_CASES: f64 = 0.5;
+/// The same for the first answer of a mark: nearly all servers give this answer.
+const ADDED_BACKGROUND_CASES_OF_MARK: f64 = 5.0;
 
 /// Counts of answers over the recorded cases of the corpus, and the parameters fitted to them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,7 +43,7 @@ pub struct Likelihoods {
     pub background: BTreeMap<&'static str, Vec<f64>>,
     /// Number of cases by form (manifestation) of a cause, by feature, and by index of the answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
-    /// The factor that multiplies the sum of log likelihoods, because answers are not independent.
+    /// The factor that multiplies the sum of log likelihood ratios.
     pub temperature: f64,
     /// An explanation names the most probable cause only if the probability of this cause is at
     /// least this threshold, 0..=1.
@@ -98,7 +99,7 @@ impl Likelihoods {
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 
-    /// Computes how much each answer supports each form of each cause.
+    /// Computes how much each answer speaks for or against each form of each cause.
     pub fn evidence_weights(&self) -> EvidenceWeights {
         let background: Vec<Vec<f64>> = Feature::ALL.iter().map(|it| self.background_probabilities(*it)).collect();
         let of_form = |form: &CauseForm| {
@@ -120,10 +121,11 @@ impl Likelihoods {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
-        // Before cases are counted, the first answer of a mark (a feature typical of few causes)
-        // counts as far more frequent.
-        let before = |at: usize| BACKGROUND_CASES * if card.is_mark && at == 0 { 10.0 } else { 1.0 };
-        let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + before(at)).collect();
+        let added = |at: usize| match card.is_mark && at == 0 {
+            true => ADDED_BACKGROUND_CASES_OF_MARK,
+            false => ADDED_BACKGROUND_CASES,
+        };
+        let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + added(at)).collect();
         let sum: f64 = all.iter().sum();
         all.into_iter().map(|count| count / sum).collect()
     }
@@ -139,7 +141,7 @@ impl Likelihoods {
     }
 }
 
-/// How much each answer to a feature supports each form (manifestation) of each cause.
+/// How much each answer to a feature speaks for or against each form (manifestation) of each cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceWeights {
     /// Natural logarithm of a ratio: the probability of an answer under a form, divided by its
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn cause_probabilities_sum_to_one_and_none_is_zero() {
+    fn answer_probabilities_sum_to_one_and_none_is_zero() {
         for (_, way) in causes::cause_forms() {
             for (feature, expect) in way.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect

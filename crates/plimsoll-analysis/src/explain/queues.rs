@@ -62,15 +62,33 @@ fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
 /// Returns whether plimsoll's own limit of connections limits the throughput. A first sign of too
 /// few connections: the number of requests in service equals the number of requests that plimsoll
 /// allows in flight. A second sign of too few connections: plimsoll could not send some requests,
-/// although the sent requests were as fast as a request alone.
+/// although the sent requests were as fast as a request alone. If arrivals are random, some
+/// requests find all connections in use long before all connections are always in use.
 pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - SMALL_SHARE_MAX) * most
         && is_nearly_equal(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
     let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
-    let lost = case.past.unsent_share >= MANY_FAILURES_SHARE && as_alone;
+    let unsent = case.past.unsent_share;
+    let expected = erlang_loss_share(most, in_flight / (1.0 - unsent).max(SMALL_SHARE_MAX));
+    let lost = unsent >= MANY_FAILURES_SHARE
+        && as_alone
+        && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
     Some(most >= 1.0 && (all || lost))
+}
+
+/// Returns the share of random arrivals, 0..=1, that find all `places` in use, such as all
+/// connections (Erlang's loss formula B). `offered`: the mean number of places in use if the number
+/// of places had no limit.
+fn erlang_loss_share(places: f64, offered: f64) -> f64 {
+    let mut lost = 1.0;
+    let mut count = 1.0;
+    while count <= places {
+        lost = offered * lost / (count + offered * lost);
+        count += 1.0;
+    }
+    lost
 }
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load

@@ -7,12 +7,13 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores, connections_queue_at_dependency,
-    connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up, has_fixed_peer_connections,
-    has_shared_interpreter, is_limited_by_own_connections, more_threads_wait_for_locks, other_receivers_read_late,
-    others_take_needed_cores, plimsoll_was_the_limit, ports_used_up, server_reads_dependency_late, signal_has_risen,
-    slow_at_low_load, statements_wait_for_locks, sustained_rate_gain, threads_run_one_at_a_time,
-    threads_wait_for_pipe_reader, was_slower_at_search_start, window_full, workers_equal_served_requests,
+    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores,
+    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up,
+    has_fixed_peer_connections, has_polling_threads, has_shared_interpreter, is_limited_by_own_connections,
+    more_threads_wait_for_locks, other_receivers_read_late, others_take_needed_cores, plimsoll_was_the_limit,
+    ports_used_up, server_reads_dependency_late, signal_has_risen, slow_at_low_load, statements_wait_for_locks,
+    sustained_rate_gain, threads_run_one_at_a_time, threads_wait_for_pipe_reader, was_slower_at_search_start,
+    window_full, workers_equal_served_requests,
 };
 use super::server_facts::ServerFacts;
 use super::signals::Signal;
@@ -216,7 +217,7 @@ features! {
          "others": "all cores of the machine are in use, most of them by other processes"],
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
-            let full = first_true_position([case.are_cores_saturated(), case.are_allowed_cores_saturated()])?;
+            let full = first_true_position([case.are_cores_saturated(), allowed_cores_are_saturated(case)])?;
             let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
             let others = case.signal_min(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
@@ -358,6 +359,12 @@ features! {
             let several = case.requests_in_service().is_some_and(|count| count >= SEVERAL_IN_SERVICE_MIN);
             Some(if !more_threads_wait_for_locks(case)? { 0 } else { 1 + usize::from(line && several) })
         };
+    /// Whether threads poll: they sleep for short times and check again whether they may run.
+    Polls: "polls", true,
+        ["no": "the server's threads do not sleep for short times",
+         "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
+        [InSleep, InFlight],
+        |case| yes_no_index(has_polling_threads(case));
     /// Whether statements in the server's database wait for locks of other statements.
     DatabaseLocks: "database_locks", true,
         ["no": "no database statement waits for another statement",

@@ -79,8 +79,8 @@ impl Likelihoods {
                 ["background", word, counts @ ..] => {
                     found.background.insert(feature(word)?, numbers(counts)?);
                 }
-                [way, word, counts @ ..] => {
-                    found.counts.insert(((*way).to_owned(), feature(word)?), numbers(counts)?);
+                [form, word, counts @ ..] => {
+                    found.counts.insert(((*form).to_owned(), feature(word)?), numbers(counts)?);
                 }
                 _ => return None,
             }
@@ -93,10 +93,10 @@ impl Likelihoods {
         let cells = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join("\t");
         let background =
             self.background.iter().map(|(word, counts)| format!("background\t{word}\t{}\n", cells(counts)));
-        let ways = self.counts.iter().map(|((way, word), counts)| format!("{way}\t{word}\t{}\n", cells(counts)));
+        let forms = self.counts.iter().map(|((form, word), counts)| format!("{form}\t{word}\t{}\n", cells(counts)));
         let fitted = format!("temperature\t{}\nnamed_from\t{}\n", self.temperature, self.named_from);
         let head = "# Counted over the corpus, and written by its example: see `examples/corpus`.\n";
-        [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
+        [head.to_owned(), fitted].into_iter().chain(background).chain(forms).collect()
     }
 
     /// Computes how much each answer speaks for or against each form of each cause.
@@ -132,9 +132,9 @@ impl Likelihoods {
 
     /// Returns the probability of each answer to a feature under one manifestation (form) of a
     /// cause. `background`: the probabilities for any server.
-    fn feature_probabilities(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
-        let expected = prior_probabilities(way, feature, background);
-        let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
+    fn feature_probabilities(&self, form: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
+        let expected = prior_probabilities(form, feature, background);
+        let Some(counts) = self.counts.get(&(form.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
         let of = |(at, prior): (usize, f64)| (counts[at] + PRIOR_CASES * prior) / (sum + PRIOR_CASES);
         expected.into_iter().enumerate().map(of).collect()
@@ -164,7 +164,7 @@ impl EvidenceWeights {
 
 /// Returns the prior probability of each answer to a feature under one manifestation of a cause,
 /// from the expectations in the cause's file.
-fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
+fn prior_probabilities(form: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
     // Answer `at` gets the probability `probability`. The other answers share the remaining
     // probability in the ratio of `background`.
     let one = |at: usize, probability: f64| {
@@ -176,7 +176,7 @@ fn prior_probabilities(way: &CauseForm, feature: Feature, background: &[f64]) ->
         background.iter().enumerate().map(of).collect::<Vec<f64>>()
     };
     let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
-    match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
+    match form.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
         Some(ExpectedAnswer::Is(word)) => one(at(word), ALWAYS_PROBABILITY),
         Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY_PROBABILITY),
         Some(ExpectedAnswer::Not(word)) => one(at(word), EXCLUDED_PROBABILITY),
@@ -195,31 +195,35 @@ mod tests {
         let found = Likelihoods::corpus_likelihoods();
         assert_eq!(Likelihoods::parse(&found.to_tsv()).as_ref(), Some(found));
         assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
-        for ((way, _), counts) in &found.counts {
-            assert!(causes::cause_forms().any(|(_, it)| it.word == way.as_str()), "{way} is no way of a cause");
+        for ((form, _), counts) in &found.counts {
+            assert!(causes::cause_forms().any(|(_, it)| it.word == form.as_str()), "{form} is no form of a cause");
             assert!(counts.iter().all(|count| *count >= 0.0));
+        }
+        for ((form, word), counts) in &found.counts {
+            let feature = Feature::ALL.iter().find(|it| it.card().word == *word).expect("a feature");
+            assert_eq!(counts.len(), feature.card().values.len(), "{form} {word}");
         }
     }
 
     #[test]
     fn answer_probabilities_sum_to_one_and_none_is_zero() {
-        for (_, way) in causes::cause_forms() {
-            for (feature, expect) in way.expects {
+        for (_, form) in causes::cause_forms() {
+            for (feature, expect) in form.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect
                 else {
                     continue;
                 };
                 let card = feature.card();
-                assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", way.word, card.word);
+                assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", form.word, card.word);
             }
             for feature in Feature::ALL {
                 let given = Likelihoods::corpus_likelihoods().feature_probabilities(
-                    way,
+                    form,
                     *feature,
                     &Likelihoods::corpus_likelihoods().background_probabilities(*feature),
                 );
-                assert!((given.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{} {}", way.word, feature.card().word);
-                assert!(given.iter().all(|it| *it > 0.0), "{} {} {given:?}", way.word, feature.card().word);
+                assert!((given.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{} {}", form.word, feature.card().word);
+                assert!(given.iter().all(|it| *it > 0.0), "{} {} {given:?}", form.word, feature.card().word);
             }
         }
     }

@@ -277,7 +277,7 @@ fn ruled_out_causes(
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -EVIDENCE_LOG_RATIO_MIN);
         // An answer to a feature that the cause lists is better evidence against the cause than a
         // sign of another cause.
-        let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
+        let own = |term: &&EvidenceTerm| it.candidate.form.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, answer_with_figure_text(case, term.feature, term.value)))
     };

@@ -49,7 +49,7 @@ pub struct CauseFormProbability {
     pub card: &'static CauseCard,
     /// The form of the cause, which determines the expected answers to the features (questions
     /// about the server).
-    pub way: &'static CauseForm,
+    pub form: &'static CauseForm,
     /// The probability of this form of the cause given the observations, 0..=1.
     pub probability: f64,
     /// The evidence for and against this form of the cause, the strongest first.
@@ -92,7 +92,7 @@ impl Posterior {
         let prior = (1.0 - UNKNOWN_PRIOR) / cause_forms().count() as f64;
         let mut candidates: Vec<CauseFormProbability> = cause_forms()
             .zip(&weights.log_ratios)
-            .map(|((card, way), log_ratios)| {
+            .map(|((card, form), log_ratios)| {
                 let term = |((feature, value), log_ratios): ((&Feature, &Option<usize>), &Vec<f64>)| {
                     let value = (*value)?;
                     Some(EvidenceTerm { feature: *feature, value, log_ratio: log_ratios[value] })
@@ -106,7 +106,7 @@ impl Posterior {
                 let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();
                 let probability = prior.ln() + weights.temperature * (seen + changed);
-                CauseFormProbability { card, way, probability, terms }
+                CauseFormProbability { card, form, probability, terms }
             })
             .collect();
         let most = candidates.iter().map(|it| it.probability).fold(UNKNOWN_PRIOR.ln(), f64::max);

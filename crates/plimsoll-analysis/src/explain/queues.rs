@@ -196,13 +196,45 @@ pub(super) fn slow_at_low_load(case: &ServerFacts) -> Option<bool> {
     Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
+/// Returns whether all cores that the server may use are saturated. The result is true for a server
+/// that saturates the cores that the server is bound to. The result is also true for a server whose
+/// threads wait for a core although other cores are idle.
+pub(super) fn allowed_cores_are_saturated(case: &ServerFacts) -> Option<bool> {
+    let allowed = case.are_allowed_cores_saturated();
+    let held = is_limited_to_whole_cores(case);
+    [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
+}
+
+fn is_limited_to_whole_cores(case: &ServerFacts) -> Option<bool> {
+    let used = case.signal_max(Signal::ServerCores)?;
+    let whole = |used: f64| used.round() >= 1.0 && is_nearly_equal(used, used.round(), SMALL_SHARE_MAX);
+    let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
+    let waiting = case.signal_max(Signal::RunQueue)?;
+    let for_each_other = signal_increase(case, Signal::InLock).unwrap_or(0.0);
+    let in_turn = threads_run_one_at_a_time(case)? && has_shared_interpreter(case);
+    // If cores are nearly saturated, `by_chance` threads wait for a core even without a limit on
+    // the server's cores.
+    let by_chance = [&case.line, &case.past].into_iter().filter_map(threads_waiting_by_chance).reduce(f64::max)?;
+    let waits = waiting >= by_chance + MOST_SHARE_MIN && for_each_other < waiting;
+    Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.has_idle_cores()?)
+}
+
 /// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
 /// idle.
 pub(super) fn collects_on_idle_cores(case: &ServerFacts) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
     let full = case.is_thread_saturated() == Some(true) || case.has_idle_cores() != Some(true);
-    let in_turn = case.are_allowed_cores_saturated() == Some(true) || threads_run_one_at_a_time(case) == Some(true);
+    let in_turn = allowed_cores_are_saturated(case) == Some(true) || threads_run_one_at_a_time(case) == Some(true);
     beside && !full && !in_turn
+}
+
+/// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
+/// load. The result is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst.
+/// Stat. Math. 29, 1977).
+fn threads_waiting_by_chance(sight: &LoadSignals) -> Option<f64> {
+    let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
+    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
+    Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
 /// Returns whether the server's threads run one at a time: several threads use one core in total,
@@ -307,14 +339,20 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
     let (_, count) = case.main_peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = case.calls_dependency(case.main_peer()?.0).unwrap_or(true);
-    // A fixed number of connections is no shared pool if threads wait for a lock.
+    // A fixed number of connections is no shared pool if threads wait for a lock, or if each
+    // process has its own connection.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
         Some(signal_increase(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
     };
+    let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
+    let of_processes =
+        threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
+    let apart = of_processes && more_threads_wait_for_locks(case).unwrap_or(false);
     let is_fixed =
         past >= 1.0 && (past - line).abs() <= (EQUALLY_SHORT_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
-    Some(asked && !behind_a_lock().unwrap_or(false) && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
+    let shared = !behind_a_lock().unwrap_or(false) && !apart;
+    Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
 
 /// Returns whether the server has one worker process or worker thread for each request in service.
@@ -406,6 +444,20 @@ pub(super) fn event_loops_accept_all(case: &ServerFacts) -> Option<bool> {
     )
 }
 
+/// Returns whether the threads of most requests poll: they sleep for short times and check again
+/// whether they may run. The sign of polling: many more threads sleep than requests are in service.
+pub(super) fn has_polling_threads(case: &ServerFacts) -> Option<bool> {
+    let (beyond, in_flight) = (signal_increase(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
+    // Requests in flight beyond the number of threads have no thread yet that could poll.
+    let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
+    let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
+    Some(
+        many && beyond >= MOST_SHARE_MIN * with_thread
+            && beyond <= (1.0 + CONSIDERABLE_SHARE_MIN) * in_flight
+            && more_threads_wait_for_locks(case) != Some(true),
+    )
+}
+
 /// Returns whether many waiting threads sleep until a timer ends while hardly any thread waits for
 /// data. Threads that sleep until a timer ends do not wait for the response of a dependency.
 fn threads_wait_for_timers(case: &ServerFacts) -> Option<bool> {
@@ -423,7 +475,7 @@ fn open_dependency_calls(case: &ServerFacts) -> Option<f64> {
 
 /// Returns whether hardly any request in flight waits for a dependency, and the main peer has idle
 /// connections.
-pub(super) fn calls_are_few(case: &ServerFacts) -> Option<bool> {
+fn calls_are_few(case: &ServerFacts) -> Option<bool> {
     let calls = open_dependency_calls(case)?;
     Some(
         calls <= NOTICEABLE_SHARE_MIN * case.past.get(Signal::InFlight)?

@@ -8,10 +8,10 @@
 use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN,
-    INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
-    ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN,
-    SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
+    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
+    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE,
+    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX,
+    SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
@@ -516,10 +516,14 @@ impl ServerFacts {
     }
 
     /// Returns whether the number of threads in a waiting state (`signal`) reaches `least`, and is
-    /// clearly larger than at a low load. The number of waiting threads must double.
+    /// clearly larger than at a low load. The number of waiting threads must double, unless the
+    /// number rises from below one to about one.
     pub fn more_threads_wait(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
-        Some(top >= least && top >= EQUALLY_SHORT_FACTOR * low)
+        let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
+            && low <= 1.0 - CONSIDERABLE_SHARE_MIN
+            && top >= (1.0 + CONSIDERABLE_SHARE_MIN) * low;
+        Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
 
     /// Returns whether more requests are in service than the server uses cores. If more requests

@@ -283,9 +283,7 @@ pub struct LoadSignals {
     /// Whether the server's clients are other processes than plimsoll, such as a proxy in front of
     /// the server.
     pub read_by_others: bool,
-    /// Number of local ports that the server may use for one peer; `None`: not known.
-    pub local_ports: Option<f64>,
-    /// Whether `local_ports` and the TIME-WAIT figures belong to a dependency in another network
+    /// Whether the figures of ports in TIME-WAIT belong to a dependency in another network
     /// namespace.
     pub ports_behind: bool,
     /// Number of plimsoll's connections that failed because no local port was free.
@@ -621,7 +619,6 @@ impl LoadSignals {
         );
         let ports =
             inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
-        self.local_ports = ports;
         self.ports_behind = mean(table::TCP_TIME_WAIT_BEHIND.name).is_some_and(|share| share > 0.5);
         self.set_signal(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
         self.set_signal(Signal::InLock, mean(table::SERVER_IN_LOCK.name));

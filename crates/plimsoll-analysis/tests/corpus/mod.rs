@@ -116,7 +116,7 @@ impl CorpusCase {
 }
 
 /// Fits likelihoods by counting observed values over the cases. A cause may show itself in several
-/// patterns of observations (ways). Each case counts only for the most probable pattern of its
+/// patterns of observations (forms). Each case counts only for the most probable pattern of its
 /// cause.
 pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
@@ -125,16 +125,16 @@ pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64)
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
-    // The likelihoods fitted so far determine the most probable way (pattern of observations) of
+    // The likelihoods fitted so far determine the most probable form (pattern of observations) of
     // each case. Two passes are enough for the likelihoods to converge.
     for _ in 0..2 {
         let (weights, mut counts) = (found.evidence_weights(), BTreeMap::new());
         for (case, answers) in cases.iter().zip(&answers) {
             let posterior = Posterior::compute(&weights, answers, &case.changes.effects());
-            let Some(way) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
+            let Some(form) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
             for (feature, value) in answers.observed_answers() {
                 let card = feature.card();
-                let all = counts.entry((way.way.word.to_owned(), card.word));
+                let all = counts.entry((form.form.word.to_owned(), card.word));
                 all.or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
             }
         }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn manifestations_of_causes_have_distinct_names() {
-        let words: BTreeSet<&str> = cause_forms().map(|(_, way)| way.word).collect();
+        let words: BTreeSet<&str> = cause_forms().map(|(_, form)| form.word).collect();
         assert_eq!(words.len(), cause_forms().count());
         let features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.card().word).collect();
         assert_eq!(features.len(), Feature::ALL.len());

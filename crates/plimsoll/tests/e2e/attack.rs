@@ -196,7 +196,7 @@ fn a_signal_ends_a_command_at_any_point() {
         assert!(took < COMMAND_END_TIMEOUT, "{arguments:?} {signals:?}: {took:?}");
         assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
     };
-    // The commands wait for most of their time, so all run at once.
+    // Most of these commands wait, so all run at once.
     std::thread::scope(|scope| {
         for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
             // A command that ends with a report has exit code 130 for any signal except SIGHUP.

@@ -357,7 +357,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     // `--full` measures up to 50 000 users. With fewer open files most of these loads cannot begin,
     // and with slow responses the others need little CPU time.
     let line = match line.contains("--full") {
-        true => format!("ulimit -n 2500; {}", line.replace("/delay/20", "/delay/300")),
+        true => format!("ulimit -n 2500 && {}", line.replace("/delay/20", "/delay/300")),
         false => line,
     };
     let output = Command::new("bash").args(["-c", &line]).current_dir(folder).output().expect("bash");

@@ -10,7 +10,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::AcceptBacklog,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "accept_backlog",
         expects: &[
             (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),

@@ -43,7 +43,7 @@ pub struct CauseCard {
     pub cause: Cause,
     /// The forms of the cause. Each form leads to different answers to the features (questions
     /// about the server).
-    pub ways: &'static [CauseForm],
+    pub forms: &'static [CauseForm],
     /// For each experiment, the probabilities that the goodput rises, stays or falls if the
     /// described cause limits the server.
     pub predicts: Predictions,

@@ -14,7 +14,7 @@ use crate::sentence::{Remedy, Sentence};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Client,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "client",
         expects: &[
             (Feature::PlimsollLimited, ExpectedAnswer::Is("yes")),

@@ -13,7 +13,7 @@ use crate::explain::thresholds::SMALL_SHARE_MAX;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Cpu,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "cpu_machine",
             expects: &[

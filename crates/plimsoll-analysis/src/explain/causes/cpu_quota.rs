@@ -13,7 +13,7 @@ use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::CpuQuota,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "cpu_quota",
             expects: &[

@@ -9,7 +9,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Delay,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "delay",
         expects: &[
             (Feature::SlowAtLowLoad, ExpectedAnswer::Is("yes")),

@@ -12,7 +12,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Disk,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "disk",
         expects: &[
             (Feature::StorageWaits, ExpectedAnswer::Is("yes")),

@@ -15,7 +15,7 @@ use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Downstream,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "downstream_full",
             expects: &[

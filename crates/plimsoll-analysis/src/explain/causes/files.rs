@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Files,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "files",
         expects: &[
             (Feature::FilesUsedUp, ExpectedAnswer::Is("yes")),

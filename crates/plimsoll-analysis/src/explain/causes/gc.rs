@@ -16,7 +16,7 @@ use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Gc,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "gc",
         expects: &[
             (Feature::Collects, ExpectedAnswer::Is("yes")),
@@ -29,6 +29,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::WorkersAsServed, ExpectedAnswer::Any),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
             (Feature::SpinsForLocks, ExpectedAnswer::Any),
+            (Feature::Polls, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

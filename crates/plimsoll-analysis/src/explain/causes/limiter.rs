@@ -13,7 +13,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Limiter,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "limiter_refuses",
             expects: &[
@@ -35,6 +35,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
@@ -43,6 +44,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
         CauseForm {

@@ -17,7 +17,7 @@ use crate::explain::thresholds::{NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Lock,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "lock_threads",
             expects: &[
@@ -41,6 +41,16 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::Polls, ExpectedAnswer::Any),
+            ],
+        },
+        CauseForm {
+            word: "lock_polled",
+            expects: &[
+                (Feature::Polls, ExpectedAnswer::Is("yes")),
+                (Feature::Plateau, ExpectedAnswer::Is("yes")),
+                (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
+                (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
         CauseForm {

@@ -13,7 +13,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Memory,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "memory_short",
             expects: &[

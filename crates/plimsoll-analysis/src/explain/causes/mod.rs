@@ -66,7 +66,7 @@ pub fn cause_cards() -> [&'static CauseCard; 21] {
 /// Returns all forms of all causes, each form with its cause. Each form leads to different answers
 /// to the features (questions about the server).
 pub fn cause_forms() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
-    cause_cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
+    cause_cards().into_iter().flat_map(|card| card.forms.iter().map(move |form| (card, form)))
 }
 
 /// Returns the description of a cause; `None` for [`Cause::Unknown`].

@@ -9,7 +9,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Neighbour,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "neighbour",
         expects: &[
             (Feature::OthersTookCores, ExpectedAnswer::Is("yes")),

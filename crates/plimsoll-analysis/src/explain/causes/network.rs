@@ -16,7 +16,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Network,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "network_server",
             expects: &[

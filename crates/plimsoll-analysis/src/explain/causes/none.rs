@@ -7,7 +7,7 @@ use crate::explain::predictions::Predictions;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::None,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "none",
         expects: &[
             (Feature::HighestRateMet, ExpectedAnswer::Is("yes")),

@@ -13,7 +13,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::OneThread,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "one_thread",
             expects: &[
@@ -35,6 +35,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Not("machine")),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
     ],

@@ -13,7 +13,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Pool,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "pool_connections",
             expects: &[
@@ -24,6 +24,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
         CauseForm {

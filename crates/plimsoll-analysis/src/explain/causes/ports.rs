@@ -9,7 +9,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Ports,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "ports",
         expects: &[
             (Feature::PortsUsedUp, ExpectedAnswer::Is("yes")),

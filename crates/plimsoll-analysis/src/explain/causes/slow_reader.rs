@@ -17,7 +17,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::SlowReader,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "slow_reader_window",
             expects: &[
@@ -49,6 +49,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
+                (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
     ],

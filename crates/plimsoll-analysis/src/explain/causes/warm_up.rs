@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::WarmUp,
-    ways: &[CauseForm {
+    forms: &[CauseForm {
         word: "warm_up",
         expects: &[
             (Feature::WarmerNow, ExpectedAnswer::Is("yes")),

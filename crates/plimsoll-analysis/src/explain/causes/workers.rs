@@ -14,7 +14,7 @@ use crate::explain::thresholds::EQUALLY_SHORT_FACTOR;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Workers,
-    ways: &[
+    forms: &[
         CauseForm {
             word: "workers",
             expects: &[

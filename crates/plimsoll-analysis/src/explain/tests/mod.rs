@@ -167,7 +167,7 @@ pub(super) fn format_posterior(case: &ServerFacts) -> String {
                 format!("{:+.1} {} {}", term.log_ratio, card.word, card.values[term.value].word)
             })
             .collect();
-        format!("  {} {:.2}: {}", it.way.word, it.probability, terms.join(", "))
+        format!("  {} {:.2}: {}", it.form.word, it.probability, terms.join(", "))
     };
     let candidates: Vec<String> = posterior.candidates.iter().take(3).map(candidate).collect();
     format!("{}\n  unknown {:.2}", candidates.join("\n"), posterior.unknown)

@@ -987,7 +987,7 @@ fn causes_are_named_on_synthetic_cases() {
 /// Maximum share of synthetic cases for which a wrong cause is named.
 const WRONG_CAUSE_SHARE_MAX: f64 = 0.05;
 /// Maximum share of synthetic cases for which no cause is named although a cause is expected.
-const UNNAMED_CAUSE_SHARE_MAX: f64 = 0.3;
+const UNNAMED_CAUSE_SHARE_MAX: f64 = 0.1;
 
 /// Checks that an explanation separates responses that are late at any load from responses that are
 /// late only above the line. One in sixteen responses takes a second, so a very small low load may

@@ -292,8 +292,9 @@ features! {
             }
             let more = sustained_rate_gain(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
-            // A server that fills the cores now is limited by them. A small gain is then chance.
-            let is_limited = case.has_throughput_plateau() == Some(true) || case.are_cores_saturated() == Some(true);
+            // A server that is saturated now has a limit, whatever it did before.
+            let is_limited =
+                case.has_throughput_plateau() == Some(true) || case.has_no_saturated_resource() == Some(false);
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && !is_limited;
             yes_no_index(Some(warmer && was_slower_at_search_start(case)?))
         };

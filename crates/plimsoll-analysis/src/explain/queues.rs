@@ -12,6 +12,7 @@ use super::thresholds::{
     EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE,
     MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR,
     RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX,
+    SUSTAINED_GAIN_MIN,
 };
 use crate::find::StopReason;
 
@@ -311,11 +312,12 @@ fn is_proxy(case: &ServerFacts) -> bool {
 }
 
 /// Returns the highest rate that the server sustained after the search, divided by the lowest rate
-/// that the server did not sustain in the search. Returns `None` if the ratio is too low to show a
-/// faster server.
+/// that the server did not sustain in the search. If this ratio shows no gain, the throughput under
+/// an overload in the search is the divisor. Returns `None` without a gain beyond chance.
 pub(super) fn sustained_rate_gain(case: &ServerFacts) -> Option<f64> {
-    let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE_FACTOR);
-    case.rate_gain_over_upper_end().or_else(of_saturated)
+    let gain =
+        |limit_rps: Option<f64>, least: f64| Some(case.held_past_rps? / limit_rps?).filter(|gain| *gain >= least);
+    gain(case.upper_rps, SUSTAINED_GAIN_MIN).or_else(|| gain(case.saturated_rps, CLEARLY_MORE_FACTOR))
 }
 
 /// Returns whether a single request took longer at the start of the search than now, or the

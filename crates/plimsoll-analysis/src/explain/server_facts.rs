@@ -9,9 +9,9 @@ use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE,
-    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX,
-    SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
+    EQUALLY_SHORT_FACTOR, INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN,
+    SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
@@ -345,12 +345,6 @@ impl ServerFacts {
         Some(written_ns.min(self.alone_ns?))
     }
 
-    /// Returns the rate that the server sustains after the search, divided by the lowest rate that
-    /// the server did not sustain in the search. Returns `None` if the ratio is clearly below 1.
-    pub fn rate_gain_over_upper_end(&self) -> Option<f64> {
-        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= EXHAUSTED_SHARE_MIN)
-    }
-
     /// Returns the goodput of the closed-loop load, divided by the goodput under overload in the
     /// search. In a closed loop fewer requests compete, so a ratio slightly above 1 means nothing.
     /// `None`: requests failed in the closed loop, or one of the loads is missing.
@@ -365,10 +359,11 @@ impl ServerFacts {
             (self.past.throughput_without_waits_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // On a plateau, the throughput is at most slightly above the load line and the highest rate
-        // tried above the line. Without a load line, or if some queues fill long before other
-        // queues, a plateau may have any throughput.
-        let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
+        // On a plateau, the throughput is at most slightly above the load line, the highest rate
+        // tried above the line, and the throughput under overload during the search. Without a load
+        // line, or if some queues fill long before other queues, a plateau may have any throughput.
+        let higher = [self.held_past_rps, self.upper_rps, self.saturated_rps];
+        let known = higher.into_iter().flatten().fold(line, f64::max);
         // If the server sustained a rate above the load line, its limit may be anywhere between
         // this rate and the next higher load.
         let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER_FACTOR_MIN * held);

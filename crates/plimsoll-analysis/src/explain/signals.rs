@@ -115,7 +115,7 @@ signals! {
     /// Voluntary context switches of the server for each response.
     Switches: "switches", "", "voluntary context switches per request", "the server's threads";
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
-    Blocked: "blocked", "", "server threads blocked in the kernel", "the server's threads";
+    Blocked: "blocked", "", "server threads in uninterruptible sleep, mostly for storage", "the server's threads";
     /// Memory pages of the server that were read back from storage.
     MajorFaults: "major_faults", "1/s", "memory pages read back from storage", "the server's processes";
     /// Open files of the server as a share of its limit.
@@ -125,8 +125,8 @@ signals! {
     ListenQueue: "listen_queue", "share", "accept queue length, as a share of its limit", "sockets";
     /// Mean number of connections in the server's accept queue.
     Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets";
-    /// Connections that the kernel rejected because the server's accept queue was full.
-    ListenOverflows: "listen_overflows", "1/s", "connections refused because of a full accept queue", "the kernel's TCP";
+    /// Connections that the kernel dropped because the server's accept queue was full.
+    ListenOverflows: "listen_overflows", "1/s", "connections dropped because of a full accept queue", "the kernel's TCP";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the server's sending time in which the receive window of the client was full (TCP

@@ -102,6 +102,10 @@ pub(super) const PERIODIC_DISPERSION_MAX: f64 = 0.3;
 /// The server was slower during the search, beyond chance, if its throughput now is at least this
 /// multiple of its throughput in the search.
 pub(super) const FASTER_THAN_SEARCH_FACTOR: f64 = 2.0;
+/// The server sustains more than in the search, beyond chance, if it meets the SLO at this multiple
+/// of the load line's upper end. An upper end is too low with a probability of 5 %, and then by a
+/// few percent.
+pub(super) const SUSTAINED_GAIN_MIN: f64 = 1.05;
 /// A throughput is clearly higher than the throughput under an overload if it is at least this
 /// multiple. The throughput under an overload comes from a single trial, so it varies by chance.
 pub(super) const CLEARLY_MORE_FACTOR: f64 = 1.3;

@@ -59,11 +59,12 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
         ),
         _ => CauseText::for_resource(
-            format!(
-                "the CPU quota of {quota_cores:.2} cores of the control group of {process}, a dependency",
-                quota_cores = signal_max_or_zero(case, Signal::DownstreamQuota),
-                process = case.throttled_dependency().unwrap_or("a process that the server calls")
-            ),
+            match (case.signal_max(Signal::DownstreamQuota), case.throttled_dependency()) {
+                (Some(quota_cores), Some(process)) => {
+                    format!("the CPU quota of {quota_cores:.2} cores of the control group of {process}, a dependency")
+                }
+                _ => "a CPU quota of a dependency".to_owned(),
+            },
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",
                 periods_share = signal_max_percent(case, Signal::DownstreamThrottled),

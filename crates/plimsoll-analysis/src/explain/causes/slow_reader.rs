@@ -89,12 +89,15 @@ pub(super) static CARD: CauseCard = CauseCard {
         if threads_wait_for_pipe_reader(case) == Some(true) {
             let how = match signal_max_or_zero(case, Signal::InWrite) {
                 count if count < SLOWER_FACTOR_MIN => format!(
-                    "for {share_percent} of the time, a thread of the server waits until the reader reads the thread's \
-                     output{idle_cores}",
+                    "for {share_percent} of the time, a thread of the server is blocked in a write, because the reader \
+                     is too slow{idle_cores}",
                     share_percent = signal_max_percent(case, Signal::InWrite)
                 ),
                 threads => {
-                    format!("{threads:.0} threads of the server wait until the reader reads their output{idle_cores}")
+                    format!(
+                        "{threads:.0} threads of the server are blocked in a write, because the reader is too \
+                         slow{idle_cores}"
+                    )
                 }
             };
             let subject = format!("the reader of a pipe or unix socket that {server} writes to");

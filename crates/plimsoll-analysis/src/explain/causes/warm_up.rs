@@ -32,17 +32,17 @@ pub(super) static CARD: CauseCard = CauseCard {
         let rate_now = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
         let search_peak = case.offered_text(case.saturated_rps.unwrap_or(0.0));
         let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
-        let comparison = match (case.rate_gain_over_upper_end(), sustained_rate_gain(case), closed) {
-            (Some(_), ..) => {
-                format!("at {rate_now}, the server broke the SLO during the search, and meets the SLO now")
-            }
-            (None, None, Some(closed)) => {
+        let comparison = match (sustained_rate_gain(case), closed) {
+            (None, Some(closed)) => {
                 format!(
                     "the server's peak was {search_peak} during the search, and the server completes {goodput_now} now",
                     goodput_now = case.offered_text(closed)
                 )
             }
-            (None, ..) => format!(
+            (Some(_), _) if case.upper_rps < case.held_past_rps => {
+                format!("at {rate_now}, the server broke the SLO during the search, and meets the SLO now")
+            }
+            _ => format!(
                 "the server's peak was {search_peak} during the search, and the server meets the SLO at {rate_now} now"
             ),
         };

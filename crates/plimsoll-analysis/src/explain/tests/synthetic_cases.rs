@@ -978,10 +978,14 @@ fn causes_are_named_on_synthetic_cases() {
             .collect()
     };
     let wrong = of(&|said, cause| said != cause && said != Cause::Unknown);
-    let open = of(&|said, cause| said != cause && said == Cause::Unknown);
-    let (count, all) = (cases.len() as f64, [wrong.join("\n"), open.join("\n")].join("\nopen:\n"));
+    let unnamed = of(&|said, cause| said != cause && said == Cause::Unknown);
+    let (count, all) = (cases.len() as f64, [wrong.join("\n"), unnamed.join("\n")].join("\nwithout a named cause:\n"));
     assert!(wrong.len() as f64 <= WRONG_CAUSE_SHARE_MAX * count, "{} of {count} wrong\n{all}", wrong.len());
-    assert!(open.len() as f64 <= UNNAMED_CAUSE_SHARE_MAX * count, "{} of {count} open\n{all}", open.len());
+    assert!(
+        unnamed.len() as f64 <= UNNAMED_CAUSE_SHARE_MAX * count,
+        "{} of {count} without a named cause\n{all}",
+        unnamed.len()
+    );
 }
 
 /// Maximum share of synthetic cases for which a wrong cause is named.

@@ -52,7 +52,7 @@ def prove(settings):
         for name, (costs, times, budget, right) in cases.items():
             if index >= times * settings.repeats or sum(d["case"] == name for d in done) > index:
                 continue
-            budget = 4 if settings.smoke else budget
+            budget = 2 if settings.smoke else budget
             with measure.bench_server(server_cpus, "exact-cpu", costs[0]) as a, \
                  measure.bench_server(server_cpus, "exact-cpu", costs[1]) as b:
                 command = [need("plimsoll"), "prove", a.url("/"), b.url("/"), "--json", "--quiet", "--budget", f"{budget}s",

@@ -122,7 +122,7 @@ def find_disturbed(settings):
 def prove_disturbed(settings):
     """`plimsoll prove` on ten pairs of copies while burners go on and off."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
-    budget, asked = (4, 0.02) if settings.smoke else (30, 0.02)
+    budget, asked = 2 if settings.smoke else 30, 0.02
     os.makedirs(report.OUTPUT, exist_ok=True)
     done = []
     for index in range(settings.repeats):

@@ -194,7 +194,7 @@ impl RouteCompiler<'_, '_> {
         let returns_stream = route.grpc.as_ref().is_some_and(|call| call.returns_stream);
         encoded = match &route.grpc {
             Some(call) if returns_stream && call.in_turn => encoded.with_messages_in_turn(),
-            Some(_) if !returns_stream => encoded.with_one_message(),
+            Some(_) if !returns_stream => encoded.requiring_one_response_message(),
             _ => encoded,
         };
         let is_written = form.is_some() || self.cookies || route.follow > 0;

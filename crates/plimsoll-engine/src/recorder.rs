@@ -32,8 +32,8 @@ pub struct Recorder {
     /// The figures of the load as a whole. Other modules update the byte counts in `load` directly.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
-    /// By route, the response times of successful requests that were sent on time and whose
-    /// response arrived in one piece. A request in this histogram has equal response time, service
+    /// The response times of each route, for successful requests that were sent on time and whose
+    /// whole response was received in a single read. A request in this histogram has equal response time, service
     /// time and time to first byte, so one histogram update replaces three. With many routes,
     /// histogram updates are most of the recorder's cost.
     at_once: Vec<CountingHistogram>,

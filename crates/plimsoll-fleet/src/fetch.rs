@@ -14,7 +14,7 @@ use crate::message::{PartTotals, ToAgent, ToCoordinator};
 use crate::message_pieces::{PieceAssembler, split_message};
 use crate::nats_bus::{read_stored_messages, run_file_store};
 use crate::nats_client::{BusAccess, connect, connection_ended_failure, frames_stream, start_async_thread};
-use crate::presence::{self, agent_in_subject, is_run_name};
+use crate::presence::{self, agent_name_of_subject, is_run_name};
 use async_nats::Client;
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
@@ -149,9 +149,10 @@ impl StoredLoad {
         let Some(record) = record else { return Ok(None) };
         let mut inboxes: BTreeMap<String, (PieceAssembler, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
         let read = read_stored_messages(&stream, &frames, 1, |subject, piece| {
-            let (assembly, inbox, part) = inboxes.entry(agent_in_subject(&subject).to_owned()).or_insert_with(|| {
-                (PieceAssembler::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
-            });
+            let (assembly, inbox, part) =
+                inboxes.entry(agent_name_of_subject(&subject).to_owned()).or_insert_with(|| {
+                    (PieceAssembler::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
+                });
             let message =
                 assembly.add_piece(&piece).and_then(|bytes| decode_single_message_stream::<ToCoordinator>(bytes).ok());
             let (sequence, frame) = match message {

@@ -14,7 +14,7 @@ use crate::nats_client::{
     BusAccess, connect, connection_ended_failure, fatal_event_reason, jetstream_context, largest_piece_bytes,
     start_async_thread, subscribe,
 };
-use crate::presence::{self, AgentClaim, PRESENCE_REQUEST_SUBJECT, Presence, is_run_name, run_in_subject};
+use crate::presence::{self, AgentClaim, PRESENCE_REQUEST_SUBJECT, Presence, is_run_name, run_name_of_subject};
 use crate::service::{AgentSessionEvent, AgentTransport, Permissions, SessionEnd, local_agent_hello, serve_session};
 use crate::spool::{Spool, SpoolCallbacks, SpoolEntry};
 use crate::task_key::{TaskVerifier, random_bytes, to_hex};
@@ -280,7 +280,7 @@ impl AgentBusWorker {
                     }
                 }
                 Some(message) = messages.next() => {
-                    let of = run_in_subject(&message.subject).to_owned();
+                    let of = run_name_of_subject(&message.subject).to_owned();
                     let is_ours = run.as_deref() == Some(of.as_str());
                     let came_ns = monotonic_ns();
                     if !is_ours {

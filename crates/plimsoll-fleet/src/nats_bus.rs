@@ -16,7 +16,7 @@ use crate::nats_client::{
     largest_piece_bytes, start_async_thread, subscribe,
 };
 use crate::presence::{
-    self, AgentClaim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject,
+    self, AgentClaim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_name_of_subject,
 };
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{random_bytes, to_hex};
@@ -431,7 +431,7 @@ impl MessageAssembler {
 
     fn add_piece(&mut self, subject: &str, piece: &[u8]) {
         let came_ns = monotonic_ns();
-        let name = agent_in_subject(subject);
+        let name = agent_name_of_subject(subject);
         let Some(agent) = self.agents.iter().position(|agent| agent.0 == name) else { return };
         let Some(message) = self.agents[agent].1.add_piece(piece) else { return };
         let arrived = match decode_single_message_stream::<ToCoordinator>(message) {
@@ -450,7 +450,7 @@ impl MessageAssembler {
 
 async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(String, Presence)> {
     let message: Message = tokio::time::timeout(patience, heard.next()).await.ok()??;
-    Some((agent_in_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
+    Some((agent_name_of_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 
 /// Stores the pieces of a message in the bus's storage, and tries again for each piece that the bus

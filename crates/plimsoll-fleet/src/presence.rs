@@ -70,13 +70,13 @@ pub fn echo_subject(run: &str) -> String {
 }
 
 /// Returns the name of the agent in a subject.
-pub fn agent_in_subject(subject: &str) -> &str {
+pub fn agent_name_of_subject(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
 /// Returns the name of the run in a subject. If the subject names no run, the result has no
 /// meaning.
-pub fn run_in_subject(subject: &str) -> &str {
+pub fn run_name_of_subject(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
@@ -186,7 +186,7 @@ mod tests {
         let run = "0123456789abcdef".repeat(2);
         assert!(is_run_name(&run) && !is_run_name("../x") && !is_run_name(&run.to_uppercase()));
         let subject = frames_subject(&run, "a1");
-        assert_eq!((run_in_subject(&subject), agent_in_subject(&subject)), (run.as_str(), "a1"));
+        assert_eq!((run_name_of_subject(&subject), agent_name_of_subject(&subject)), (run.as_str(), "a1"));
     }
 
     #[test]

@@ -61,14 +61,15 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// Adds the presence of an agent.
+    /// Adds the presence message of an agent.
     pub fn add(&mut self, name: &str, presence: Presence) {
         if self.agents.len() < AGENTS_MAX || self.agents.contains_key(name) {
             self.agents.entry(name.to_owned()).or_default().insert(presence.boot.clone(), presence);
         }
     }
 
-    /// Returns the presence of the agent with this name.
+    /// Returns the presence message of the agent with this name, or `None` if no such agent is
+    /// known. If several agents have the name, returns the message with the lowest start id.
     pub fn presence_by_name(&self, name: &str) -> Option<&Presence> {
         self.agents.get(name)?.values().next()
     }

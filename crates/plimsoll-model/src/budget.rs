@@ -1,5 +1,5 @@
 //! A budget for the expansion of untrusted input: through references, variables and compression, a
-//! few bytes can expand to very many bytes. All parsers use [`Budget`], so that all parsers have
+//! few bytes can expand to very many bytes. All parsers use [`ParseBudget`], so that all parsers have
 //! the same two limits: one in proportion to the input, and one in total.
 //!
 //! Not here: how many bytes of a file are read, and the message for an input that exceeds its
@@ -22,28 +22,28 @@ pub struct BudgetError(pub usize);
 
 /// The number of bytes to which an input may still expand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
+pub struct ParseBudget {
     whole: usize,
     left: usize,
     is_over: bool,
 }
 
-impl Default for Budget {
+impl Default for ParseBudget {
     /// Returns the budget of an empty input.
-    fn default() -> Budget {
-        Budget::proportional_to_input(0)
+    fn default() -> ParseBudget {
+        ParseBudget::proportional_to_input(0)
     }
 }
 
-impl Budget {
+impl ParseBudget {
     /// Creates a budget of `whole` bytes.
-    pub fn new(whole: usize) -> Budget {
-        Budget { whole, left: whole, is_over: false }
+    pub fn new(whole: usize) -> ParseBudget {
+        ParseBudget { whole, left: whole, is_over: false }
     }
 
     /// Creates a budget in proportion to the length of an input, within the bounds of this module.
-    pub fn proportional_to_input(bytes: usize) -> Budget {
-        Budget::new(bytes.saturating_mul(EXPANSION_FACTOR_MAX).clamp(EXPANSION_BYTES_MIN, EXPANSION_BYTES_MAX))
+    pub fn proportional_to_input(bytes: usize) -> ParseBudget {
+        ParseBudget::new(bytes.saturating_mul(EXPANSION_FACTOR_MAX).clamp(EXPANSION_BYTES_MIN, EXPANSION_BYTES_MAX))
     }
 
     /// Takes `bytes` from the budget. After the first call that exceeds the budget, every later
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_budget_is_proportional_to_the_input_and_bounded() {
         for (bytes, whole) in [(0, 4 << 20), (310, 4 << 20), (1 << 20, 16 << 20), (usize::MAX, 256 << 20)] {
-            let mut budget = Budget::proportional_to_input(bytes);
+            let mut budget = ParseBudget::proportional_to_input(bytes);
             assert_eq!(budget.spend_bytes(whole - 1), Ok(()), "{bytes}");
             assert_eq!(budget.check(), Ok(()));
             assert_eq!(budget.spend_bytes(2), Err(BudgetError(whole >> 20)), "{bytes}");

@@ -71,7 +71,7 @@ pub use addresses::AddressRange;
 pub use agent_account::AgentAccount;
 pub use agent_calibration::AgentCalibration;
 pub use arrival_times::ArrivalTimes;
-pub use budget::{Budget, BudgetError};
+pub use budget::{BudgetError, ParseBudget};
 pub use curve::{CurveError, LoadCurve, LoadStage};
 pub use failed_answer::FailedResponse;
 pub use failure::Failure;

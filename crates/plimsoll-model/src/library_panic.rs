@@ -2,7 +2,7 @@
 //! does not end: the panic becomes an error that names the input in a sentence.
 //!
 //! Not here: conditions that end a process at once (no memory, stack overflow). The size of an
-//! input is limited before a library reads the input ([`Budget`](crate::budget::Budget)).
+//! input is limited before a library reads the input ([`ParseBudget`](crate::budget::ParseBudget)).
 
 use std::any::Any;
 use std::cell::Cell;

@@ -4,7 +4,7 @@
 //! Not here: the library that compiles regular expressions. Importers of traffic and the engine
 //! pass the library as a function, so that the same limits apply to both crates.
 
-use crate::budget::Budget;
+use crate::budget::ParseBudget;
 
 /// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
@@ -37,11 +37,11 @@ pub enum PatternRefusal<E> {
 
 /// The remaining memory budget for the regular expressions of an input.
 #[derive(Debug, Clone, Copy)]
-pub struct PatternBudget(Budget);
+pub struct PatternBudget(ParseBudget);
 
 impl Default for PatternBudget {
     fn default() -> PatternBudget {
-        PatternBudget(Budget::new(ALL_PATTERNS_BYTES_MAX))
+        PatternBudget(ParseBudget::new(ALL_PATTERNS_BYTES_MAX))
     }
 }
 

@@ -87,10 +87,8 @@ pub fn one_chart(
                     _ => time_svg(&only.run, &summary, theme),
                 })
             }
-            trials => Err(format!(
-                "--chart: '{file}' contains {loads} loads; this chart needs a file with one load, as plimsoll run \
-                 writes",
-                loads = trials.len()
+            _ => Err(format!(
+                "--chart: this chart needs a file that plimsoll run wrote, and '{file}' is of another command"
             )),
         },
     }

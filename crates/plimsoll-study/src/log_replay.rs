@@ -170,7 +170,7 @@ pub fn read_requests(
     check_strict(choice.reading, &counts)?;
     refuse_unparsed_logs(&counts)?;
     let gathered = gathering.finish().map_err(|error| {
-        Failure::cannot_start(format!("{error}: use a part of the log: --only, --skip, or a shorter log"))
+        Failure::cannot_start(format!("{error}: use fewer requests of the log (--only, --skip, or a shorter log)"))
     })?;
     Ok((gathered, logs.log_sources(), counts))
 }
@@ -181,7 +181,7 @@ fn replay_failure(replay: &ReplayTerms<String>, error: &ReplayError, without_met
         ReplayError::TooMany if replay.scale_milli > 1000 => {
             "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"
         }
-        ReplayError::TooMany => "use a part of the log: --only, --skip, or a shorter log",
+        ReplayError::TooMany => "use fewer requests of the log (--only, --skip, or a shorter log)",
         ReplayError::TooLong { .. } => {
             "replay only the beginning of the log with -d TIME, replay faster with --speed, or shorten the log"
         }

@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// The first argument of a pauser process, in the position of a command such as `run`. Further
-/// arguments of a pauser are the processes to stop, each in the format of [`process_argument`].
+/// arguments of a pauser are the processes to pause, each in the format of [`process_argument`].
 const PAUSER_ARGUMENT: &str = "stop-processes";
 
 /// Formats a process as an argument of the pauser: process id and start time. The start time lets

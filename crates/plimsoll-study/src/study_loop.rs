@@ -189,7 +189,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.begin_load(study, &trial);
         self.drive_load(trial, &mut |_| ())?;
         let known = outcome_count(study);
-        study.read(self.recording.trials());
+        study.add_new_trials(self.recording.trials());
         self.end_load(study);
         if outcome_count(study) != known {
             self.display.show_outcome(study, &study_state(&self.recording, self.runner));

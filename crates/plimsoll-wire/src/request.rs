@@ -71,7 +71,7 @@ impl EncodedRequest {
 
     /// Declares that the gRPC response must have exactly one message. A gRPC response with no
     /// message or with several messages fails, whatever its status.
-    pub fn with_one_message(mut self) -> EncodedRequest {
+    pub fn requiring_one_response_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.union(GrpcCallFlags::ONE_MESSAGE);
         self
     }

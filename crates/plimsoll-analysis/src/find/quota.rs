@@ -114,7 +114,8 @@ impl QuotaEstimate {
         }
     }
 
-    /// Returns the next trial that gives more information about a quota, or the reason to stop.
+    /// Returns the next trial to measure the server's quota of requests in a time window, or the
+    /// reason to stop.
     /// Returns `None` if the trials show no quota.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<PlannedTrial, StopReason>> {
         if self.is_exhausted {

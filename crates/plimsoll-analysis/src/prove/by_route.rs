@@ -145,8 +145,8 @@ fn blocks_with_route_on_both_sides(
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
-/// Sums the requests and the successes of a route over all blocks (paired loads). The list of
-/// measures in the result is empty.
+/// Sums the requests and the successes of a route over all blocks (paired loads). Leaves the
+/// field `measures` of the result empty.
 fn route_totals(name: &str, counted: &[ComparisonBlock], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {

@@ -191,7 +191,7 @@ pub fn shuffled_arm_order(seed: u64, block: usize, arms: usize) -> Vec<u8> {
 /// the recording ended early, if it did.
 pub fn blocks_from_trials(trials: &[Trial], arms: usize) -> (Vec<ComparisonBlock>, Option<String>) {
     let mut blocks = RecordedBlocks::new(arms);
-    blocks.read(trials);
+    blocks.add_new_trials(trials);
     (blocks.whole, blocks.broken)
 }
 
@@ -216,8 +216,8 @@ impl RecordedBlocks {
         RecordedBlocks { whole: Vec::new(), broken: None, next: vec![None; arms], trials_read: 0 }
     }
 
-    /// Reads the loads that were recorded since the last call.
-    pub fn read(&mut self, trials: &[Trial]) {
+    /// Adds the loads that were recorded since the last call.
+    pub fn add_new_trials(&mut self, trials: &[Trial]) {
         let new = trials.get(self.trials_read..).unwrap_or_default();
         self.trials_read = trials.len();
         for trial in new {

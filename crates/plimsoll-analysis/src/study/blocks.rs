@@ -76,8 +76,9 @@ impl Comparison {
         self.spec.budget_ns
     }
 
-    pub(super) fn read(&mut self, trials: &[Trial]) {
-        self.blocks.read(trials);
+    /// Adds the loads that were recorded since the last call.
+    pub(super) fn add_new_trials(&mut self, trials: &[Trial]) {
+        self.blocks.add_new_trials(trials);
     }
 
     pub(super) fn next(&mut self, history: &History) -> Step {

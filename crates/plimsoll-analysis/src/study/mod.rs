@@ -85,20 +85,20 @@ impl Study {
     }
 
     /// Reads the loads that were recorded since the last call.
-    pub fn read(&mut self, trials: &[Trial]) {
+    pub fn add_new_trials(&mut self, trials: &[Trial]) {
         match self {
             Study::Run(..) | Study::Sweep(_) => {}
-            Study::Find(search) => search.read(trials),
-            Study::Explain(explain) => explain.search.read(trials),
-            Study::Overload(overload) => overload.search.read(trials),
-            Study::Blocks(comparison) => comparison.read(trials),
+            Study::Find(search) => search.add_new_trials(trials),
+            Study::Explain(explain) => explain.search.add_new_trials(trials),
+            Study::Overload(overload) => overload.search.add_new_trials(trials),
+            Study::Blocks(comparison) => comparison.add_new_trials(trials),
         }
     }
 
     /// Returns the next step. `history` contains the history of the previous call, with the new
     /// loads at its end.
     pub fn next(&mut self, history: &History) -> Step {
-        self.read(history.trials);
+        self.add_new_trials(history.trials);
         // When the study has begun to take profiles, no other load follows.
         if profiling::profiling_start_ns(history).is_none() {
             match self.next_measurement_step(history) {

@@ -129,7 +129,7 @@ impl LoadLineSearch {
         self.settings.budget_ns + headroom_load_total_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
     }
 
-    pub(super) fn read(&mut self, trials: &[Trial]) {
+    pub(super) fn add_new_trials(&mut self, trials: &[Trial]) {
         let new = trials.get(self.read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| search_trial_outcome(trial, &self.settings.slo)));
         self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));

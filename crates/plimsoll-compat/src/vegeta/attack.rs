@@ -13,7 +13,7 @@ use crate::go_request::{GoRequest, canonical_header_name};
 use crate::output;
 use crate::run_verb::RunCommand;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{Budget, EarlyStopReason, LoadShape, Origin, RequestFailure};
+use plimsoll_model::{EarlyStopReason, LoadShape, Origin, ParseBudget, RequestFailure};
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
@@ -423,7 +423,7 @@ pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fail
         host: String::new(),
         asked: asked.clone(),
     };
-    let mut room = Budget::new(TARGETS_MEMORY_BYTES_MAX);
+    let mut room = ParseBudget::new(TARGETS_MEMORY_BYTES_MAX);
     while let Some(target) = targets.read_next_target().map_err(Failure::usage)? {
         let bytes = target.body.len() + target.target.url.len() + TARGET_OVERHEAD_BYTES;
         let is_beyond = room.spend_bytes(bytes).is_err();

@@ -182,8 +182,8 @@ fn encode_session_op(out: &mut Vec<u8>, op: &SessionOp) {
     }
 }
 
-/// Encodes the program of a scenario as input of a digest, since a record does not show the whole
-/// program.
+/// Encodes the steps of a scenario, as input for the digest in the scenario's record. The record
+/// does not list all steps, so the digest shows whether two scenarios have the same steps.
 pub(crate) fn scenario_digest_input(scenario: &Scenario) -> Vec<u8> {
     let mut out = Vec::new();
     scenario.ops.iter().for_each(|op| append_field(&mut out, 4, |out| encode_session_op(out, op)));

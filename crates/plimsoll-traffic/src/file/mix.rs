@@ -11,7 +11,7 @@ use super::scenario::parse_scenarios;
 use super::setup_cleanup::{SetupCleanupRequest, parse_setup_or_cleanup};
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use plimsoll_model::data::ValueTable;
 use plimsoll_model::session::Scenario;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct TrafficFileContent {
 pub fn read(tree: &TreeNode, world: &mut dyn FileContext) -> Result<TrafficFileContent, TrafficFileError> {
     let file = tree.table("a traffic file", &keys::TOP_LEVEL_KEYS)?;
     let mut known = TextScope::new(world);
-    let mut rows_left = Budget::new(ROWS_BYTES_MAX);
+    let mut rows_left = ParseBudget::new(ROWS_BYTES_MAX);
     if let Some(data) = file.get("data") {
         for (key, node) in data.open_table("'data'")?.entries {
             known.data.push(rows::read(&key.name, node, known.world, &mut rows_left)?);

@@ -4,7 +4,7 @@ use super::file_context::FileContext;
 use super::json;
 use super::keys;
 use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use plimsoll_model::data::{RowChoice, ValueTable};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ pub fn read(
     name: &str,
     node: &TreeNode,
     world: &mut dyn FileContext,
-    left: &mut Budget,
+    left: &mut ParseBudget,
 ) -> Result<ValueTable, TrafficFileError> {
     let what = format!("the data '{name}'");
     let table = node.table(&what, &keys::DATA_KEYS)?;

@@ -2,7 +2,7 @@
 
 use super::file_context::FileContext;
 use super::tree::{TrafficFileError, TreeNode};
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use plimsoll_model::data::ValueTable;
 use plimsoll_model::template::{Template, TemplatePart, TemplateValue, ValueEscape};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub struct TextScope<'a> {
     pub captured_in_scenario: HashSet<String>,
     /// The number of bytes that further body files may have. If several requests use one body file,
     /// the file counts for each request, because each request has a separate copy.
-    pub files: Budget,
+    pub files: ParseBudget,
 }
 
 /// The tables of data rows, and the column names of each table.
@@ -53,7 +53,7 @@ pub const FILES_BYTES_MAX: usize = 512 << 20;
 impl<'a> TextScope<'a> {
     pub fn new(world: &'a mut dyn FileContext) -> TextScope<'a> {
         let (data, variables, variable_names, captured, captured_in_scenario) = Default::default();
-        let files = Budget::new(FILES_BYTES_MAX);
+        let files = ParseBudget::new(FILES_BYTES_MAX);
         TextScope { world, data, variables, variable_names, captured, captured_in_scenario, files }
     }
 

@@ -7,7 +7,7 @@
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
-use plimsoll_model::{Budget, library_panic};
+use plimsoll_model::{ParseBudget, library_panic};
 use std::collections::HashMap;
 
 /// A list or table whose end is not yet parsed. The parser has a stack of unfinished containers,
@@ -37,7 +37,7 @@ pub fn parse_yaml_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     // The budget limits the total memory of the copies that aliases make.
-    let mut budget = Budget::proportional_to_input(text.len());
+    let mut budget = ParseBudget::proportional_to_input(text.len());
     let mut open: Vec<OpenContainer> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
     let (mut root, mut values, mut documents) = (None, 0usize, 0);

@@ -8,7 +8,7 @@ use super::schema::{Schema, SchemaError};
 use super::weight::{SCHEMA_MEMORY_BYTES_MAX, charge_descriptor, count_entries};
 use plimsoll_model::grpc_message::{GrpcFramingError, GrpcMessages, write_message};
 use plimsoll_model::library_panic;
-use plimsoll_model::{Budget, GrpcStatus};
+use plimsoll_model::{GrpcStatus, ParseBudget};
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,11 +132,11 @@ pub struct DescriptorCollector {
 
 /// The memory budget of a server's descriptors, initially [`SCHEMA_MEMORY_BYTES_MAX`] bytes.
 #[derive(Debug)]
-struct DescriptorBudget(Budget);
+struct DescriptorBudget(ParseBudget);
 
 impl Default for DescriptorBudget {
     fn default() -> DescriptorBudget {
-        DescriptorBudget(Budget::new(SCHEMA_MEMORY_BYTES_MAX))
+        DescriptorBudget(ParseBudget::new(SCHEMA_MEMORY_BYTES_MAX))
     }
 }
 

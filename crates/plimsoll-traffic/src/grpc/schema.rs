@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_model::grpc_message::write_message;
 use plimsoll_model::library_panic::{self, LibraryPanic};
-use plimsoll_model::{Budget, BudgetError};
+use plimsoll_model::{BudgetError, ParseBudget};
 use prost::Message;
 use prost_reflect::{
     Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
@@ -131,7 +131,7 @@ struct ProtoFiles<F> {
     known: GoogleFileResolver,
     text: F,
     /// The remaining memory budget of all files.
-    budget: Budget,
+    budget: ParseBudget,
     work: DescriptorLinkBudget,
     pool: DescriptorPool,
     /// The names of the files under compilation, outermost first. An import of a file in this list
@@ -236,7 +236,7 @@ impl Schema {
     ) -> Result<Schema, SchemaError> {
         let compile = || {
             let (known, pool, open) = (GoogleFileResolver::new(), DescriptorPool::new(), Vec::new());
-            let (budget, work) = (Budget::new(SCHEMA_MEMORY_BYTES_MAX), DescriptorLinkBudget::default());
+            let (budget, work) = (ParseBudget::new(SCHEMA_MEMORY_BYTES_MAX), DescriptorLinkBudget::default());
             let mut files = ProtoFiles { known, text, budget, work, pool, open };
             for name in names {
                 if !files.compile_with_imports(name)? {
@@ -263,7 +263,7 @@ impl Schema {
     /// Builds a schema from encoded descriptors of single files, in any order.
     pub fn from_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
-        let mut budget = Budget::new(SCHEMA_MEMORY_BYTES_MAX);
+        let mut budget = ParseBudget::new(SCHEMA_MEMORY_BYTES_MAX);
         let read = || {
             let mut read: Vec<FileDescriptorProto> = Vec::with_capacity(files.len());
             for bytes in files {

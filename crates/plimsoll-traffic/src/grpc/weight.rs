@@ -4,7 +4,7 @@
 //!
 //! Not here: whether descriptors are valid, which their decoders check.
 
-use plimsoll_model::{Budget, BudgetError};
+use plimsoll_model::{BudgetError, ParseBudget};
 
 /// The largest estimated memory of one schema, bytes. The public APIs of the largest cloud
 /// providers together take half of `WEIGHT_MAX`.
@@ -66,7 +66,7 @@ impl DescriptorPart {
 
 /// Charges the memory of a file descriptor to `budget`, and returns its bytes without source
 /// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
-pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
+pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut ParseBudget) -> Result<Vec<u8>, BudgetError> {
     budget.spend_bytes(DescriptorPart::File.estimated_memory_bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -102,7 +102,7 @@ fn charge_element(
     part: DescriptorPart,
     content: Option<&[u8]>,
     depth: usize,
-    budget: &mut Budget,
+    budget: &mut ParseBudget,
 ) -> Result<(), BudgetError> {
     let Some(content) = content else { return Ok(()) };
     budget.spend_bytes(part.estimated_memory_bytes())?;
@@ -153,7 +153,7 @@ fn split_first_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// Charges the memory of a `.proto` text to `budget`. Each statement, list item and opening bracket
 /// is charged like one descriptor field, which gives an upper bound of the memory. The error is a
 /// sentence for the user.
-pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), String> {
+pub(super) fn charge_proto_text(text: &str, budget: &mut ParseBudget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
@@ -215,10 +215,10 @@ mod tests {
             (file(vec![message(vec![])]), 3_600),
             (file(vec![message(vec![message(vec![]), message(vec![])])]), 6_400),
         ] {
-            let mut budget = Budget::new(weight);
+            let mut budget = ParseBudget::new(weight);
             assert_eq!(charge_descriptor(&bytes, &mut budget).as_deref(), Ok(&*bytes));
             assert!(budget.spend_bytes(1).is_err());
-            assert!(charge_descriptor(&bytes, &mut Budget::new(weight - 1)).is_err());
+            assert!(charge_descriptor(&bytes, &mut ParseBudget::new(weight - 1)).is_err());
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let mut file = FileDescriptorProto { name: Some("a".into()), ..Default::default() };
         let without = file.encode_to_vec();
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
-        let mut budget = Budget::new(10_000);
+        let mut budget = ParseBudget::new(10_000);
         assert_eq!(charge_descriptor(&file.encode_to_vec(), &mut budget), Ok(without));
         // Invalid protobuf bytes pass unchanged, so that the decoder reports the error.
         assert_eq!(charge_descriptor(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
@@ -252,7 +252,7 @@ mod tests {
             ("\"\\".to_owned(), true),
         ] {
             assert_eq!(
-                charge_proto_text(&text, &mut Budget::new(SCHEMA_MEMORY_BYTES_MAX)).is_ok(),
+                charge_proto_text(&text, &mut ParseBudget::new(SCHEMA_MEMORY_BYTES_MAX)).is_ok(),
                 expect,
                 "{:.30}",
                 text

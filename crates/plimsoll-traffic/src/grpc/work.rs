@@ -5,7 +5,7 @@
 //!
 //! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 use std::collections::HashMap;
 
@@ -23,8 +23,8 @@ const NAME_COPIES: usize = 2;
 /// The remaining budgets for linking a schema's files, and the largest counts and name lengths that
 /// the estimate of the work needs.
 pub(super) struct DescriptorLinkBudget {
-    work: Budget,
-    names: Budget,
+    work: ParseBudget,
+    names: ParseBudget,
     /// The largest number of reserved and extension ranges in one message so far. An extension
     /// field may extend any message, so the estimate of its work uses the largest number of ranges.
     ranges_max: usize,
@@ -54,7 +54,7 @@ impl NameScope {
 impl Default for DescriptorLinkBudget {
     fn default() -> DescriptorLinkBudget {
         let (ranges_max, values_max, name_max, public_imports) = Default::default();
-        let (work, names) = (Budget::new(WORK_MAX), Budget::new(NAMES_BYTES_MAX));
+        let (work, names) = (ParseBudget::new(WORK_MAX), ParseBudget::new(NAMES_BYTES_MAX));
         DescriptorLinkBudget { work, names, ranges_max, values_max, name_max, public_imports }
     }
 }

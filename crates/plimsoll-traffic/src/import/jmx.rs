@@ -18,7 +18,7 @@ use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResul
 use super::nodes::plain_name;
 use crate::file::tree::{LinePositions, TextPlace, TrafficFileError};
 use level::TestLevel;
-use plimsoll_model::{Budget, library_panic};
+use plimsoll_model::{ParseBudget, library_panic};
 use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
@@ -68,7 +68,7 @@ pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
-    reader.values.budget = Budget::proportional_to_input(source.len()).into();
+    reader.values.budget = ParseBudget::proportional_to_input(source.len()).into();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.collect_names(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);

@@ -19,7 +19,7 @@ use super::nodes::{
 use crate::file::json;
 use crate::file::push_json_string;
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use script::PostmanScript;
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     let name = node_at(collection, &["info", "name"]).and_then(scalar_text).unwrap_or("collection").to_owned();
     let mut captured = HashSet::new();
     names_set_by_scripts(collection, &mut captured);
-    let budget = Budget::proportional_to_input(source.len());
+    let budget = ParseBudget::proportional_to_input(source.len());
     let mut reader = PostmanReader {
         draft: Draft::default(),
         origin: None,
@@ -81,7 +81,8 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     }
     draft.base = origin.filter(|origin| origin.starts_with("http"));
     draft.about.push(format!(
-        "The Postman collection {name}. Redirects are followed within its host, unless the collection says otherwise."
+        "The Postman collection {name}. Redirects are followed only within the same scheme, host and port: at most 10, \
+         unless the collection sets another number or disables redirects."
     ));
     draft.scenarios.push(DraftScenario { name, weight: 1, cookies: true, steps });
     draft.finish("plimsoll can import no request of this Postman collection")
@@ -180,7 +181,7 @@ struct PostmanReader {
     requests: usize,
     /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
     /// position in the collection of the request that exceeded the memory budget.
-    budget: Budget,
+    budget: ParseBudget,
     beyond: Option<TextPlace>,
     /// The `Authorization` value for the user info in the URL of the current request.
     url_user: Option<String>,

@@ -11,11 +11,11 @@
 
 mod distances;
 mod pace;
+mod redacted_targets;
 mod sequences;
 mod think_times;
 mod visitor_paths;
 mod visits;
-mod withheld;
 
 use crate::import::draft::{
     Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
@@ -25,12 +25,12 @@ use crate::survey::PathReplacement;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
 use plimsoll_model::{RouteNumber, redact};
+use redacted_targets::{RedactedTargets, WITHHELD_KEY_PREFIX, WithheldRoutes};
 use sequences::{SEQUENCES_MAX, Sequence, select_sequences};
 use std::collections::BTreeMap;
 use think_times::ThinkTimes;
 use visitor_paths::EndpointRequests;
 use visits::Visits;
-use withheld::{RedactedTargets, WITHHELD_KEY_PREFIX, WithheldRoutes};
 
 pub use distances::{DivergentFigure, ModelDistances, StreamFigures, StreamRequest, cache_sizes, count_distinct_paths};
 pub use pace::ModelPace;
@@ -152,7 +152,7 @@ impl TrafficModel {
                     thoughts.add(before.route, request.route, wait_ns);
                     wait_ns
                 });
-                let path = hash(targets.get(request.target).as_bytes(), u64::from(request.route));
+                let path = hash(targets.redacted_path(request.target).as_bytes(), u64::from(request.route));
                 let (start_ns, route) = (request.start_ns - first_ns, request.route);
                 stream.push(StreamRequest { start_ns, visit: number as u64, route, path, wait_ns });
                 before = Some(*request);
@@ -179,7 +179,7 @@ impl TrafficModel {
             .map(|(((method, template), asked), own)| {
                 let name = format!("{method} {}", redact::redact_path(template));
                 let target = match asked.iter().all(|target| *target == asked[0]) {
-                    true => DraftText::literal(asked.first().map_or("/", |target| targets.get(*target))),
+                    true => DraftText::literal(asked.first().map_or("/", |target| targets.redacted_path(*target))),
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
@@ -190,7 +190,7 @@ impl TrafficModel {
                         let in_order = own.should_use_log_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
-                        let rows = rows.iter().step_by(step).map(|target| csv_row(targets.get(*target)));
+                        let rows = rows.iter().step_by(step).map(|target| csv_row(targets.redacted_path(*target)));
                         files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
                         let mut target = DraftText::literal("/");
                         target.push_value(&format!("{data}.path"));

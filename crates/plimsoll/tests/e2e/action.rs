@@ -23,7 +23,7 @@ fn run_ci_action(out: &Path, variables: &[(&str, &str)]) -> Output {
 fn reports_are_written_and_the_exit_code_is_kept() {
     let server = start_baseline(1);
     let out = create_new_folder("action");
-    let args = format!("-c 2 -d 500ms -H 'X-Words: a b' '{}/bytes/10'", server.url);
+    let args = format!("-c 2 -n 2000 -H 'X-Words: a b' '{}/bytes/10'", server.url);
     let baseline = out.join("old.plimsoll").display().to_string();
     let run = [("COMMAND", "run"), ("ARGS", args.as_str()), ("SLO", "p99<=5s")];
     let done = run_ci_action(&out, &[&run[..], &[("BASELINE", &baseline)]].concat());
@@ -47,7 +47,7 @@ fn reports_are_written_and_the_exit_code_is_kept() {
 #[test]
 fn each_action_outcome_has_its_exit_code_and_one_comment() {
     let server = start_baseline(1);
-    let args = format!("-c 1 -d 300ms --no-probes {}/healthz", server.url);
+    let args = format!("-c 1 -n 100 --spin=off --no-probes {}/healthz", server.url);
     for (gate, chosen, code, outcome) in [
         ("errors>50%", "", 0, "passed"),
         ("errors<50%", "", 1, "failed"),

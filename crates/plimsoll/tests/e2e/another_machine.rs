@@ -361,9 +361,25 @@ fn a_watched_server_has_the_same_series_as_a_local_server() {
 #[test]
 fn lost_server_readings_are_a_gap() {
     let Some(pair) = MachinePair::start() else { return };
-    let server = pair.start_python_server(BUSY_SERVER_SOURCE);
+    // A server that sleeps: the test needs its readings, and not its CPU time.
+    let source = BUSY_SERVER_SOURCE.replace("end = time.thread_time() + 0.002", "time.sleep(0.005); end = 0.0");
+    let server = pair.start_python_server(&source);
     let watch = MachinePair::watch_flag();
-    let words = ["sweep", &server.url, "-c", "1,2", "--for", "4s", "--json", &watch, "--name", "lost", "--dir", "."];
+    let words = [
+        "sweep",
+        "--spin=off",
+        &server.url,
+        "-c",
+        "1,2",
+        "--for",
+        "4s",
+        "--json",
+        &watch,
+        "--name",
+        "lost",
+        "--dir",
+        ".",
+    ];
     let child = pair.start_plimsoll(&words);
     std::thread::sleep(Duration::from_secs(6));
     signal(pair.server.find_process_id("--watch-only").expect("an agent"), "KILL");
@@ -387,11 +403,10 @@ fn lost_server_readings_are_a_gap() {
 #[test]
 fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
     let Some(pair) = MachinePair::start() else { return };
-    let (a, b) = (
-        pair.start_python_server(BUSY_SERVER_SOURCE),
-        pair.start_python_server(&BUSY_SERVER_SOURCE.replace("0.002", "0.003")),
-    );
-    let words = ["prove", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
+    // The servers also sleep, so that the loads need less CPU time in all.
+    let idle = BUSY_SERVER_SOURCE.replace("end = ", "time.sleep(0.008); end = ");
+    let (a, b) = (pair.start_python_server(&idle), pair.start_python_server(&idle.replace("0.002", "0.003")));
+    let words = ["prove", "--spin=off", &a.url, &b.url, "--measure", "cpu", "--budget", "20s", "--json", "--quiet"];
     let done = pair.run_plimsoll(&[&words[..], &[&MachinePair::watch_flag()]].concat());
     let document = done.json();
     // The true difference in CPU time between the two servers is 50 %. On a noisy machine the

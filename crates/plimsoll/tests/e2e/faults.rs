@@ -44,7 +44,7 @@ fn the_ledger_closes_under_every_fault() {
     for fault in Fault::all() {
         // Responses of 100 MB are requested only a few times.
         let huge = fault.name() == "huge-body";
-        cases.push((fault, 1, if huge { &["-c", "1", "-n", "2"] } else { &["-c", "2", "-d", "300ms"] }));
+        cases.push((fault, 1, if huge { &["-c", "1", "-n", "2"] } else { &["-c", "2", "-d", "100ms"] }));
         cases.push((fault, 1, if huge { &["--rate", "4", "-n", "2"] } else { &["--rate", "100", "-d", "400ms"] }));
         if !fault.affects_connect() && !huge {
             cases.push((fault, 3, &["-c", "3", "-n", "30"]));

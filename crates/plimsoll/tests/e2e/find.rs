@@ -112,7 +112,7 @@ asyncio.run(main())
 /// from the rate with headroom.
 #[test]
 fn headroom_and_instances_are_reported() {
-    let server = start_token_bucket_server(400.0, 40.0).expect("starts");
+    let server = start_slots_server(4, 10.0).expect("starts");
     let document = run_to_json(&["find", &server.url("/"), "--budget", "15s", "--headroom", "30%", "--need", "5k"]);
     check(&document, 15.0);
     let line = &document["load_line_rps"];
@@ -149,8 +149,8 @@ fn an_unreachable_slo_is_reported() {
 
 #[test]
 fn an_interrupted_search_reports_its_findings() {
-    let server = start_baseline(1);
-    let child = command(&["find", &format!("{}/burn/1000", server.url), "--json", "--quiet"])
+    let server = start_slots_server(4, 10.0).expect("starts");
+    let child = command(&["find", &server.url("/"), "--spin=off", "--json", "--quiet"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -172,7 +172,8 @@ fn an_interrupted_search_reports_its_findings() {
 #[test]
 fn a_server_exit_ends_the_search() {
     let mut server = start_baseline(1);
-    let child = command(&["find", &format!("{}/burn/1000", server.url), "--budget", "60s", "--json", "--quiet"])
+    let url = format!("{}/delay/10", server.url);
+    let child = command(&["find", &url, "--budget", "60s", "--max-rate", "300", "--spin=off", "--json", "--quiet"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -86,11 +86,11 @@ fn is_running(pid: u32) -> bool {
 #[test]
 fn three_agents_make_one_load() {
     let (ssh, server) = (FakeSsh::new(), start_baseline(1));
-    let url = format!("{}/healthz", server.url);
+    let url = format!("{}/delay/20", server.url);
     let file = ssh.folder.join("run.plimsoll");
     let path = file.to_str().expect("text");
     for load in [&["--rate", "600"][..], &["-c", "9"]] {
-        let words = ["run", &url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
+        let words = ["run", "--spin=off", &url, "--fleet", "ssh://load1,load2,ann@load3:2222", "-d", "2s", "-o", path];
         let done =
             wait_for_exit(ssh.start_plimsoll_with_fake_ssh(&[&words[..], load, &["--json", "--quiet"]].concat()));
         assert_eq!(done.code, 0, "{}", done.stderr);
@@ -277,6 +277,7 @@ fn a_search_continues_without_a_lost_agent() {
         "ssh://load1,load2,load3",
         "--budget",
         "20s",
+        "--spin=off",
         "--json",
         "--quiet",
     ]);
@@ -311,7 +312,7 @@ fn a_search_continues_without_a_lost_agent() {
 #[test]
 fn an_interrupt_ends_all_agents_within_a_second() {
     let (ssh, server) = (FakeSsh::new(), start_baseline(1));
-    let url = format!("{}/healthz", server.url);
+    let url = format!("{}/delay/20", server.url);
     let child = ssh.start_plimsoll_with_fake_ssh(&[
         "run",
         &url,
@@ -321,6 +322,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
         "4",
         "-d",
         "60s",
+        "--spin=off",
         "--json",
     ]);
     let pids = ["load1", "load2"].map(|host| ssh.wait_for_agent_pid(host));
@@ -345,6 +347,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
         "4",
         "-d",
         "60s",
+        "--spin=off",
         "--json",
     ]));
     let pid = ssh.wait_for_agent_pid("load1");

@@ -199,12 +199,13 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 fn a_load_over_a_bus_is_fetched_as_one_load() {
     let Some(nats) = NatsServer::start_with_jetstream() else { return };
     let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let url = format!("{}/delay/20", server.url);
     let joined = ["a1", "a2", "a3"].map(|name| JoinedAgent::start_and_join_bus(&nats.url, name, &[]));
     let folder = create_new_folder("bus-run");
     let path = folder.join("run.plimsoll").to_str().expect("text").to_owned();
     for (load, choice) in [(&["--rate", "600"][..], "3"), (&["-c", "9"], "a3,a1,a2")] {
-        let words = ["run", &url, "--fleet", &nats.url, "--agents", choice, "-d", "2s", "-o", &path, "--json"];
+        let words =
+            ["run", &url, "--fleet", &nats.url, "--agents", choice, "-d", "2s", "--spin=off", "-o", &path, "--json"];
         let done = wait_for_exit(start_plimsoll_with_environment(&[&words[..], load].concat(), &[]));
         assert_eq!(done.code, 0, "{}", done.stderr);
         let document = done.json();
@@ -467,7 +468,7 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
     // The coordinator refuses an agent that works for another coordinator.
     let child = start_plimsoll_with_environment(
-        &["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"],
+        &["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--spin=off", "--json"],
         &[],
     );
     std::thread::sleep(Duration::from_secs(3));

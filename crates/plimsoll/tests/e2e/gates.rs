@@ -5,8 +5,8 @@ use crate::test_support::{copy_recorded_run_file, create_new_folder, path_in_new
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[test]
@@ -66,7 +66,7 @@ fn a_server_exit_violates_every_bound() {
 fn a_run_with_only_failures_is_stopped() {
     let server = start_baseline(1);
     let url = format!("{}/status/500", server.url);
-    let done = plimsoll(&["run", &url, "-c", "2", "-d", "20s", "--json", "-q", "--stop-if", "p99>200ms"]);
+    let done = plimsoll(&["run", &url, "--rate", "200", "-d", "20s", "--json", "-q", "--stop-if", "p99>200ms"]);
     assert_eq!(done.code, 1, "{}", done.stderr);
     let ended = done.json()["ended"].as_str().expect("text").to_owned();
     assert!(ended.contains("--stop-if p99>200ms: more than 1 % of the requests failed"), "{ended}");
@@ -96,15 +96,20 @@ fn a_failed_first_response_is_shown() {
 fn start_server_failing_every_third(failing: [&'static [u8]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let asked = Arc::new(AtomicU32::new(0));
+    let (asked, turn) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(())));
     std::thread::spawn(move || {
         for mut socket in listener.incoming().flatten() {
-            let asked = Arc::clone(&asked);
+            let (asked, turn) = (Arc::clone(&asked), Arc::clone(&turn));
             std::thread::spawn(move || -> std::io::Result<()> {
                 socket.set_nodelay(true)?;
                 // Each request is small enough to arrive in one piece. The loop ends when the
                 // client closes the connection.
                 while socket.read(&mut [0; 4096])? > 0 {
+                    // At most 500 responses a second, so that a load needs little CPU time.
+                    {
+                        let _turn = turn.lock().expect("no poison");
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
                     if asked.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
                         socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
                         continue;

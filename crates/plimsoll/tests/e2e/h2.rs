@@ -17,10 +17,10 @@ fn http2_loads_of_every_shape_work_on_common_servers() {
         let path = if number_of == 2 { "/healthz" } else { "/" };
         let url = format!("{}{path}", server.url);
         for (load, scheduled, connections) in [
-            (&["-c", "4", "-d", "300ms"][..], None, None),
+            (&["-c", "4", "-d", "100ms"][..], None, None),
             (&["-c", "16", "--streams", "8", "-n", "800"], Some(800.0), Some(2.0)),
             (&["-c", "20", "--streams", "8", "-n", "800", "-t", "2"], Some(800.0), Some(4.0)),
-            (&["-c", "1@200ms,5@300ms", "--streams", "3"], None, None),
+            (&["-c", "1@100ms,5@100ms", "--streams", "3"], None, None),
             (&["--rate", "1k", "-n", "300", "--streams", "50"], Some(300.0), None),
             (&["--rate", "1k", "-n", "200"], Some(200.0), None),
             (&["-c", "4", "-n", "100", "--no-keepalive"], Some(100.0), None),
@@ -118,7 +118,7 @@ fn the_reference_server_supports_both_protocols_over_tls() {
         ("/healthz", &["-c", "4", "-n", "100", "--no-keepalive", "--http", "1.1"], "HTTP/1.1"),
     ] {
         let (url, what) = (format!("{}{path}", server.url), format!("{flags:?} of {path}"));
-        let document = run_until_generator_is_not_limit(&[&["run", &url, "--insecure"], flags].concat());
+        let document = run_to_json(&[&["run", &url, "--insecure"], flags].concat());
         assert_ledger_closes(&document, &what);
         assert_eq!(number_at_path(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
         assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
@@ -144,7 +144,7 @@ fn both_sides_of_a_comparison_use_the_protocol_of_the_first() {
     let (certificate, key) = self_signed();
     let (new, old) = (baseline_tls(&certificate, &key), nginx_tls(&certificate, &key));
     let (new, old) = (format!("{}/healthz", new.url), format!("{}/", old.url));
-    let flags = ["prove", "--insecure", "--budget", "4s"];
+    let flags = ["prove", "--insecure", "--budget", "4s", "--blocks", "1", "--for", "100ms", "-c", "2"];
     // The server `new` speaks HTTP/2; the server `old` speaks only HTTP/1.1.
     let done = plimsoll(&[&flags[..], &[&new, &old]].concat());
     assert!(done.code == 2 && done.stderr.contains("A speaks HTTP/2"), "{}", done.stderr);
@@ -174,9 +174,9 @@ fn closed_connections_fail_no_request() {
     let server = nginx_h2();
     for load in [&["-c", "2"][..], &["-c", "32", "--streams", "16"], &["--rate", "8k", "--streams", "16"]] {
         let document =
-            run_until_generator_is_not_limit(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
+            run_until_generator_is_not_limit(&[&["run", &server.url, "--http", "2", "-n", "3000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
-        assert_eq!(number_at_path(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
+        assert_eq!(number_at_path(&document, "ledger.succeeded"), 3000.0, "{load:?}: {:#}", document["ledger"]);
         // The number of connections of a closed load is fixed. If the machine is slow for a moment,
         // an open load opens many connections, and perhaps no connection reaches a thousand
         // requests.
@@ -349,11 +349,24 @@ fn waits_for_scarce_streams_are_reported() {
 #[test]
 fn a_search_reports_its_protocol() {
     let server = start_baseline(1);
-    let url = format!("{}/burn/200", server.url);
+    let url = format!("{}/delay/20", server.url);
     let found = create_new_folder("h2-find").join("found.plimsoll");
     let found: PathBuf = found;
     let path = found.to_str().expect("text");
-    let document = run_to_json(&["find", &url, "--http", "2", "--streams", "8", "--budget", "6s", "-o", path]);
+    let document = run_to_json(&[
+        "find",
+        &url,
+        "--http",
+        "2",
+        "--streams",
+        "8",
+        "--budget",
+        "4s",
+        "--max-rate",
+        "400",
+        "-o",
+        path,
+    ]);
     assert_eq!((document["http"].as_str(), document["streams_max"].as_u64()), (Some("2"), Some(8)));
     let text = plimsoll(&["show", path]).stdout;
     assert!(text.contains("over HTTP/2"), "{text}");

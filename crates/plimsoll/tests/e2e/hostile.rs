@@ -2,7 +2,7 @@
 //! file contains.
 
 use crate::extremes::{frames, join_frames, packed_number_positions};
-use crate::test_support::{create_new_folder, plimsoll, start_baseline};
+use crate::test_support::{create_new_folder, plimsoll, slow_server};
 use plimsoll_report::visible_controls::is_control_character;
 use serde_json::Value;
 
@@ -93,8 +93,8 @@ fn assert_harmless(text: &str, what: &str) {
 
 #[test]
 fn no_format_contains_terminal_control_characters() {
-    let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     let work = create_new_folder("hostile");
     let named = |name: &str| work.join(name).display().to_string();
     let (run, find, prove, sweep) =

@@ -1,7 +1,9 @@
 //! Tests the progress display, on a pseudo terminal (which the program `script` provides) and
 //! without a terminal.
 
-use crate::test_support::{CommandOutcome, create_new_folder, plimsoll, signal, start_baseline, wait_for_exit};
+use crate::test_support::{
+    CommandOutcome, create_new_folder, plimsoll, signal, slow_server, start_baseline, wait_for_exit,
+};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -95,7 +97,7 @@ fn assert_whole_report(done: &CommandOutcome) -> Vec<String> {
 #[test]
 fn terminal_progress_does_not_change_the_report() {
     let server = start_baseline(1);
-    let done = run_on_terminal(&format!("run {}/delay/5 -c 2 -d 2s -v", server.url), None);
+    let done = run_on_terminal(&format!("run {}/delay/5 -c 2 -d 2s --spin=off -v", server.url), None);
     assert_eq!(done.code, 0, "{}", done.stdout);
     let ever = assert_whole_report(&done);
     for part in ["2 users", "s left", "p50 ", "p99 ", "in flight", "/s  "] {
@@ -107,7 +109,8 @@ fn terminal_progress_does_not_change_the_report() {
 #[test]
 fn an_interrupted_run_ends_with_a_complete_report() {
     let server = start_baseline(1);
-    let done = run_on_terminal(&format!("run {}/delay/5 -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
+    let done =
+        run_on_terminal(&format!("run {}/delay/5 -c 2 -d 60s --spin=off -v", server.url), Some(Duration::from_secs(1)));
     assert_eq!(done.code, 130, "{}", done.stdout);
     assert_whole_report(&done);
     assert!(done.stdout.contains("ended early: interrupted"), "{}", done.stdout);
@@ -115,8 +118,8 @@ fn an_interrupted_run_ends_with_a_complete_report() {
 
 #[test]
 fn a_search_explains_its_progress() {
-    let server = start_baseline(1);
-    let done = run_on_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
+    let server = slow_server();
+    let done = run_on_terminal(&format!("find {} --budget 3s --spin=off", server.url("/")), None);
     // On a busy machine, the search may find no load line.
     assert!(done.code < 2, "{}", done.stdout);
     let (rows, ever) = simulate_terminal(&done.stdout);

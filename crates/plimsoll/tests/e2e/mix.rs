@@ -74,7 +74,9 @@ fn every_command_requests_a_mix_by_weight() {
     assert_eq!(number_at_path(&opened[0], "statuses.404"), number_at_path(&opened[1], "statuses.404"));
     assert!((number_at_path(&again, "statuses.404") - missing).abs() < 60.0);
 
-    let found = run_to_json(&[&["find", "--budget", "3s", "--slo", "success>=99%, p99<=1s"], &mix[..]].concat());
+    let found = run_to_json(
+        &[&["find", "--budget", "3s", "--max-rate", "400", "--slo", "success>=99%, p99<=1s"], &mix[..]].concat(),
+    );
     assert!(number_at_path(&found, "peak.rps") > 0.0, "{found:#}");
     let dir = create_new_folder("mix-sweep");
     let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", path_text(&dir)], &mix[..]].concat());
@@ -97,7 +99,21 @@ fn every_command_requests_a_mix_by_weight() {
     // of the comparison would be void. Each `list` request of the comparison therefore costs the
     // server 500 us of CPU time.
     let path = write_traffic_file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
-    let proved = plimsoll(&["prove", "--budget", "3s", "-f", path_text(&path), &server.url, &server.url]);
+    let proved = plimsoll(&[
+        "prove",
+        "--budget",
+        "3s",
+        "--blocks",
+        "1",
+        "--for",
+        "200ms",
+        "-c",
+        "2",
+        "-f",
+        path_text(&path),
+        &server.url,
+        &server.url,
+    ]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
 }
 
@@ -375,7 +391,7 @@ fn start_server_with_slow_orders(ms: u64) -> String {
 
 #[test]
 fn builds_are_compared_for_each_request() {
-    let (a, b) = (start_server_with_slow_orders(1), start_server_with_slow_orders(12));
+    let (a, b) = (start_server_with_slow_orders(4), start_server_with_slow_orders(48));
     let path = write_traffic_file(
         "compared.toml",
         "[[request]]\nname = \"list\"\nget = \"/list\"\n[[request]]\nname = \"order\"\npost = \"/order\"\n",

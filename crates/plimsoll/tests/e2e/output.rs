@@ -63,7 +63,7 @@ fn failing_standard_output_is_an_error_and_files_remain() {
 fn a_closed_output_reader_is_an_error() {
     let server = start_baseline(1);
     let url = format!("{}/healthz", server.url);
-    let mut child = command(&["run", &url, "-d", "300ms", "-q"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = command(&["run", &url, "-n", "20", "-q"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.as_mut().expect("starts");
     drop(child.stdout.take());
     let mut errors = String::new();
@@ -79,15 +79,15 @@ fn a_closed_output_reader_is_an_error() {
 
 #[test]
 fn a_full_disk_ends_every_command_the_same_way() {
-    let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     // To simulate a full disk, `ulimit` forbids files of more than 2 blocks (1024 bytes).
     let line = "ulimit -f 2; exec \"$0\" \"$@\"";
     for arguments in [
-        &["run", &url, "-d", "500ms", "-q", "-o", "x.plimsoll"][..],
-        &["find", &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
-        &["sweep", &url, "-c", "1,2", "--for", "300ms", "-q", "--dir", "."],
-        &["prove", &url, &url, "--budget", "3s", "-q", "-o", "x.plimsoll"],
+        &["run", &url, "-d", "500ms", "--spin=off", "-q", "-o", "x.plimsoll"][..],
+        &["find", &url, "--budget", "3s", "--spin=off", "-q", "-o", "x.plimsoll"],
+        &["sweep", &url, "-c", "1,2", "--for", "300ms", "--spin=off", "-q", "--dir", "."],
+        &["prove", &url, &url, "--budget", "3s", "--spin=off", "-q", "-o", "x.plimsoll"],
     ] {
         let done = run_through_shell(line, arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
@@ -99,10 +99,10 @@ fn a_full_disk_ends_every_command_the_same_way() {
 
 #[test]
 fn two_runs_cannot_write_the_same_file() {
-    let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     let file = create_new_folder("locked").join("one.plimsoll").display().to_string();
-    let first = command(&["run", &url, "-c", "1", "-d", "2s", "-q", "-o", &file])
+    let first = command(&["run", &url, "-c", "1", "-d", "2s", "--spin=off", "-q", "-o", &file])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -128,8 +128,8 @@ fn two_runs_cannot_write_the_same_file() {
 
 #[test]
 fn special_files_get_no_page_beside_them() {
-    let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let server = slow_server();
+    let url = server.url("/healthz");
     let folder = create_new_folder("beside");
     let pipe = folder.join("pipe.plimsoll");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
@@ -154,7 +154,7 @@ fn special_files_get_no_page_beside_them() {
 fn json_lines_report_a_study_in_order() {
     let server = start_baseline(1);
     let (url, path) = (format!("{}/delay/5", server.url), path_in_new_folder("json-lines", "lines.plimsoll"));
-    let find = ["find", &url, "--budget", "4s", "-o", &path, "--quiet", "--json-lines"];
+    let find = ["find", &url, "--budget", "4s", "--max-rate", "100", "-o", &path, "--quiet", "--json-lines"];
     let run = ["run", &url, "-d", "300ms", "-o", &path, "--quiet", "--json-lines"];
     for arguments in [&find[..], &run] {
         let done = plimsoll(arguments);

@@ -111,7 +111,7 @@ fn servers_of_three_runtimes_are_observed() {
     ];
     for (what, server) in servers {
         let before_ns = cpu_time_of_processes_ns(&[server.pid()]);
-        let document = run_to_json(&["run", &format!("{}/", server.url), "-c", "4", "-d", "1500ms"]);
+        let document = run_to_json(&["run", &format!("{}/", server.url), "-c", "4", "-d", "800ms"]);
         assert_eq!(document["server"]["pid"], server.pid(), "{what}");
         assert_server_figures_agree_with_kernel(what, &document, before_ns, &[server.pid()]);
     }
@@ -205,7 +205,7 @@ fn children_of_a_forking_server_are_summed() {
     let mut pids = children();
     pids.push(server.pid());
     let before_ns = cpu_time_of_processes_ns(&pids);
-    let document = run_to_json(&["run", &format!("{}/", server.url), "-c", "8", "-d", "1500ms"]);
+    let document = run_to_json(&["run", &format!("{}/", server.url), "-c", "8", "-d", "800ms"]);
     assert_eq!(document["server"]["pid"], server.pid(), "the parent stands for all");
     assert_server_figures_agree_with_kernel("nginx", &document, before_ns, &pids);
     assert_eq!(find_probe_series(&document, "server.processes")["max"], 3.0);
@@ -219,7 +219,7 @@ fn a_restarted_server_is_followed_and_reported() {
     let (first, url) = (server.pid(), server.url.clone());
     let listen = url.trim_start_matches("http://").to_owned();
     let path = &path_in_new_folder("restart", "run.plimsoll");
-    let child = command(&["run", &format!("{url}/delay/5"), "-c", "2", "-d", "4s", "-v", "-o", path])
+    let child = command(&["run", &format!("{url}/delay/5"), "-c", "2", "-d", "4s", "--spin=off", "-v", "-o", path])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -394,7 +394,8 @@ fn server_metrics_are_recorded() {
 fn find_reports_the_request_cost_at_the_line() {
     let server = start_baseline(1);
     let path = &path_in_new_folder("find", "find.plimsoll");
-    let document = run_to_json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "-o", path]);
+    let document =
+        run_to_json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "--max-rate", "100", "-o", path]);
     let cost_us = number_at_path(&document, "server.cpu_us_per_request");
     // A request burns 2 ms of CPU time; HTTP and a shared machine add little.
     assert!((1990.0..3000.0).contains(&cost_us), "{cost_us} us");

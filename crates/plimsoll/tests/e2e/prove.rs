@@ -111,7 +111,7 @@ fn a_build_with_more_failures_is_worse_for_any_measure() {
     let good = start_faulty_server(Fault::CloseInBody, u64::MAX).expect("starts");
     let bad = start_faulty_server(Fault::CloseInBody, 10).expect("starts");
     let (a, b) = (good.url("/"), bad.url("/"));
-    let common = ["--for", "150ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
+    let common = ["--for", "100ms", "--warmup", "20ms", "--blocks", "12", "--budget", "60s", "--json", "--quiet"];
     for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
         // The preflight request is left out, because the server may close the connection of the
         // preflight request.
@@ -178,15 +178,13 @@ fn a_ladder_states_shares_and_costs() {
 /// One target may be a thousand times slower than the previous target.
 #[test]
 fn each_ladder_target_gets_a_saturating_load() {
-    let server = start_baseline(1);
-    // The fast target also spends CPU time (150 us a request). If the fast target used no CPU time,
-    // plimsoll would be the limit, and the blocks (loads) of the comparison would be void.
-    let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/60000", server.url));
+    let (fast, slow) = (start_slots_server(4, 1.0).expect("starts"), start_slots_server(1, 60.0).expect("starts"));
+    let (fast, slow) = (fast.url("/"), slow.url("/"));
     let document = run_to_json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
     assert!(number_at_path(&document, "blocks") + number_at_path(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number_at_path(rung(1), "load_s") > number_at_path(rung(0), "load_s"), "{document:#}");
-    // One core of the server does the work, and two users keep the core busy. With more than four
+    // The slow server handles one request at a time, and two users keep it busy. With more than four
     // users, most users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(
@@ -334,7 +332,7 @@ fn the_cpu_time_of_running_servers_is_compared() {
     let file = &path_in_new_folder("cpu-urls", "cpu.plimsoll");
     let (a, b) = (format!("{}/burn/200", a.url), format!("{}/burn/800", b.url));
     let document =
-        run_to_json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "300ms", "-o", file]);
+        run_to_json(&["prove", &a, &b, "--measure", "cpu", "--blocks", "12", "-c", "2", "--for", "200ms", "-o", file]);
     assert_valid_prove_document(&document);
     let cpu = &document["measures"][0];
     assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
@@ -348,7 +346,7 @@ fn the_cpu_time_of_running_servers_is_compared() {
 fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     let port = free_port();
     let path = create_new_folder("interrupted").join("interrupted.plimsoll");
-    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let url = format!("http://127.0.0.1:{port}/delay/20");
     let child = command(&[
         "prove",
         "--a",
@@ -395,7 +393,7 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
 fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     let port = free_port();
     let path = create_new_folder("dies").join("dies.plimsoll");
-    let url = format!("http://127.0.0.1:{port}/delay/2");
+    let url = format!("http://127.0.0.1:{port}/delay/20");
     // Build B survives the search for the load and one block, and dies in the next block.
     let count = path.with_extension("count");
     let dying = format!(

@@ -12,7 +12,7 @@ fn the_function_that_makes_the_difference_is_named() {
     let go = go_server();
     let file = &path_in_new_folder("prove-profiles", "prove.plimsoll");
     let (a, b) = (go.url.clone(), format!("{}/costly?key=s3cret", go.url));
-    let common = ["--blocks", "4", "--for", "200ms", "-c", "2", "--pprof-seconds", "1"];
+    let common = ["--blocks", "4", "--for", "200ms", "--measure", "p50", "--rate", "1000", "--pprof-seconds", "1"];
     let done = plimsoll(&[&["prove", "--pprof", &a, &b, "--json", "-o", file], &common[..]].concat());
     assert!([0, 3].contains(&done.code), "{}", done.stderr);
     let document = done.json();
@@ -74,8 +74,24 @@ fn profiles_stay_on_their_side_if_one_is_missing() {
     let b = format!("COSTLY=1; export COSTLY; {go}");
     let url = format!("http://127.0.0.1:{port}/");
     let path = file.to_str().expect("text");
-    let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "2", "--pprof-seconds", "1", "--pprof"];
-    let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
+    let load =
+        ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "--rate", "500", "--pprof-seconds", "1", "--pprof"];
+    let sides = [
+        "prove",
+        "--measure",
+        "p50",
+        "--a",
+        &a,
+        "--b",
+        &b,
+        &url,
+        "--before-block",
+        &announce,
+        "--json",
+        "-q",
+        "-o",
+        path,
+    ];
     let done = plimsoll(&[&sides[..], &load[..]].concat());
     // On a busy machine both blocks may be void. Even without a valid block, profiles are taken if
     // the comparison has found a rate.

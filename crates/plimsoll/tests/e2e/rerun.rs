@@ -66,8 +66,8 @@ fn rerun_repeats_every_command_with_its_seed() {
     let user = url.replace("http://", "http://me:s3cret@");
     let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "4s"];
     for (name, words, again) in [
-        ("closed", vec!["run", "-c3", "-d", "300ms", &url], vec![]),
-        ("staged users", vec!["run", "-c", "2@200ms,4@200ms", &url], vec![]),
+        ("closed", vec!["run", "-c3", "-d", "100ms", &delay], vec![]),
+        ("staged users", vec!["run", "-c", "2@100ms,4@100ms", &delay], vec![]),
         ("staged rate", vec!["run", "--rate", "0..300@300ms,300@200ms", "--arrivals", "poisson", &url], vec![]),
         ("counted", vec!["run", "-n", "30", "--no-keepalive", "--close", "reset", "-X", "PUT", &url], vec![]),
         ("harmless header", vec!["run", "-n", "5", "-H", "Accept: a/b", "--seed", "7", &url], vec![]),
@@ -79,7 +79,7 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("left out", vec!["run", "-n5", "-HX-Any: a", "-bxyz", &secret], vec!["-HX-Any:a", "-bxyz", "--url", &secret]),
         ("a file is sent", vec!["run", "-n5", "-b", &body, &url], vec!["--yes"]),
         ("public", vec!["run", "-n5", "--allow-public", &url], vec!["-y"]),
-        ("sweep", vec!["sweep", "-c1,2", "--for", "100ms", &url], vec![]),
+        ("sweep", vec!["sweep", "-c1,2", "--for", "100ms", &delay], vec![]),
         ("find", vec!["find", "--budget", "2s", "--max-rate", "500", &url], vec![]),
         ("prove", [&["prove", &delay, &delay][..], &short].concat(), vec![]),
         ("user", vec!["run", "-n5", &user], vec!["--url", &user]),
@@ -112,7 +112,7 @@ fn record_run(server: &Server, words: &[&str]) -> String {
 #[test]
 fn rerun_refuses_changed_inputs() {
     let server = start_baseline(1);
-    let plain = format!("{}/healthz", server.url);
+    let plain = format!("{}/delay/2", server.url);
     let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
     let short = ["--spin=off", "--for", "100ms", "--warmup", "20ms", "--blocks", "2", "-c", "2", "--budget", "10s"];
     let run = record_run(&server, &["run", "-n5", "-HAuthorization:x", "-bxyz", &a]);

@@ -14,18 +14,18 @@ fn loads_of_every_shape_work_on_common_servers() {
         let path = if server.url == servers[2].url { "/healthz" } else { "/" };
         let url = format!("{}{path}", server.url);
         for (load, scheduled) in [
-            (&["-c", "4", "-d", "500ms"][..], None),
+            (&["-c", "4", "-d", "200ms"][..], None),
             (&["-c", "3", "-n", "1000"], Some(1000.0)),
-            (&["-c", "1@200ms,5@300ms"], None),
+            (&["-c", "1@100ms,5@100ms"], None),
             (&["-c", "5", "-n", "3"], Some(3.0)),
-            (&["-c", "4", "-d", "300ms", "--warmup", "200ms"], None),
+            (&["-c", "4", "-d", "200ms", "--warmup", "100ms"], None),
             (&["--rate", "1k", "-d", "500ms"], Some(500.0)),
             (&["--rate", "1k", "-n", "200"], Some(200.0)),
             (&["--rate", "0..1000@500ms,1000@200ms"], Some(450.0)),
             (&["--rate", "1k", "-d", "500ms", "--arrivals", "poisson", "--seed", "7"], None),
             (&["-c", "4", "-n", "200", "--no-keepalive"], Some(200.0)),
             (&["-c", "4", "-n", "50", "-X", "HEAD"], Some(50.0)),
-            (&["-c", "4", "-d", "300ms", "--spin", "off", "-t", "2"], None),
+            (&["-c", "4", "-d", "200ms", "--spin", "on", "-t", "2"], None),
         ] {
             let what = format!("{load:?} on {url}");
             let document = run_to_json(&[&["run", &url], load].concat());
@@ -126,7 +126,7 @@ fn conditions_decide_the_exit_code() {
         (&good, &["--fail-if", "p99<0ms"][..], 0, ""),
         (&good, &["--fail-if", "p50>=0ms", "--on-inconclusive=fail"], 1, "--fail-if p50"),
         (&bad, &["--fail-if", "errors>5%"], 1, "--fail-if errors"),
-        (&bad, &["--stop-if", "errors>5%", "-d", "60s"], 1, "--stop-if errors"),
+        (&bad, &["--stop-if", "errors>5%", "-d", "60s", "--rate", "200"], 1, "--stop-if errors"),
     ] {
         let flags = if flags.contains(&"-d") { flags.to_vec() } else { [flags, &["-n", "100"]].concat() };
         let done = plimsoll(&[&["run", url.as_str(), "--quiet"], flags.as_slice()].concat());
@@ -167,9 +167,9 @@ fn an_interrupt_works_while_connecting() {
 #[test]
 fn an_interrupt_ends_with_a_report() {
     let server = start_baseline(1);
-    let url = format!("{}/healthz", server.url);
+    let url = format!("{}/delay/5", server.url);
     for signal_name in ["INT", "TERM"] {
-        let child = command(&["run", &url, "-d", "60s", "--json", "--quiet"])
+        let child = command(&["run", &url, "-d", "60s", "--spin=off", "--json", "--quiet"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -150,6 +150,8 @@ fn searches_and_comparisons_report_sessions() {
         "find",
         "--budget",
         "4s",
+        "--max-rate",
+        "100",
         "--slo",
         "success>=99%, p99<=1s",
         "-f",
@@ -158,7 +160,21 @@ fn searches_and_comparisons_report_sessions() {
         &url,
     ]);
     assert!(number_at_path(&found, "peak.rps") > 0.0, "{found:#}");
-    let proved = plimsoll(&["prove", "--budget", "3s", "-f", path_text(&path), &url, &url]);
+    let proved = plimsoll(&[
+        "prove",
+        "--budget",
+        "3s",
+        "--blocks",
+        "1",
+        "--for",
+        "200ms",
+        "-c",
+        "2",
+        "-f",
+        path_text(&path),
+        &url,
+        &url,
+    ]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
 }
 

@@ -71,7 +71,7 @@ fn no_secret_reaches_any_output() {
     let (a, b) = (format!("{} 127.0.0.1:{port}", build("a")), format!("{} 127.0.0.1:{port}", build("b")));
     let before = format!("echo {CANARY} > /dev/null");
     let failing = format!("test -z {CANARY}");
-    let built = format!("http://127.0.0.1:{port}/healthz?sig={CANARY}");
+    let built = format!("http://127.0.0.1:{port}/delay/2?sig={CANARY}");
     let (url_b, path) = (url.replace("id=5", "id=6"), format!("{with_secrets}/{CANARY}/items;jsessionid={CANARY}"));
     let pprof = format!("--pprof={with_secrets}/{CANARY}/debug/pprof?x={CANARY}");
     let secrets = [header.as_str(), &cookie[..], &body[2..]];

@@ -263,7 +263,7 @@ fn a_web_study_starts_reports_progress_and_stops() {
     let store = create_new_folder("serve-start");
     let pages = ServeProcess::start(&store);
     let url: String =
-        url::form_urlencoded::byte_serialize(format!("{}/healthz", server.url.trim_end_matches('/')).as_bytes())
+        url::form_urlencoded::byte_serialize(format!("{}/delay/50", server.url.trim_end_matches('/')).as_bytes())
             .collect();
     let started =
         pages.send_post_request("/start", &format!("study=run&url={url}&concurrency=2&duration=1s&tag=from%3Dpage"));
@@ -324,7 +324,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
     let pages = ServeProcess::start(&store);
     let base = server.url.trim_end_matches('/');
     let short = "study=run&concurrency=1&duration=300ms";
-    let curl = encode_form_value(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/healthz"));
+    let curl = encode_form_value(&format!("curl -X POST -H 'X-A: b c' -d 'x=1' {base}/delay/50"));
     let done = wait_for_study_end(&pages, &pages.send_post_request("/start", &format!("{short}&curl={curl}")));
     let file = done["run_file"].as_str().unwrap_or_else(|| panic!("{done}")).to_owned();
     let document = pages.json(&format!("/api/v1/runs/{file}"));
@@ -354,7 +354,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
         &pages,
         &pages.send_post_request(
             "/start",
-            &format!("{short}&url={}&rate=", encode_form_value(&format!("{base}/healthz"))),
+            &format!("{short}&url={}&rate=", encode_form_value(&format!("{base}/delay/50"))),
         ),
     );
     let plain = done["run_file"].as_str().expect("a file").to_owned();

@@ -84,7 +84,7 @@ fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
         "[...document.querySelectorAll('.fields input')].filter(it => it.offsetParent).map(it => it.name).join()";
     let wanted = "url,rate,concurrency,duration,method,header,tag";
     browser.wait("the fields of a run alone", &format!("({chosen}, {seen} === '{wanted}')"));
-    browser.fill("#url", &format!("{}/healthz", server.url.trim_end_matches('/')));
+    browser.fill("#url", &format!("{}/delay/20", server.url.trim_end_matches('/')));
     browser.fill("#concurrency", "2");
     browser.fill("#duration", "120s");
     check_page_appearance(&mut browser, "start");

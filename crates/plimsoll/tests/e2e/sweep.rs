@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 fn a_sweep_writes_its_table() {
     let server = start_baseline(1);
     let folder = create_new_folder("sweep");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/2", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "-qv"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     // The table has a heading and three rows. Additional lines that explain a disturbed concurrency
@@ -36,7 +36,7 @@ fn a_sweep_writes_its_table() {
 fn a_sweep_keeps_its_budget_and_reports_its_peak() {
     let server = start_baseline(1);
     let folder = create_new_folder("budget");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/50", server.url));
     let began = std::time::Instant::now();
     let document = run_to_json(&["sweep", &url, "--budget", "8s", "--dir", dir]);
     assert!(began.elapsed().as_secs_f64() < 16.0, "{:?} of 8 s", began.elapsed());
@@ -65,7 +65,7 @@ fn a_sweep_keeps_its_budget_and_reports_its_peak() {
 fn confidence_intervals_come_from_repeated_loads() {
     let server = start_baseline(1);
     let folder = create_new_folder("visits");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
+    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/20", server.url));
     let document = run_to_json(&["sweep", &url, "-c", "2,8", "--budget", "9s", "--dir", dir]);
     for level in document["levels"].as_array().expect("levels") {
         let visits = level["visits"].as_array().expect("visits");

@@ -91,6 +91,20 @@ fn is_heavy_measurement(arguments: &[&str]) -> bool {
     measures && !is_light && !arguments.contains(&"--help")
 }
 
+/// The commands that make loads.
+const LOAD_COMMANDS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
+
+/// Adds `--spin=off` to a command that makes a load, unless the command sets the flag. Workers that
+/// spin (wait in a busy loop) would take CPU time from the tests beside them.
+fn without_spinning<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let is_load = arguments.first().is_some_and(|command| LOAD_COMMANDS.contains(command));
+    let is_set = arguments.iter().any(|word| word.starts_with("--spin") || *word == "--help" || *word == "-h");
+    match arguments {
+        [command, rest @ ..] if is_load && !is_set => [&[*command, "--spin=off"], rest].concat(),
+        _ => arguments.to_vec(),
+    }
+}
+
 /// Runs the binary to its end. A heavy measurement first waits for its turn.
 pub fn plimsoll(arguments: &[&str]) -> CommandOutcome {
     let _turn = is_heavy_measurement(arguments).then(MeasurementTurn::wait);
@@ -99,7 +113,8 @@ pub fn plimsoll(arguments: &[&str]) -> CommandOutcome {
 
 /// Runs the binary to its end, also while another command measures.
 pub fn plimsoll_without_turn(arguments: &[&str]) -> CommandOutcome {
-    wait_for_exit(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+    let arguments = without_spinning(arguments);
+    wait_for_exit(command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
 /// Waits for the end of a started binary, and kills the process after [`COMMAND_DURATION_MAX`].
@@ -143,14 +158,9 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// Runs a command with `--json --quiet` and returns its document. Exit codes 1 (nothing succeeded)
-/// and 3 (no verdict) are accepted; `gates.rs` tests these codes. Loads do not spin (busy-wait),
-/// because other tests run beside the loads.
+/// and 3 (no verdict) are accepted; `gates.rs` tests these codes.
 pub fn run_to_json(arguments: &[&str]) -> Value {
-    const LOADS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
-    let is_load = arguments.first().is_some_and(|command| LOADS.contains(command));
-    let sets_spin = arguments.iter().any(|word| word.starts_with("--spin"));
-    let spin: &[&str] = if is_load && !sets_spin { &["--spin=off"] } else { &[] };
-    let done = plimsoll(&[arguments, spin, &["--json", "--quiet"]].concat());
+    let done = plimsoll(&[arguments, &["--json", "--quiet"]].concat());
     assert!(done.code < 2 || done.code == 3, "{arguments:?}: {} {}", done.code, done.stderr);
     done.json()
 }

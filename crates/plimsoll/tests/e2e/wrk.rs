@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A server that records all requests, with one thread for each connection.
 struct RequestLogServer {
@@ -15,7 +16,18 @@ struct RequestLogServer {
 }
 
 impl RequestLogServer {
+    /// Starts a server that responds at once.
     fn start() -> RequestLogServer {
+        RequestLogServer::start_with_delay(Duration::ZERO)
+    }
+
+    /// Starts a server that takes 4 ms for each response, so that a closed loop needs little CPU
+    /// time.
+    fn start_slow() -> RequestLogServer {
+        RequestLogServer::start_with_delay(Duration::from_millis(4))
+    }
+
+    fn start_with_delay(delay: Duration) -> RequestLogServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let log: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
@@ -23,7 +35,7 @@ impl RequestLogServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let log = Arc::clone(&writing);
-                std::thread::spawn(move || serve_connection(&stream, &log));
+                std::thread::spawn(move || serve_connection(&stream, &log, delay));
             }
         });
         RequestLogServer { url, log }
@@ -36,7 +48,7 @@ impl RequestLogServer {
     }
 }
 
-fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
+fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>, delay: Duration) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream);
     let mut count = 0u32;
@@ -73,6 +85,7 @@ fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
             }
         }
         count += 1;
+        std::thread::sleep(delay);
         let answer = format!("HTTP/1.1 {status}\r\nX-Token: t{}\r\nContent-Length: 2\r\n\r\nok", count.min(1));
         if (&*stream).write_all(answer.as_bytes()).is_err() {
             return;
@@ -89,7 +102,7 @@ fn write_script_file(name: &str, text: &str) -> String {
 
 #[test]
 fn the_output_matches_wrk() {
-    let server = RequestLogServer::start();
+    let server = RequestLogServer::start_slow();
     let done = plimsoll(&["wrk", "-t1", "-c2", "-d1s", "--latency", &server.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let lines: Vec<&str> = done.stdout.lines().collect();
@@ -123,7 +136,7 @@ fn the_output_matches_wrk() {
 
 #[test]
 fn scripts_send_the_intended_requests() {
-    let server = RequestLogServer::start();
+    let server = RequestLogServer::start_slow();
     let host = server.url.trim_start_matches("http://").to_owned();
     let rows: [(&str, &str, &[&[&str]]); 5] = [
         (
@@ -190,7 +203,7 @@ fn scripts_send_the_intended_requests() {
 /// the program.
 #[test]
 fn scripts_can_load_a_module_in_c() {
-    let server = RequestLogServer::start();
+    let server = RequestLogServer::start_slow();
     let module = create_new_folder("modules");
     let source = module.join("counted.c");
     let text = "typedef struct lua_State lua_State;
@@ -292,7 +305,7 @@ fn mask_numbers(text: &str) -> String {
 /// Runs a script under wrk and under plimsoll, each with its own server. Asserts that the requests,
 /// their order, and the output are the same.
 fn compare_with_wrk(name: &str, path: &str, words: &[&str]) {
-    let (server, other) = (RequestLogServer::start(), RequestLogServer::start());
+    let (server, other) = (RequestLogServer::start_slow(), RequestLogServer::start_slow());
     let line = |url: &str| {
         let line = ["-t1", "-c1", "-d1s", "-s", path, url].map(str::to_owned);
         line.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect::<Vec<_>>()
@@ -552,9 +565,11 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
 
 #[test]
 fn an_endless_script_function_ends_the_run() {
-    let server = RequestLogServer::start();
-    let text = "local began, n = os.time(), 0
-        function response() if os.time() - began > 1 then while true do n = n + 0 end end end
+    let server = RequestLogServer::start_slow();
+    // The endless loop sleeps, so that it takes no CPU time from other tests.
+    let text = "local ffi, began = require 'ffi', os.time()
+        ffi.cdef 'int poll(void *, unsigned long, int);'
+        function response() if os.time() - began > 1 then while true do ffi.C.poll(nil, 0, 100) end end end
         function done(summary) print('done', summary.requests) end";
     let done = plimsoll(&["wrk", "-t1", "-c1", "-d60s", "-s", &write_script_file("endless.lua", text), &server.url]);
     assert!(done.code == 1 && done.stderr.contains("response() has not ended after 10 s"), "{}", done.stderr);

@@ -4,7 +4,7 @@ use super::super::curl::form_encoded;
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
 use crate::file::TextPlace;
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -39,7 +39,7 @@ pub struct TestPlanVariables {
     /// A data table whose column names are in its file, so any unknown name may be a column.
     pub headed: Option<String>,
     /// The remaining memory budget for the expansion of all texts.
-    pub budget: Cell<Budget>,
+    pub budget: Cell<ParseBudget>,
     /// The position of the current request in the test plan.
     pub at: Cell<TextPlace>,
     /// The position at which the memory budget ran out, and the clause that begins the error

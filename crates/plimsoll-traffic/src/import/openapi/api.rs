@@ -2,7 +2,7 @@
 
 use super::super::nodes::{self, field, is_field_true, items, scalar_field_text};
 use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
-use plimsoll_model::Budget;
+use plimsoll_model::ParseBudget;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub struct ApiDescription<'a> {
     pub no_base: Option<String>,
     pub base_at: TextPlace,
     /// The remaining memory budget for the examples of all operations.
-    pub budget: Cell<Budget>,
+    pub budget: Cell<ParseBudget>,
     /// A cache of resolved references, with the target of each reference.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
     /// Whether the description has version 3.0, not 3.1 or later.
@@ -43,7 +43,7 @@ impl<'a> ApiDescription<'a> {
             }
         };
         let is_3_0 = scalar_field_text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
-        let budget = Budget::proportional_to_input(bytes).into();
+        let budget = ParseBudget::proportional_to_input(bytes).into();
         let followed = RefCell::default();
         let mut api =
             ApiDescription { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };

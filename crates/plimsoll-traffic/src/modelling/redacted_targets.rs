@@ -38,7 +38,7 @@ impl RedactedTargets {
     }
 
     /// Returns the path with the number `number`, in which all secret keys are replaced.
-    pub fn get(&self, number: u32) -> &str {
+    pub fn redacted_path(&self, number: u32) -> &str {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
 
@@ -72,10 +72,10 @@ mod tests {
             targets
         };
         let written = RedactedTargets::new(targets(), false);
-        let texts: Vec<&str> = (0..4).map(|number| written.get(number)).collect();
+        let texts: Vec<&str> = (0..4).map(|number| written.redacted_path(number)).collect();
         assert_eq!(texts, ["/reset/withheld-1", "/items/42", "/reset/withheld-2", "/a?token=withheld-1"]);
         assert_eq!(written.keys, 2);
         let kept = RedactedTargets::new(targets(), true);
-        assert_eq!(((0..4).map(|number| kept.get(number)).collect::<Vec<_>>(), kept.keys), (all.to_vec(), 0));
+        assert_eq!(((0..4).map(|number| kept.redacted_path(number)).collect::<Vec<_>>(), kept.keys), (all.to_vec(), 0));
     }
 }

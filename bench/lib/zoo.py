@@ -448,7 +448,8 @@ def zoo(settings):
     for part, rows in parts.items():
         print(f"\n{part}:")
         print("\n".join(matrix(rows, truth)))
-    near = [abs(r["cured_rps"] / r["found"]["doubled_rps"] - 1) <= 0.15 for r in done.values() if r.get("cured_rps")]
+    near = [abs(r["cured_rps"] / r["found"]["doubled_rps"] - 1) <= 0.15 for r in done.values()
+            if r.get("cured_rps") and r["found"]["doubled_rps"]]
     shares, count = _shares(done, truth), max(len(done), 1)
     text = "; ".join(f"{part}: {', '.join(f'{n} {word}' for word, n in _shares(rows, truth).items())}" for part, rows in parts.items())
     in_time = all(row["found"]["wall_s"] <= row["budget_s"] + 15 for row in done.values())

@@ -33,9 +33,9 @@ pub struct Recorder {
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
     /// The response times of each route, for successful requests that were sent on time and whose
-    /// whole response was received in a single read. A request in this histogram has equal response time, service
-    /// time and time to first byte, so one histogram update replaces three. With many routes,
-    /// histogram updates are most of the recorder's cost.
+    /// whole response was received in a single read. A request in this histogram has equal response
+    /// time, service time and time to first byte, so one histogram update replaces three. With many
+    /// routes, histogram updates are most of the recorder's cost.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
     /// The number of requests in flight.

@@ -1,6 +1,6 @@
 //! A budget for the expansion of untrusted input: through references, variables and compression, a
-//! few bytes can expand to very many bytes. All parsers use [`ParseBudget`], so that all parsers have
-//! the same two limits: one in proportion to the input, and one in total.
+//! few bytes can expand to very many bytes. All parsers use [`ParseBudget`], so that all parsers
+//! have the same two limits: one in proportion to the input, and one in total.
 //!
 //! Not here: how many bytes of a file are read, and the message for an input that exceeds its
 //! budget.

@@ -248,9 +248,9 @@ fn capacity_posterior(blocks: &[SaturatedRate], between: f64) -> Option<(f64, f6
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (CAPACITY_GRID_POINTS - 1) as f64;
         let ln = |rps: f64| -> f64 {
-            // Likelihoods are multiplied, and one logarithm is taken of the product, because this is
-            // faster than a logarithm of each likelihood. The logarithm is added to the sum before
-            // the product becomes too small or too large for a number.
+            // Likelihoods are multiplied, and one logarithm is taken of the product, because this
+            // is faster than a logarithm of each likelihood. The logarithm is added to the sum
+            // before the product becomes too small or too large for a number.
             let (mut sum, mut product) = (0.0, 1.0);
             for block in blocks {
                 let (quiet, disturbed) = block.prior_weighted_likelihoods(rps, between);

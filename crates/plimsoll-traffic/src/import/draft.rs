@@ -2,9 +2,9 @@
 //! has requests of a mix or steps of scenarios, and a note for every part that could not be
 //! imported.
 //!
-//! The draft contains only content of the original file. Each note has the position of the
-//! omitted part in the original file, and one sentence for the user. Not here: texts with template
-//! values (`text`), the syntax of the traffic file (`toml`), and parsing the formats of other tools.
+//! The draft contains only content of the original file. Each note has the position of the omitted
+//! part in the original file, and one sentence for the user. Not here: texts with template values
+//! (`text`), the syntax of the traffic file (`toml`), and parsing the formats of other tools.
 
 mod text;
 mod toml;

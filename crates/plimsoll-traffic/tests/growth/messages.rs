@@ -107,14 +107,14 @@ fn proto_inputs() -> Vec<GrowingInput> {
                 concatenated_pieces(n, |at| format!("V{at} = {};\n", n - at))
             ))
         }),
-        two_dimensional_input(".proto: ranges and fields", read_proto, 2_000, |n| {
+        two_dimensional_input(".proto: ranges and fields", read_proto, 1_000, |n| {
             let ranges = comma_separated_pieces(n, |n| (100_000 + 2 * n).to_string());
             proto3_file(&format!(
                 "message A {{ reserved {ranges}; {} }}",
                 concatenated_pieces(n, string_field_definition)
             ))
         }),
-        two_dimensional_input(".proto: ranges of extensions and fields", read_proto, 2_000, |n| {
+        two_dimensional_input(".proto: ranges of extensions and fields", read_proto, 1_000, |n| {
             let ranges = comma_separated_pieces(n, |n| (100_000 + 2 * n).to_string());
             let fields = concatenated_pieces(n, |n| format!("optional {}", string_field_definition(n)));
             proto2_file(&format!("message A {{ extensions {ranges}; {fields} }}"))

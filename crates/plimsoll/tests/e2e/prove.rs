@@ -184,8 +184,8 @@ fn each_ladder_target_gets_a_saturating_load() {
     let rung = |at: usize| &document["rungs"][at];
     assert!(number_at_path(&document, "blocks") + number_at_path(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number_at_path(rung(1), "load_s") > number_at_path(rung(0), "load_s"), "{document:#}");
-    // The slow server handles one request at a time, and two users keep it busy. With more than four
-    // users, most users would wait.
+    // The slow server handles one request at a time, and two users keep it busy. With more than
+    // four users, most users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(
         number_at_path(&document, "blocks") == 0.0 || number_at_path(rung(1), "cost_us") > 40_000.0,

@@ -1,5 +1,5 @@
-//! The texts of a drafted traffic file, with their literal parts and their template values. Not here:
-//! the rest of the draft (`super`), and its TOML syntax (`toml`).
+//! The texts of a drafted traffic file, with their literal parts and their template values. Not
+//! here: the rest of the draft (`super`), and its TOML syntax (`toml`).
 
 use std::fmt::Write;
 

@@ -30,7 +30,7 @@ def wrk(settings):
     whole = max(1, round(settings.seconds(2)))
     notes, parts, data, holds = [], [], {}, True
     with tempfile.TemporaryDirectory() as folder:
-        for name, (text, most) in settings.cases(SCRIPTS).items():
+        for name, (text, most) in SCRIPTS.items():
             path = os.path.join(folder, f"{name}.lua")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)

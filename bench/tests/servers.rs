@@ -224,8 +224,9 @@ fn cpu_cost_per_request_is_exact() {
     for us in [50, 400] {
         let server = servers::start_exact_cpu_server(us).expect("starts");
         let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server).expect("connects")).collect();
-        // Other work on the machine only adds to the CPU time of a request, as caches are cold.
-        // So the best of up to 40 batches counts, and the lower bound is the wider one.
+        // Other work on the machine can only make a request cost more CPU time, because caches are
+        // colder. So the best of up to 40 batches counts, and a rate may be 5 % too low, but only
+        // 2 % too high.
         let (expect_rps, mut best_rps) = (1e6 / us as f64, 0.0f64);
         for _ in 0..40 {
             let earlier = server.stats();
@@ -242,7 +243,7 @@ fn cpu_cost_per_request_is_exact() {
                 break;
             }
         }
-        assert!((0.9..1.02).contains(&(best_rps / expect_rps)), "{us} us: {best_rps} a second");
+        assert!((0.95..1.02).contains(&(best_rps / expect_rps)), "{us} us: {best_rps} a second");
     }
 }
 
@@ -322,8 +323,6 @@ fn a_stall_stops_all_connections() {
 #[test]
 fn fast_and_slow_regimes_alternate() {
     let _guard = lock_measuring_tests();
-    let server = servers::start_alternating_cost_server(50, 2000, Duration::from_millis(200)).expect("starts");
-    let mut stream = connect(&server).expect("connects");
     let count_for = |stream: &mut TcpStream, time: Duration| {
         let (start, mut count) = (Instant::now(), 0);
         while start.elapsed() < time {
@@ -332,10 +331,19 @@ fn fast_and_slow_regimes_alternate() {
         }
         count
     };
-    let fast = count_for(&mut stream, Duration::from_millis(150));
-    thread::sleep(Duration::from_millis(80));
-    let slow = count_for(&mut stream, Duration::from_millis(120));
-    assert!(slow <= 61 && fast > 3 * slow, "{fast} fast, {slow} slow");
+    // On a busy machine, the fast regime may be slow, too, so one of ten tries must show both.
+    for _ in 0..10 {
+        let server = servers::start_alternating_cost_server(50, 2000, Duration::from_millis(200)).expect("starts");
+        let mut stream = connect(&server).expect("connects");
+        let fast = count_for(&mut stream, Duration::from_millis(150));
+        thread::sleep(Duration::from_millis(80));
+        let slow = count_for(&mut stream, Duration::from_millis(120));
+        assert!(slow <= 61, "{slow} slow");
+        if fast > 3 * slow {
+            return;
+        }
+    }
+    panic!("the regimes are equally fast");
 }
 
 #[test]

@@ -61,8 +61,8 @@ impl ParseBudget {
         }
     }
 
-    /// Returns an error if any earlier `take` failed. Parsers that cannot stop at a failed `take`
-    /// call this function later.
+    /// Returns an error if any earlier call of [`ParseBudget::spend_bytes`] failed. Parsers that
+    /// cannot stop at a failed call use this function later.
     pub fn check(&self) -> Result<(), BudgetError> {
         if self.is_over { Err(self.expansion_error()) } else { Ok(()) }
     }

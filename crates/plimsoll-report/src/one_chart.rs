@@ -87,9 +87,9 @@ pub fn one_chart(
                     _ => time_svg(&only.run, &summary, theme),
                 })
             }
-            _ => Err(format!(
-                "--chart: this chart needs a file that plimsoll run wrote, and '{file}' is of another command"
-            )),
+            _ => {
+                Err(format!("--chart: this chart needs a file that plimsoll run wrote; another command wrote '{file}'"))
+            }
         },
     }
 }

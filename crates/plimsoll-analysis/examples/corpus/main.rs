@@ -30,7 +30,8 @@ const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMING_THRESHOLDS: [f64; 8] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8];
 /// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
-/// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes.
+/// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes;
+/// among equals, the highest.
 const RIGHT_CAUSES_SHARE_MIN: f64 = 0.9;
 
 fn main() {
@@ -99,8 +100,10 @@ fn fit_all() -> Result<(), String> {
     let by: Vec<(f64, [usize; 3])> = NAMING_THRESHOLDS.into_iter().map(of).collect();
     println!("right, not known, wrong by threshold: {by:?}");
     let enough = by.iter().filter(|(_, [right, ..])| *right as f64 >= RIGHT_CAUSES_SHARE_MIN * cases.len() as f64);
-    let named_from =
-        enough.min_by_key(|(_, [_, _, wrong])| *wrong).map_or(NAMING_THRESHOLDS[0], |(named_from, _)| *named_from);
+    let named_from = enough
+        .rev()
+        .min_by_key(|(_, [_, _, wrong])| *wrong)
+        .map_or(NAMING_THRESHOLDS[0], |(named_from, _)| *named_from);
     let fitted = fit_likelihoods(&cases.iter().collect::<Vec<_>>(), temperature, named_from);
     let path = corpus_folder().join("../crates/plimsoll-analysis/src/explain/likelihoods.tsv");
     std::fs::write(&path, fitted.to_tsv()).map_err(|error| format!("{}: {error}", path.display()))

@@ -281,7 +281,7 @@ features! {
     /// start of the search.
     WarmerNow: "warmer_now", true,
         ["no": "there is no evidence that the server is faster after the search than during the search",
-         "yes": "the server sustains more load now than during the search, and single requests are faster now"],
+         "yes": "the server sustains more load now than during the search, and was slower or compiled code at first"],
         [Goodput, Service, Compiling],
         |case| {
             // A disturbed search looks like a server that had not warmed up, and no other feature
@@ -292,7 +292,9 @@ features! {
             }
             let more = sustained_rate_gain(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
-            // A server that is saturated now has a limit, whatever it did before.
+            // If a higher load gives no more goodput, or if a resource is saturated now, another
+            // limit explains the load line. Then only a doubled throughput is evidence of a
+            // warm-up.
             let is_limited =
                 case.has_throughput_plateau() == Some(true) || case.has_no_saturated_resource() == Some(false);
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && !is_limited;

@@ -352,16 +352,18 @@ impl ServerFacts {
         Some(self.best_closed_load()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
-    /// Returns whether the load above the line gave no higher throughput than the line. Requests
+    /// Returns whether the load above the line gave no higher throughput than the server reached
+    /// before: at the line, at a tried rate above it, or under an overload in the search. Requests
     /// that fail at any rate do not count as missing throughput.
     pub fn has_throughput_plateau(&self) -> Option<bool> {
         let (offered_rps, goodput_rps) =
             (self.past.throughput_without_waits_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
         let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
-        // On a plateau, the throughput is at most slightly above the load line, the highest rate
-        // tried above the line, and the throughput under overload during the search. Without a load
-        // line, or if some queues fill long before other queues, a plateau may have any throughput.
+        // On a plateau, the throughput is at most slightly above the highest of these rates: the
+        // load line, the highest rate tried above the line, and the throughput under an overload in
+        // the search. Without a load line, or if some queues fill long before other queues, a
+        // plateau may have any throughput.
         let higher = [self.held_past_rps, self.upper_rps, self.saturated_rps];
         let known = higher.into_iter().flatten().fold(line, f64::max);
         // If the server sustained a rate above the load line, its limit may be anywhere between

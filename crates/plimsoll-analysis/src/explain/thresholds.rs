@@ -99,8 +99,8 @@ pub(super) const RETRANSMIT_SHARE_MIN: f64 = 0.02;
 /// Responses count as evenly spaced if the dispersion of their counts (variance divided by mean) is
 /// at most this value. Randomly spaced responses have a dispersion of 1.
 pub(super) const PERIODIC_DISPERSION_MAX: f64 = 0.3;
-/// The server was slower during the search, beyond chance, if its throughput now is at least this
-/// multiple of its throughput in the search.
+/// The server was slower during the search, whatever limits it now, if its throughput now is at
+/// least this multiple of its throughput in the search.
 pub(super) const FASTER_THAN_SEARCH_FACTOR: f64 = 2.0;
 /// The server sustains more than in the search, beyond chance, if it meets the SLO at this multiple
 /// of the load line's upper end. An upper end is too low with a probability of 5 %, and then by a

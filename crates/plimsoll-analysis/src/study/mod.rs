@@ -84,7 +84,7 @@ impl Study {
         })
     }
 
-    /// Reads the loads that were recorded since the last call.
+    /// Adds the loads that were recorded since the last call.
     pub fn add_new_trials(&mut self, trials: &[Trial]) {
         match self {
             Study::Run(..) | Study::Sweep(_) => {}

@@ -28,7 +28,8 @@ pub struct LoadLineSearch {
     planned_ns: u64,
     /// The outcomes of the measured segments of the soak, the long load at the load line, in order.
     soak_trials: Vec<TrialOutcome>,
-    read: usize,
+    /// The number of trials of the recording that were added.
+    trials_read: usize,
 }
 
 /// The load with headroom (a load below the load line) takes the budget divided by this number,
@@ -120,7 +121,7 @@ impl LoadLineSearch {
             planning,
             planned_ns,
             soak_trials: Vec::new(),
-            read: 0,
+            trials_read: 0,
         }
     }
 
@@ -129,11 +130,12 @@ impl LoadLineSearch {
         self.settings.budget_ns + headroom_load_total_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
     }
 
+    /// Adds the loads that were recorded since the last call.
     pub(super) fn add_new_trials(&mut self, trials: &[Trial]) {
-        let new = trials.get(self.read..).unwrap_or_default();
+        let new = trials.get(self.trials_read..).unwrap_or_default();
         self.outcomes.extend(new.iter().filter_map(|trial| search_trial_outcome(trial, &self.settings.slo)));
         self.soak_trials.extend(new.iter().filter_map(|trial| soak_outcome(trial, &self.settings.slo)));
-        self.read = trials.len();
+        self.trials_read = trials.len();
     }
 
     pub(super) fn next(&self, history: &History) -> Step {

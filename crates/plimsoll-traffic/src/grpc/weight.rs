@@ -7,7 +7,7 @@
 use plimsoll_model::{BudgetError, ParseBudget};
 
 /// The largest estimated memory of one schema, bytes. The public APIs of the largest cloud
-/// providers together take half of `WEIGHT_MAX`.
+/// providers together take half of `SCHEMA_MEMORY_BYTES_MAX`.
 pub(super) const SCHEMA_MEMORY_BYTES_MAX: usize = 256 << 20;
 /// The deepest accepted nesting of messages. Protobuf decoders reject deeper nesting, and the
 /// messages of real files are nested less deeply.

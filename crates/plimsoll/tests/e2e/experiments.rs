@@ -2,10 +2,8 @@
 //! of a downstream process.
 
 use crate::test_support::{
-    command, create_new_folder, plimsoll, plimsoll_without_turn, signal, start_baseline, start_server_process,
-    wait_for_exit,
+    command, create_new_folder, plimsoll, signal, start_baseline, start_server_process, wait_for_exit,
 };
-use plimsoll_bench::servers::start_slots_server;
 use plimsoll_model::codec::{self, Frame, MAGIC};
 use plimsoll_model::{EarlyStopReason, Injector, LoadCurve, LoadEnd, LoadShape, Plan};
 use plimsoll_sys::clock::monotonic_ns;
@@ -114,15 +112,15 @@ fn read_output_until_end(mut child: Child) -> Vec<u8> {
 /// predictions.
 #[test]
 fn experiments_with_another_body_and_a_second_process_run() {
-    // Without probes, many causes could limit a server that handles one request at a time, so
-    // `explain` makes every experiment for which there is time.
-    let server = start_slots_server(1, 5.0).expect("starts");
+    // The server is faster than plimsoll, so an experiment with a second load process is worth its
+    // time.
+    let server = start_baseline(1);
     let file = create_new_folder("experiments").join("explain.plimsoll");
     let path = file.to_str().expect("text");
-    let url = server.url("/healthz");
+    let url = format!("{}/healthz", server.url);
     let flags =
         ["--no-probes", "--slo", "p99<=100ms", "-b", "four", "--other-body", "a longer body, not kept", "--json"];
-    let done = plimsoll_without_turn(&[&["explain", &url, "--budget", "70s", "-o", path][..], &flags].concat());
+    let done = plimsoll(&[&["explain", &url, "--budget", "42s", "-o", path][..], &flags].concat());
     let document = done.json();
     let made = document["interventions"].as_array().expect("changes");
     for name in ["larger_body", "second_generator"] {

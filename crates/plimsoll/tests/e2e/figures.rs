@@ -129,9 +129,10 @@ fn stages_have_their_own_figures() {
     assert_eq!(of("to_rps"), [400.0, 400.0, 100.0]);
     assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
     assert_eq!(of("duration_s"), [1.0, 1.0, 0.5]);
-    // An arrival exactly between two stages may count in either stage.
+    // Figures are counted in ticks. On a busy machine a tick may end some ms late, so that a few
+    // arrivals count in the stage before theirs.
     assert!(
-        of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 1.0),
+        of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 8.0),
         "{stages:?}"
     );
     assert_eq!(of("scheduled").iter().sum::<f64>(), number_at_path(&live, "ledger.scheduled"));

@@ -144,7 +144,7 @@ fn control_c_works_under_a_flood() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        std::thread::sleep(Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(1200));
         signal(child.id(), "INT");
         let began = Instant::now();
         let done = wait_for_exit(child);

@@ -74,24 +74,8 @@ fn profiles_stay_on_their_side_if_one_is_missing() {
     let b = format!("COSTLY=1; export COSTLY; {go}");
     let url = format!("http://127.0.0.1:{port}/");
     let path = file.to_str().expect("text");
-    let load =
-        ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "--rate", "500", "--pprof-seconds", "1", "--pprof"];
-    let sides = [
-        "prove",
-        "--measure",
-        "p50",
-        "--a",
-        &a,
-        "--b",
-        &b,
-        &url,
-        "--before-block",
-        &announce,
-        "--json",
-        "-q",
-        "-o",
-        path,
-    ];
+    let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "1", "--pprof-seconds", "1", "--pprof"];
+    let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
     let done = plimsoll(&[&sides[..], &load[..]].concat());
     // On a busy machine both blocks may be void. Even without a valid block, profiles are taken if
     // the comparison has found a rate.

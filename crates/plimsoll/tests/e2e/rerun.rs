@@ -70,7 +70,8 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("staged users", vec!["run", "-c", "2@100ms,4@100ms", &delay], vec![]),
         ("staged rate", vec!["run", "--rate", "0..300@300ms,300@200ms", "--arrivals", "poisson", &url], vec![]),
         ("counted", vec!["run", "-n", "30", "--no-keepalive", "--close", "reset", "-X", "PUT", &url], vec![]),
-        ("harmless header", vec!["run", "-n", "5", "-H", "Accept: a/b", "--seed", "7", &url], vec![]),
+        // All other rows run with `--spin=off` (`plimsoll`).
+        ("harmless header", vec!["run", "--spin=auto", "-n", "5", "-H", "Accept: a/b", "--seed", "7", &url], vec![]),
         (
             "tuned",
             vec!["run", "--rate=50", "-d300ms", "-t1", "--spin=off", "--fail-if", "p99>9s", "--timeout=2s", &url],

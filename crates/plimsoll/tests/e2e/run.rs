@@ -20,7 +20,7 @@ fn loads_of_every_shape_work_on_common_servers() {
             (&["-c", "5", "-n", "3"], Some(3.0)),
             (&["-c", "4", "-d", "200ms", "--warmup", "100ms"], None),
             (&["--rate", "1k", "-d", "500ms"], Some(500.0)),
-            (&["--rate", "1k", "-n", "200"], Some(200.0)),
+            (&["--rate", "1k", "-n", "200", "--spin", "auto"], Some(200.0)),
             (&["--rate", "0..1000@500ms,1000@200ms"], Some(450.0)),
             (&["--rate", "1k", "-d", "500ms", "--arrivals", "poisson", "--seed", "7"], None),
             (&["-c", "4", "-n", "200", "--no-keepalive"], Some(200.0)),

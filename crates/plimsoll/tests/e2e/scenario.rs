@@ -150,8 +150,6 @@ fn searches_and_comparisons_report_sessions() {
         "find",
         "--budget",
         "4s",
-        "--max-rate",
-        "100",
         "--slo",
         "success>=99%, p99<=1s",
         "-f",

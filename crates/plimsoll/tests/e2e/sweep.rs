@@ -2,6 +2,7 @@
 //! machine has too few resources.
 
 use crate::test_support::{create_new_folder, plimsoll, run_to_json, start_baseline};
+use plimsoll_bench::servers::start_slots_server;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -34,9 +35,9 @@ fn a_sweep_writes_its_table() {
 
 #[test]
 fn a_sweep_keeps_its_budget_and_reports_its_peak() {
-    let server = start_baseline(1);
+    let server = start_slots_server(64, 20.0).expect("starts");
     let folder = create_new_folder("budget");
-    let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/50", server.url));
+    let (dir, url) = (folder.to_str().expect("text"), server.url("/"));
     let began = std::time::Instant::now();
     let document = run_to_json(&["sweep", &url, "--budget", "8s", "--dir", dir]);
     assert!(began.elapsed().as_secs_f64() < 16.0, "{:?} of 8 s", began.elapsed());
@@ -49,6 +50,8 @@ fn a_sweep_keeps_its_budget_and_reports_its_peak() {
         let level = levels.iter().find(|level| level["concurrency"] == found["concurrency"]).expect("a level");
         assert_eq!(level["throughput_rps"], found["rps"], "{what}");
     }
+    // 64 users fill the server; with 32 users its goodput is half.
+    assert!(document["knee"]["concurrency"].as_u64().is_some_and(|users| users >= 64), "{document:#}");
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
     assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");
     // A concurrency that the budget left unmeasured has an `error`, but does not count as failed.

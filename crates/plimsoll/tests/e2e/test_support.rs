@@ -91,11 +91,12 @@ fn is_heavy_measurement(arguments: &[&str]) -> bool {
     measures && !is_light && !arguments.contains(&"--help")
 }
 
-/// The commands that make loads.
+/// The commands that make loads and have the flag `--spin`.
 const LOAD_COMMANDS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
 
-/// Adds `--spin=off` to a command that makes a load, unless the command sets the flag. Workers that
-/// spin (wait in a busy loop) would take CPU time from the tests beside them.
+/// Adds `--spin=off` to a command that makes a load, unless the command sets the flag or asks for
+/// help. Workers that spin (wait in a busy loop) would take CPU time from the tests beside them.
+/// Tests of the default value set `--spin=auto` or use [`command`].
 fn without_spinning<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let is_load = arguments.first().is_some_and(|command| LOAD_COMMANDS.contains(command));
     let is_set = arguments.iter().any(|word| word.starts_with("--spin") || *word == "--help" || *word == "-h");
@@ -105,13 +106,13 @@ fn without_spinning<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     }
 }
 
-/// Runs the binary to its end. A heavy measurement first waits for its turn.
+/// Runs the binary to its end; loads do not spin. A heavy measurement first waits for its turn.
 pub fn plimsoll(arguments: &[&str]) -> CommandOutcome {
     let _turn = is_heavy_measurement(arguments).then(MeasurementTurn::wait);
     plimsoll_without_turn(arguments)
 }
 
-/// Runs the binary to its end, also while another command measures.
+/// Runs the binary to its end, also while another command measures; loads do not spin.
 pub fn plimsoll_without_turn(arguments: &[&str]) -> CommandOutcome {
     let arguments = without_spinning(arguments);
     wait_for_exit(command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))

@@ -1,12 +1,17 @@
 //! Tests wrong use: the error is one sentence that names the flag or file and says what to change.
 //! The exit code is 2, and plimsoll never panics.
 
-use crate::test_support::{command, create_new_folder, plimsoll, plimsoll_without_turn, start_baseline};
+use crate::test_support::{CommandOutcome, command, create_new_folder, plimsoll, start_baseline, wait_for_exit};
 use std::net::TcpListener;
 use std::process::Stdio;
 
+/// Runs the binary to its end, with exactly these arguments.
+fn run_as_written(arguments: &[&str]) -> CommandOutcome {
+    wait_for_exit(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"))
+}
+
 fn check(arguments: &[&str], said: &str) {
-    let done = plimsoll_without_turn(arguments);
+    let done = run_as_written(arguments);
     assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
     assert_eq!(done.stdout, "", "{arguments:?}");
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
@@ -135,7 +140,7 @@ fn no_error_sentence_is_long_or_repeated() {
             if words.is_empty() {
                 continue;
             }
-            let done = plimsoll(&words);
+            let done = run_as_written(&words);
             if done.code == 2 && done.stdout.is_empty() {
                 let said = done.stderr.lines().last().unwrap_or_default();
                 let ways_out = said.matches("--help").count();

@@ -63,7 +63,8 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Some(quota_cores), Some(process)) => {
                     format!("the CPU quota of {quota_cores:.2} cores of the control group of {process}, a dependency")
                 }
-                _ => "a CPU quota of a dependency".to_owned(),
+                (None, Some(process)) => format!("the CPU quota of the control group of {process}, a dependency"),
+                (_, None) => "a CPU quota of a dependency".to_owned(),
             },
             format!(
                 "the CPU quota was exhausted in {periods_share} of the quota's periods{idle_cores}",

@@ -52,7 +52,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
-                (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
+                // A pool or a lock with constant service times also responds at even intervals.
+                (Feature::ComesEvenly, ExpectedAnswer::Any),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },

@@ -59,8 +59,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
-                // With constant service times, the responses come as evenly as from a rate limiter.
-                (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
             ],
         },
         CauseForm {

@@ -43,8 +43,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
-                // With constant service times, the responses come as evenly as from a rate limiter.
-                (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
             ],
         },
     ],

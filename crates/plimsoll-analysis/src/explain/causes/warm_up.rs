@@ -29,22 +29,25 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[],
     tell: |case| {
-        let rate_now = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
-        let search_peak = case.offered_text(case.saturated_rps.unwrap_or(0.0));
         let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
-        let comparison = match (sustained_rate_gain(case), closed) {
-            (None, Some(closed)) => {
-                format!(
-                    "the server's peak was {search_peak} during the search, and the server completes {goodput_now} now",
-                    goodput_now = case.offered_text(closed)
-                )
-            }
-            (Some(_), _) if case.upper_rps < case.held_past_rps => {
-                format!("at {rate_now}, the server broke the SLO during the search, and meets the SLO now")
-            }
-            _ => format!(
-                "the server's peak was {search_peak} during the search, and the server meets the SLO at {rate_now} now"
+        let held = case.held_past_rps.filter(|_| sustained_rate_gain(case).is_some());
+        let comparison = match (held, case.upper_rps, case.saturated_rps, closed) {
+            (Some(held), Some(upper), ..) if upper < held => format!(
+                "the server broke the SLO at {broken_rate} during the search, and meets the SLO at {held_rate} now",
+                broken_rate = case.offered_text(upper),
+                held_rate = case.offered_text(held)
             ),
+            (Some(held), _, Some(peak), _) => format!(
+                "the server's peak was {search_peak} during the search, and the server meets the SLO at {held_rate} now",
+                search_peak = case.offered_text(peak),
+                held_rate = case.offered_text(held)
+            ),
+            (None, _, Some(peak), Some(closed)) => format!(
+                "the server's peak was {search_peak} during the search, and the server completes {goodput_now} now",
+                search_peak = case.offered_text(peak),
+                goodput_now = case.offered_text(closed)
+            ),
+            _ => "the server was slower at the beginning of the search than now".to_owned(),
         };
         let whole = format!("the server had not warmed up during the search: {comparison}");
         CauseText::from_sentence(Cause::WarmUp, whole)

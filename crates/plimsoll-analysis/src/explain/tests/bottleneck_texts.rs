@@ -328,6 +328,31 @@ fn an_interpreter_is_the_next_limit_of_its_server() {
 }
 
 #[test]
+fn a_small_gain_or_a_saturated_server_is_no_evidence_of_a_warm_up() {
+    for (held_rps, idle, expect) in
+        [(1040.0, 3.8, "no"), (1100.0, 3.8, "yes"), (1100.0, 0.1, "no"), (2100.0, 0.1, "yes")]
+    {
+        let case = usual_server_facts().with_signals(&[(Goodput, 150.0, 950.0, 1100.0), (Idle, 3.9, idle, idle)]);
+        let upper_rps = Some(1000.0);
+        let case = ServerFacts { alone_first_ns: Some(40e6), held_past_rps: Some(held_rps), upper_rps, ..case };
+        assert_eq!(feature_answer(&case, Feature::WarmerNow), Some(expect), "{held_rps} {idle}");
+    }
+}
+
+#[test]
+fn the_text_about_a_warm_up_names_only_measured_rates() {
+    for (held_past_rps, upper_rps, saturated_rps, expect) in [
+        (Some(1100.0), Some(1010.0), None, "broke the SLO at 1 010 requests/s during the search, and meets"),
+        (Some(2500.0), None, Some(600.0), "peak was 600 requests/s during the search"),
+        (None, Some(1010.0), None, "slower at the beginning of the search"),
+    ] {
+        let case = ServerFacts { held_past_rps, upper_rps, saturated_rps, ..usual_server_facts() };
+        let sentence = cause_text(&case, Cause::WarmUp).sentence_for_server(&case);
+        assert!(sentence.contains(expect), "{sentence:?}");
+    }
+}
+
+#[test]
 fn a_disturbed_search_is_no_evidence_of_a_warm_up() {
     let faster = ServerFacts { alone_first_ns: Some(40e6), held_past_rps: Some(2100.0), ..usual_server_facts() };
     assert_eq!(feature_answer(&faster, Feature::WarmerNow), Some("yes"));

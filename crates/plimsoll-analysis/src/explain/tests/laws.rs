@@ -41,6 +41,12 @@ fn unanswered_requests_show_a_plateau_for_any_load_line() {
             true,
         ),
         (
+            "a little above the throughput under an overload in the search",
+            ServerFacts { saturated_rps: Some(1150.0), ..case(950.0, Some(960.0)) },
+            1200.0,
+            true,
+        ),
+        (
             "in the first step that was not held",
             ServerFacts { held_past_rps: Some(1050.0), ..case(950.0, Some(960.0)) },
             1290.0,

@@ -256,7 +256,7 @@ fn merge_entries_by_name(pairs: Vec<(String, String)>) -> Vec<(String, String)> 
 
 /// Renders a text as a TOML string in the most readable syntax. Texts with line breaks become
 /// multi-line strings.
-pub fn toml_text(text: &str) -> String {
+fn toml_text(text: &str) -> String {
     let has_control = |but: &[char]| text.chars().any(|c| is_control_character(c) && !but.contains(&c));
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {
         return format!("'''\n{text}'''");
@@ -310,4 +310,19 @@ fn toml_entries(entries: &[(String, String)]) -> Vec<String> {
 /// Renders entries as a TOML table in one line.
 fn toml_inline(entries: &[String]) -> String {
     format!("{{ {} }}", entries.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_draft_text_parses_back(text in "(\\PC|[\\x00-\\x1f\\x7f'\"\\\\]){0,40}") {
+            let toml = format!("a = {}\n", toml_text(&text));
+            let tree = crate::file::toml::parse_toml_tree(&toml).expect("TOML");
+            prop_assert_eq!(tree.open_table("a table").unwrap().get("a").unwrap().text("a").unwrap(), text);
+        }
+    }
 }

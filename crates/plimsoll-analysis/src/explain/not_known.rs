@@ -37,9 +37,7 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
         return "the bottleneck is not known: the budget was too short for the steady loads that reveal the bottleneck"
             .to_owned();
     }
-    if let Some(held_rps) =
-        case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.has_throughput_plateau() == Some(false))
-    {
+    if let Some(held_rps) = highest_rate_in_budget(case) {
         let rate = case.offered_text(held_rps);
         return format!(
             "the bottleneck is not known: the server met the SLO at all rates up to {rate}, and the budget allowed no \
@@ -56,6 +54,12 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
             format!("the bottleneck is not known: the observations fit the causes '{cause_a}' and '{cause_b}'")
         }
     }
+}
+
+/// Returns the highest rate that met the SLO, requests a second, if the server met the SLO at every
+/// rate for which the budget had time.
+fn highest_rate_in_budget(case: &ServerFacts) -> Option<f64> {
+    case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.has_throughput_plateau() == Some(false))
 }
 
 /// Returns advice on the observations that would show the cause, as sentences without a full stop.
@@ -78,6 +82,10 @@ pub(super) fn missing_evidence(case: &ServerFacts, possible: &[Cause]) -> Vec<Se
         let more = Sentence::from(
             "for loads at a low rate, at the load line and above the load line, give the study more time (",
         );
+        return vec![more.remedy(Remedy::Budget).words(")")];
+    }
+    if highest_rate_in_budget(case).is_some() {
+        let more = Sentence::from("for loads at higher rates, give the study more time (");
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {

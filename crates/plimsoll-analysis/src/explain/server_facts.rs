@@ -146,9 +146,13 @@ pub struct ServerFacts {
     /// The highest rate above the load line that met the SLO, in requests a second; `None` without
     /// such a rate.
     pub held_past_rps: Option<f64>,
-    /// The lower end of the load line, in requests a second: the highest rate that met the SLO. The
-    /// value is 0 without a load line.
+    /// The load line, in requests a second: its estimate or, if its interval is too wide for an
+    /// estimate, the lower end of the interval. The value is 0 without a load line.
     pub lower_rps: f64,
+    /// The lower end of the load line's interval, in requests a second. `None`: the facts were
+    /// recorded without this value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_lower_rps: Option<f64>,
     /// The upper end of the load line, in requests a second: the lowest rate that broke the SLO.
     pub upper_rps: Option<f64>,
     /// The reason why the search ended.
@@ -231,6 +235,7 @@ impl ServerFacts {
         ServerFacts {
             held_past_rps: loads.sustained_above_line.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
+            interval_lower_rps: Some(findings.load_line_rps.lower * requests_each),
             upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
             slo: findings.slo.clone(),
@@ -276,15 +281,15 @@ impl ServerFacts {
     /// Formats the load line for a sentence: one rate, or both ends of a wide interval. Without an
     /// upper end, the text is `at least` and the lower end.
     pub fn load_line_text(&self) -> String {
-        let lower_rate = self.offered_text(self.lower_rps);
+        let lower_end_rps = self.interval_lower_rps.unwrap_or(self.lower_rps);
         match self.upper_rps {
-            None => format!("at least {lower_rate}"),
+            None => format!("at least {lower_rate}", lower_rate = self.offered_text(lower_end_rps)),
             Some(upper_rps) if self.is_load_line_uncertain() => format!(
                 "between {} and {upper_rate}",
-                crate::format::rate(self.lower_rps / self.requests_each),
+                crate::format::rate(lower_end_rps / self.requests_each),
                 upper_rate = self.offered_text(upper_rps)
             ),
-            Some(_) => lower_rate,
+            Some(_) => self.offered_text(self.lower_rps),
         }
     }
 

@@ -215,9 +215,14 @@ pub(crate) fn explain_screen(
         screen.add_table(1, &[name, low, line, past], rows, ROWS_SHOWN_MAX);
     }
     let target = target_and_slo_arguments(context, &findings.slo);
-    screen.set_next_step(match explanation.abstained {
-        true => format!("do the steps under 'to decide', then: plimsoll explain {target} (--verbose: all signals)"),
-        false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
+    screen.set_next_step(match (explanation.abstained, explanation.missing_evidence.is_empty()) {
+        (true, false) => {
+            format!("do the steps under 'to decide', then: plimsoll explain {target} (--verbose: all signals)")
+        }
+        (true, true) => {
+            format!("repeat with more time (--budget): plimsoll explain {target} (--verbose: all signals)")
+        }
+        (false, _) => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
     });
     screen
 }

@@ -89,6 +89,12 @@ fn failures_at_every_load_show_no_limit() {
     };
     assert_eq!(short.requests_in_service(), None, "one at a time was asked, and served");
     assert!(not_known::unknown_cause_sentence(&short, &[]).contains("the budget was too short"));
+    // Every load met the SLO, so only more time could show a limit, whatever causes are possible.
+    let met = usual_server_facts().with_signals(&[(Offered, 150.0, 950.0, 1100.0), (Goodput, 150.0, 950.0, 1100.0)]);
+    let met = ServerFacts { held_past_rps: Some(1100.0), upper_rps: None, ..met };
+    assert!(not_known::unknown_cause_sentence(&met, &[]).contains("at all rates up to 1 100 requests/s"));
+    let advice = not_known::missing_evidence(&met, &[Cause::Pool]);
+    assert!(advice.len() == 1 && advice[0].contains("for loads at higher rates"), "{advice:?}");
 }
 
 /// Checks that the capacity of a server without a load line is the throughput of its steady loads.
@@ -208,14 +214,16 @@ fn the_bottleneck_sentence_names_the_resource() {
 
 #[test]
 fn the_bottleneck_sentence_is_as_certain_as_the_search() {
-    for (lower_rps, upper_rps, expect, is_doubled) in [
-        (1000.0, Some(1010.0), "1 000 requests/s", true),
-        (1000.0, Some(1250.0), "1 000 requests/s", true),
-        (0.3, Some(301.0), "between 0.30 and 301 requests/s", false),
-        (1000.0, Some(1400.0), "between 1 000 and 1 400 requests/s", false),
-        (1000.0, None, "at least 1 000 requests/s", true),
+    for (lower_rps, lower_end_rps, upper_rps, expect, is_doubled) in [
+        (1000.0, 990.0, Some(1010.0), "1 000 requests/s", true),
+        (1000.0, 1000.0, Some(1250.0), "1 000 requests/s", true),
+        (0.3, 0.3, Some(301.0), "between 0.30 and 301 requests/s", false),
+        (1000.0, 1000.0, Some(1400.0), "between 1 000 and 1 400 requests/s", false),
+        (1000.0, 1000.0, None, "at least 1 000 requests/s", true),
+        (1000.0, 980.0, None, "at least 980 requests/s", true),
     ] {
-        let with_line = |case: ServerFacts| ServerFacts { lower_rps, upper_rps, ..case };
+        let interval_lower_rps = Some(lower_end_rps);
+        let with_line = |case: ServerFacts| ServerFacts { lower_rps, interval_lower_rps, upper_rps, ..case };
         let case = with_line(usual_server_facts().with_service_time_ms(4.5).with_peer_connections(4.0, 4.0, 4.0));
         let sentence = cause_text(&case, Cause::Pool).sentence_for_server(&case);
         assert!(sentence.contains(&format!("limit the load line to {expect}: ")), "{sentence:?}");

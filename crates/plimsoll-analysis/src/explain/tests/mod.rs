@@ -76,6 +76,7 @@ pub(super) fn usual_server_facts() -> ServerFacts {
         closed: LoadSignals::default(),
         held_past_rps: None,
         lower_rps: 1000.0,
+        interval_lower_rps: None,
         upper_rps: Some(1010.0),
         stopped_by: StopReason::Width,
         slo: Slo::default(),

@@ -407,7 +407,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let text = match findings.interference.disturbed {
             // This text continues the sentence about the disturbed search.
-            true => format!("other programs also used the machine's CPU during these steady loads: {names}"),
+            true => format!("these steady loads were disturbed, too: {names}"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
                 format!(

@@ -17,7 +17,7 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
         return format!(
             "the bottleneck is not known: the server has not recovered from the search: the load line was \
              {load_line}, and only {success_rps} of {offered_load} succeed now",
-            load_line = case.offered_text(case.lower_rps),
+            load_line = case.load_line_text(),
             success_rps = format::rate(answered_rps),
             offered_load = case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
         );
@@ -40,8 +40,8 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
     if let Some(held_rps) = highest_rate_in_budget(case) {
         let rate = case.offered_text(held_rps);
         return format!(
-            "the bottleneck is not known: the server met the SLO at all rates up to {rate}, and the budget allowed no \
-             higher rate"
+            "the bottleneck is not known: the server met the SLO at {rate} after the search, and the budget allowed \
+             no higher rate"
         );
     }
     match possible {
@@ -64,6 +64,11 @@ fn highest_rate_in_budget(case: &ServerFacts) -> Option<f64> {
 
 /// Returns advice on the observations that would show the cause, as sentences without a full stop.
 pub(super) fn missing_evidence(case: &ServerFacts, possible: &[Cause]) -> Vec<Sentence> {
+    if case.target_loss.is_some() {
+        return vec![Sentence::from(
+            "find out why the server stopped (its log, its exit status), and restart the server",
+        )];
+    }
     if case.goodput_of_broken_server_rps().is_some() {
         return vec![Sentence::from(
             "restart the server and load it below its load line: plimsoll overload shows how the server fails and \

@@ -217,7 +217,7 @@ pub(crate) fn explain_screen(
     let target = target_and_slo_arguments(context, &findings.slo);
     screen.set_next_step(match (explanation.abstained, explanation.missing_evidence.is_empty()) {
         (true, false) => {
-            format!("do the steps under 'to decide', then: plimsoll explain {target} (--verbose: all signals)")
+            format!("do what 'to decide' says, then: plimsoll explain {target} (--verbose: all signals)")
         }
         (true, true) => {
             format!("repeat with more time (--budget): plimsoll explain {target} (--verbose: all signals)")

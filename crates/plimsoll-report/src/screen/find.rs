@@ -82,7 +82,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
         parts.push("no separate trial confirmed the load line".to_owned());
     }
     if findings.interference.disturbed {
-        parts.push("other software used the machine's CPU during the search".to_owned());
+        parts.push("the machine was disturbed during the search".to_owned());
     }
     if line.upper.is_none() {
         parts.push("no upper bound of the load line was found".to_owned());

@@ -92,7 +92,7 @@ fn failures_at_every_load_show_no_limit() {
     // Every load met the SLO, so only more time could show a limit, whatever causes are possible.
     let met = usual_server_facts().with_signals(&[(Offered, 150.0, 950.0, 1100.0), (Goodput, 150.0, 950.0, 1100.0)]);
     let met = ServerFacts { held_past_rps: Some(1100.0), upper_rps: None, ..met };
-    assert!(not_known::unknown_cause_sentence(&met, &[]).contains("at all rates up to 1 100 requests/s"));
+    assert!(not_known::unknown_cause_sentence(&met, &[]).contains("met the SLO at 1 100 requests/s after the search"));
     let advice = not_known::missing_evidence(&met, &[Cause::Pool]);
     assert!(advice.len() == 1 && advice[0].contains("for loads at higher rates"), "{advice:?}");
 }

@@ -122,5 +122,7 @@ fn the_end_of_a_lost_server_is_reported() {
             text,
             "the bottleneck is not known: the server has accepted no connections since a load of 4 096 users"
         );
+        let advice = not_known::missing_evidence(&case, &[]);
+        assert!(advice.len() == 1 && advice[0].contains("why the server stopped"), "{advice:?}");
     }
 }

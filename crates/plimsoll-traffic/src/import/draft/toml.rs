@@ -254,8 +254,8 @@ fn merge_entries_by_name(pairs: Vec<(String, String)>) -> Vec<(String, String)> 
     all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// Renders a text as a TOML string in the most readable syntax. Texts with line breaks become
-/// multi-line strings.
+/// Renders a text as a TOML string in the most readable syntax. A text with line breaks becomes a
+/// multi-line string, unless such a string cannot contain the text.
 fn toml_text(text: &str) -> String {
     let has_control = |but: &[char]| text.chars().any(|c| is_control_character(c) && !but.contains(&c));
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {

@@ -2,7 +2,8 @@
 //! with its reason.
 //!
 //! Most thresholds are ratios that several features share, such as "a part", "most" or "has risen".
-//! No threshold was fitted to a recorded case.
+//! No threshold was fitted to a recorded case, but for [`SUSTAINED_GAIN_MIN`]: it lies between the
+//! gains of recorded servers that warmed up and of those that did not.
 //!
 //! Not here: the weights of observations (`likelihoods.tsv`).
 

@@ -192,6 +192,17 @@ fn delayed_acknowledgements_are_not_a_backlog() {
     check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
 }
 
+/// Returns the run of a generator that sends each request 60 ms late.
+fn run_of_late_generator() -> Run {
+    run_with_ticks(&[(1000.0, 10)], |_| {
+        let mut interval = tick_interval(100, 2, 1);
+        let mut lag = Histogram::new();
+        lag.record_n(60 * MS, 100);
+        interval.load.lag = lag.drain();
+        interval
+    })
+}
+
 #[test]
 fn a_saturated_generator_makes_a_trial_void() {
     let busy = run_with_ticks(&[(1000.0, 10)], |_| {
@@ -199,13 +210,7 @@ fn a_saturated_generator_makes_a_trial_void() {
         interval.load.workers[0].work_ns = TICK_NS * 96 / 100;
         interval
     });
-    let late = run_with_ticks(&[(1000.0, 10)], |_| {
-        let mut interval = tick_interval(100, 2, 1);
-        let mut lag = Histogram::new();
-        lag.record_n(60 * MS, 100);
-        interval.load.lag = lag.drain();
-        interval
-    });
+    let late = run_of_late_generator();
     let unsent = run_with_ticks(&[(1000.0, 10)], |_| {
         let mut interval = tick_interval(99, 2, 1);
         interval.routes.figures_mut(0).ledger.unsent = 1;
@@ -290,13 +295,7 @@ fn probes_with_interference(others: f64, seconds: f64) -> Probes {
 fn disturbed_failures_are_void_but_passes_stand() {
     let holds = run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1));
     let breaks = run_with_ticks(&[(1000.0, 10)], |at| tick_interval(60, 50, 40 * (at + 1)));
-    let late = run_with_ticks(&[(1000.0, 10)], |_| {
-        let mut interval = tick_interval(100, 2, 1);
-        let mut lag = Histogram::new();
-        lag.record_n(60 * MS, 100);
-        interval.load.lag = lag.drain();
-        interval
-    });
+    let late = run_of_late_generator();
     let mut closed = holds.clone();
     closed.plan.load.shape = LoadShape::Closed { users: LoadCurve::constant(8.0) };
     for (name, run, others, expect, limited) in [

@@ -627,8 +627,10 @@ fn trial_doubts(
     let line = findings.load_line_rps.lower;
     let passed = measured.iter().filter(|t| t.verdict == Verdict::Pass);
     let at_line = passed.filter_map(|t| Some((t.offered_rps()?, t.duration_ns as f64 / 1e9)));
+    // The stated line is uncertain by this factor, so the rates within it count as the line.
+    let rate_min = line / LoadLine::STATED_ESTIMATE_FACTOR_MAX;
     // `sum` would return -0 for an empty iterator.
-    let made = at_line.filter(|(rate, _)| *rate >= line * 0.999).fold(0.0, |total, (rate, s)| total + rate * s);
+    let made = at_line.filter(|(rate, _)| *rate >= rate_min).fold(0.0, |total, (rate, s)| total + rate * s);
     let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
     if let Some(needed) = unproven {
         doubts.add(

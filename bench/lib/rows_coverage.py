@@ -1,0 +1,73 @@
+"""How often the intervals of `plimsoll find` contain the load line of simulated servers: four kinds
+of queues, five capacities, quiet and with disturbed trials.
+
+Not here: the simulation (the example `truth` of plimsoll-analysis), and real servers (rows_line.py).
+"""
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import report
+from measure import RELEASE, ROOT, Failure
+from rows import say
+
+MODELS = ("M/D/1", "M/M/1", "H2/1", "M/M/8")
+CAPACITIES = (10, 100, 1_000, 12_000, 100_000)
+NOISES = ("quiet", "disturbed")
+BUDGET_S = 60
+# A 90 % interval should contain the truth in this share of the searches, and stated estimates may
+# be more than 3 % too high in this share.
+COVERED_MIN, ABOVE_MAX = 0.86, 0.05
+# The greatest median width of the interval, as a share of the load line, by the capacity from which
+# it holds.
+WIDTHS_MAX = {1_000: 0.06, 12_000: 0.02}
+
+
+def share(text):
+    return float(text.rstrip("%")) / 100
+
+
+def measure_server(example, model, capacity, noise, seeds):
+    command = [example, "find", str(seeds), str(BUDGET_S), model, str(capacity), noise]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    if done.returncode != 0:
+        raise Failure(f"the example `truth` failed: {done.stderr.strip()}")
+    # The first line has the titles. The other lines begin with model, capacity and noise.
+    covers, stated, above, _, width = done.stdout.splitlines()[1].split()[3:8]
+    one = {"model": model, "capacity_rps": capacity, "noise": noise, "searches": seeds, "covers": share(covers),
+           "stated": share(stated), "above": share(above), "width": share(width)}
+    say(f"  {model} {capacity}/s {noise}: covers {covers}, states {stated}, too high {above}, width {width}")
+    return one
+
+
+def width_max(one):
+    return min((most for least, most in WIDTHS_MAX.items() if one["capacity_rps"] >= least), default=float("inf"))
+
+
+def coverage(settings):
+    """The intervals of `find` on simulated servers contain the load line."""
+    seeds = 2 if settings.smoke else 200
+    build = ["cargo", "build", "--release", "-q", "-p", "plimsoll-analysis", "--example", "truth"]
+    if subprocess.run(build, cwd=ROOT).returncode != 0:
+        raise Failure("the example `truth` of plimsoll-analysis does not build")
+    example = os.path.join(RELEASE, "examples", "truth")
+    servers = [(model, capacity, noise) for capacity in CAPACITIES for model in MODELS for noise in NOISES]
+    if settings.smoke:
+        servers = servers[:1]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        done = list(pool.map(lambda server: measure_server(example, *server, seeds), servers))
+    low = [one for one in done if one["covers"] < COVERED_MIN]
+    high = [one for one in done if one["above"] > ABOVE_MAX]
+    wide = [one for one in done if one["width"] > width_max(one)]
+    covers = [one["covers"] for one in done]
+    names = ", ".join(f"{one['model']} at {one['capacity_rps']}/s ({one['noise']})" for one in low + high + wide)
+    measured = (f"{min(covers):.1%} to {max(covers):.1%} of the intervals contain the load line; at most "
+                f"{max(one['above'] for one in done):.1%} of the estimates are too high; {len(wide)} rows are too wide")
+    return report.Row("coverage", f"`find` on {len(done)} simulated servers, {seeds} searches of {BUDGET_S} s each",
+                      "intervals contain the load line in >= 86 %; estimates more than 3 % too high in <= 5 %; "
+                      "width at 1 000/s <= 6 %, at 12 000/s <= 2 %", measured, not (low or high or wide), done,
+                      [f"not reached: {names}"] if names else [])
+
+
+ROWS = {"coverage": coverage}

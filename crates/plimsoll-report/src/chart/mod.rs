@@ -28,6 +28,8 @@ mod png;
 #[cfg(not(feature = "png"))]
 #[path = "png_off.rs"]
 mod png;
+#[cfg(feature = "png")]
+mod text_outlines;
 
 pub use curve::{AxisQuantity, curve_chart};
 pub use evidence::{EvidenceBars, evidence_chart};

@@ -3,28 +3,14 @@
 //! operating system, so a PNG is equal on every machine. The file `png_off.rs` replaces this file
 //! in builds without PNG support.
 
+use super::text_outlines::outline_texts;
 use plimsoll_model::library_panic::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
-use std::sync::{Arc, OnceLock};
 
 /// The number of pixels in the PNG for each SVG user unit.
 const PIXELS_PER_UNIT: f32 = 2.0;
 /// The suffix of picture files, without a dot.
 pub const PICTURE_SUFFIX: &str = "png";
-
-static CHART_FONT_FILES: [&[u8]; 2] =
-    [include_bytes!("../../fonts/Inter-Regular.otf"), include_bytes!("../../fonts/Inter-SemiBold.otf")];
-
-fn font_database() -> Arc<usvg::fontdb::Database> {
-    static FONT_DATABASE: OnceLock<Arc<usvg::fontdb::Database>> = OnceLock::new();
-    let make = || {
-        let mut database = usvg::fontdb::Database::new();
-        CHART_FONT_FILES.iter().for_each(|font| database.load_font_data(font.to_vec()));
-        database.set_sans_serif_family("Inter");
-        Arc::new(database)
-    };
-    Arc::clone(FONT_DATABASE.get_or_init(make))
-}
 
 /// Rasterises `svg`, a chart of this crate, in the colours of its theme. Returns the bytes of a PNG
 /// file.
@@ -37,8 +23,8 @@ pub fn render_picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
 }
 
 fn render_png(svg: &str) -> Vec<u8> {
-    let options = usvg::Options { fontdb: font_database(), font_family: "Inter".into(), ..usvg::Options::default() };
-    let tree = usvg::Tree::from_str(svg, &options).expect("the charts are well-formed");
+    let tree =
+        usvg::Tree::from_str(&outline_texts(svg), &usvg::Options::default()).expect("the charts are well-formed");
     let size = tree.size();
     let pixels = |length: f32| (length * PIXELS_PER_UNIT).ceil().max(1.0) as u32;
     let mut pixmap =

@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
-use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
-use plimsoll_traffic::survey::Survey;
+use plimsoll_logs::access_log::{Format, LineBuffers, find_format};
+use plimsoll_logs::replay::{ReplayChoice, ReplayTiming, RequestCollector};
+use plimsoll_logs::survey::Survey;
 
 fuzz_target!(|data: &[u8]| {
     let parts: Vec<&[u8]> = data.splitn(2, |b| *b == 0).collect();

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::vegeta::{VegetaEncoding, VegetaFigures, VegetaReader, VegetaTimeSeries, VegetaWriter};
+use plimsoll_logs::vegeta::{VegetaEncoding, VegetaFigures, VegetaReader, VegetaTimeSeries, VegetaWriter};
 
 fuzz_target!(|data: &[u8]| {
     let (mut reader, mut figures) = (VegetaReader::new(data), VegetaFigures::new(&[0, 1_000_000]));

@@ -2,10 +2,10 @@
 //!
 //! Not here: implementations of the traits.
 
+use plimsoll_logs::vegeta::VegetaTimeSeries;
 use plimsoll_model::{Failure, Plan, Run, RunSpec, Terms};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_traffic::vegeta::VegetaTimeSeries;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 

@@ -61,6 +61,7 @@ mod tagged_fields;
 pub mod tally;
 pub mod template;
 pub mod terms;
+pub mod timestamp;
 pub mod tls;
 pub mod traffic;
 mod traffic_digest;

@@ -1,13 +1,13 @@
 //! Renders the page of vegeta results: the numbers of requests, their latencies and their failures.
 //! The figures are shown over time and for each attack (a run of vegeta).
 //!
-//! Not here: computing the figures (`plimsoll_traffic::vegeta`), and vegeta's own report formats.
+//! Not here: computing the figures (`plimsoll_logs::vegeta`), and vegeta's own report formats.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, ChartLine, Heading, Panel, percentile_chart, time_chart};
 use crate::format::{count, duration, rate, share};
 use plimsoll_analysis::series;
-use plimsoll_traffic::vegeta::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
+use plimsoll_logs::vegeta::{AttackIntervalFigures, AttackTimeSeries, VegetaTimeSeries};
 
 /// The maximum number of time intervals on the horizontal axis of a chart.
 const CHART_INTERVALS_MAX: usize = 150;
@@ -167,7 +167,7 @@ pub fn attacks_page(course: &VegetaTimeSeries, title: &str, columns_max: usize) 
 mod tests {
     use super::*;
     use crate::page;
-    use plimsoll_traffic::vegeta::VegetaResult;
+    use plimsoll_logs::vegeta::VegetaResult;
 
     fn test_vegeta_course(attacks: &[&str]) -> VegetaTimeSeries {
         let mut course = VegetaTimeSeries::default();

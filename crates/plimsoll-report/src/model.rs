@@ -2,12 +2,12 @@
 //! `plimsoll.model/1`. The report states the content of the model and its differences from the
 //! logs.
 //!
-//! Not here: deriving the model (`plimsoll_traffic::modelling`).
+//! Not here: deriving the model (`plimsoll_logs::modelling`).
 
 use crate::block::{Report, Tone};
 use crate::document::{ObjectByName, to_json_value};
 use crate::format::{count, duration, share};
-use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_MAX};
+use plimsoll_logs::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_MAX};
 use serde::Serialize;
 use serde_json::Value;
 

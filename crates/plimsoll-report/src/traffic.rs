@@ -8,10 +8,10 @@ use crate::format;
 use crate::profile::printable_function_name;
 use crate::remedy::sentence_text;
 use plimsoll_analysis::{DoubtKind, Doubts};
+use plimsoll_logs::access_log::TimestampMeaning;
+use plimsoll_logs::survey::{DISORDER_WINDOW_S, LogFigures, Popularity};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, redact};
-use plimsoll_traffic::logs::TimestampMeaning;
-use plimsoll_traffic::survey::{DISORDER_WINDOW_S, LogFigures, Popularity};
 
 /// An access log that was analysed, with its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,7 +260,7 @@ fn traffic_facts(figures: &LogFigures, context: &TrafficContext) -> Vec<(&'stati
 }
 
 fn endpoint_rows(figures: &LogFigures, top: usize) -> Vec<Vec<String>> {
-    let row = |endpoint: &plimsoll_traffic::survey::TrafficEndpoint| {
+    let row = |endpoint: &plimsoll_logs::survey::TrafficEndpoint| {
         vec![
             printable_function_name(&endpoint_text(&endpoint.method, &endpoint.template)),
             format::count(endpoint.requests),

@@ -6,8 +6,8 @@ use crate::json::DistributionFields;
 use crate::remedy::sentence_text;
 use crate::traffic::{TrafficContext, share_of_whole, stamp_name, traffic_doubts, traffic_notes};
 use plimsoll_analysis::summary::Latency;
+use plimsoll_logs::survey::{LogFigures, SESSION_GAP_NS};
 use plimsoll_model::{Histogram, redact};
-use plimsoll_traffic::survey::{LogFigures, SESSION_GAP_NS};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -8,13 +8,11 @@ use crate::file_traffic::push_authorization;
 use crate::logs::{LogLineCounts, LogParsingOptions, LogSource, Logs};
 use crate::output::print_to_stderr;
 use plimsoll_analysis::format;
+use plimsoll_logs::replay::{LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use plimsoll_model::completion::TrafficFromFile;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms};
 use plimsoll_model::{RedactionLevel, ReplayFacts};
-use plimsoll_traffic::replay::{
-    LogRequests, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector,
-};
 use plimsoll_traffic::target_url::Url;
 use regex::Regex;
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
 //! Compares a traffic model with the logs it was made from. The model's traffic file is parsed and
 //! sampled exactly as for a load.
 //!
-//! Not here: the model and its distance measures (`plimsoll_traffic::modelling`).
+//! Not here: the model and its distance measures (`plimsoll_logs::modelling`).
 
 use crate::traffic_file;
+use plimsoll_logs::modelling::{
+    ModelDistances, RouteMapper, StreamFigures, StreamRequest, TrafficModel, cache_sizes, count_distinct_paths,
+};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, RedactionLevel, Schedule, StatusSet};
 use plimsoll_traffic::file::RequestDefaults;
-use plimsoll_traffic::modelling::{
-    ModelDistances, RouteMapper, StreamFigures, StreamRequest, TrafficModel, cache_sizes, count_distinct_paths,
-};
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;

@@ -12,5 +12,3 @@ mod golden;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod import;
-mod logs;
-mod replay;

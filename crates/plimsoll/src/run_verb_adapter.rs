@@ -10,13 +10,13 @@ use crate::secrets::command_line_secrets;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
 use plimsoll_compat::{FinishedLoad, PrintResults, RunCommand, WrkScript};
+use plimsoll_logs::vegeta::VegetaTimeSeries;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Plan, Run, RunSpec, Terms};
 use plimsoll_report::{attacks_page, page};
 use plimsoll_script::ScriptError;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::script_run::ScriptRun;
-use plimsoll_traffic::vegeta::VegetaTimeSeries;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! of a result counts from the request's intended start, even if the request was sent later.
 //!
 //! Not here: vegeta's flags (`words`), and the formats of targets and results
-//! (`plimsoll_traffic::vegeta`).
+//! (`plimsoll_logs::vegeta`).
 
 use super::output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use super::words::AttackOptions;
@@ -12,12 +12,12 @@ use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::go_request::{GoRequest, canonical_header_name};
 use crate::output;
 use crate::run_verb::RunCommand;
+use plimsoll_logs::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{EarlyStopReason, LoadShape, Origin, ParseBudget, RequestFailure};
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
-use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
 use plimsoll_wire::{
     AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
 };

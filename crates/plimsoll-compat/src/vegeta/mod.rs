@@ -2,7 +2,7 @@
 //! and converts result files between encodings. Results are read one by one, so their number is not
 //! limited by memory.
 //!
-//! Not here: encodings and figures (`plimsoll_traffic::vegeta`), parsing flags (`words`), and
+//! Not here: encodings and figures (`plimsoll_logs::vegeta`), parsing flags (`words`), and
 //! layout (`render`).
 
 mod attack;
@@ -13,10 +13,10 @@ mod words;
 use crate::output;
 use crate::run_verb::RunCommand;
 use output_target::{open_output, refuse_bytes_on_terminal, write_failure};
+use plimsoll_logs::vegeta::{VegetaFigures, VegetaReader, VegetaResult, VegetaTimeSeries, VegetaWriter};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::vegeta::{VegetaFigures, VegetaReader, VegetaResult, VegetaTimeSeries, VegetaWriter};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
 use words::{EncodeOptions, PlotOptions, ReportOptions, VegetaCommand, VegetaReportFormat, parse};

@@ -1,10 +1,10 @@
 //! Opens the destination of results: a file, or standard output. Not here: the encodings of
 //! results.
 
+use plimsoll_logs::vegeta::VegetaEncoding;
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::vegeta::VegetaEncoding;
 use std::io::{IsTerminal, Write};
 
 /// Returns an error if results in a binary encoding would be written to a terminal.

@@ -3,7 +3,7 @@
 //!
 //! Not here: computing the figures.
 
-use plimsoll_traffic::vegeta::VegetaFigures;
+use plimsoll_logs::vegeta::VegetaFigures;
 use std::fmt::Write;
 
 /// The shares of requests (0 to 1) at which the HdrHistogram plot has points. vegeta plots points
@@ -183,11 +183,11 @@ fn go_duration(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_traffic::vegeta::VegetaReader;
+    use plimsoll_logs::vegeta::VegetaReader;
 
     macro_rules! fixture {
         ($name:literal) => {
-            include_str!(concat!("../../../plimsoll-traffic/tests/vegeta/", $name))
+            include_str!(concat!("../../../plimsoll-logs/tests/vegeta/", $name))
         };
     }
 

@@ -5,7 +5,7 @@
 
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_request::canonical_header_name;
-use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_valid_header_field};
+use plimsoll_logs::vegeta::{TargetFormat, VegetaEncoding, is_valid_header_field};
 
 /// A parsed command line of vegeta: its command with the options.
 #[derive(Debug, Clone, PartialEq)]

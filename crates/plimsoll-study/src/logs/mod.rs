@@ -1,13 +1,15 @@
 //! Opens the log files of the command line, detects their formats, reads their lines and merges the
 //! logs by time. The size of the longest line bounds the memory. Not here: the formats
-//! (`plimsoll_traffic::logs`), and parsing lines.
+//! (`plimsoll_logs::access_log`), and parsing lines.
 
 mod unpack;
 
+use plimsoll_logs::access_log::{
+    Entry, Format, FormatError, LINE_BYTES_MAX, LineBuffers, TimestampMeaning, find_format,
+};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineBuffers, TimestampMeaning, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

@@ -41,8 +41,10 @@ pub struct ImportResult {
 /// The body of a drafted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DraftBody {
+    /// No body.
     #[default]
     None,
+    /// A text.
     Text(DraftText),
     /// The path of a file next to the traffic file.
     File(String),
@@ -53,7 +55,9 @@ pub enum DraftBody {
 /// One part of a multipart form.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftPart {
+    /// The name of the form field.
     pub name: String,
+    /// The value of the form field.
     pub content: DraftPartContent,
     /// The media type of the part. `None` if the original file states no media type.
     pub kind: Option<String>,
@@ -62,8 +66,10 @@ pub struct DraftPart {
     pub file_name: Option<String>,
 }
 
+/// The value of a form field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftPartContent {
+    /// A text.
     Text(DraftText),
     /// The path of a file next to the traffic file.
     File(String),
@@ -76,14 +82,17 @@ impl Default for DraftPartContent {
 }
 
 impl DraftPart {
+    /// Creates a form field whose value is a text.
     pub fn text(name: &str, text: DraftText) -> DraftPart {
         DraftPart { name: name.to_owned(), content: DraftPartContent::Text(text), ..DraftPart::default() }
     }
 
+    /// Creates a form field whose value is the content of the file at `path`.
     pub fn file(name: &str, path: &str) -> DraftPart {
         DraftPart { name: name.to_owned(), content: DraftPartContent::File(path.to_owned()), ..DraftPart::default() }
     }
 
+    /// Returns whether the value of the field is the content of a file.
     pub fn is_file(&self) -> bool {
         matches!(self.content, DraftPartContent::File(_))
     }
@@ -92,6 +101,7 @@ impl DraftPart {
 /// A value to capture from a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftCapture {
+    /// The name of the variable that takes the captured value.
     pub name: String,
     /// The position of the value in the response, such as `$.id` (JSON path) or
     /// `header:Location`.
@@ -103,25 +113,35 @@ pub struct DraftCapture {
 /// The expectations of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftExpect {
+    /// The expected status codes, in the syntax of a traffic file.
     pub status: Option<String>,
     /// JSON paths, each with its expected value in TOML syntax.
     pub json: Vec<(String, String)>,
     /// The expected header fields: each name with a text that the value must contain, or with
     /// `regex:...`.
     pub headers: Vec<(String, String)>,
+    /// A text that the body must contain, or `regex:...`.
     pub body: Option<String>,
+    /// The longest accepted response time, ms.
     pub within_ms: Option<u64>,
 }
 
 /// A drafted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftRequest {
+    /// The HTTP method.
     pub method: String,
+    /// The URL, or a path below the base URL.
     pub target: DraftText,
+    /// The header fields: names and values.
     pub headers: Vec<(String, DraftText)>,
+    /// The body.
     pub body: DraftBody,
+    /// The values that later requests take from the response.
     pub captures: Vec<DraftCapture>,
+    /// What the response must look like.
     pub expect: DraftExpect,
+    /// The time after which the request fails, ms. `None` stands for the default.
     pub timeout_ms: Option<u64>,
     /// The largest number of redirects to follow. `None` means that redirects are not followed.
     pub follow: Option<u32>,
@@ -159,6 +179,7 @@ impl DraftRequest {
             || self.expect.headers.iter().chain(&self.expect.json).any(|(_, text)| text.contains("{{"))
     }
 
+    /// Returns whether the request has a header field of this name; upper and lower case are equal.
     pub fn has_header(&self, name: &str) -> bool {
         self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
@@ -169,23 +190,31 @@ impl DraftRequest {
 pub struct DraftStep {
     /// The position of the step in the original file.
     pub at: Option<TextPlace>,
+    /// The name of the step, which reports show.
     pub name: Option<String>,
     /// The weight of a request in a mix, which sets how often the request is sent relative to the
     /// other requests.
     pub weight: Option<u32>,
+    /// The pause before the step, in the syntax of a traffic file.
     pub think: Option<String>,
+    /// Whether a user runs the step only in the first session.
     pub once: bool,
     /// A template value that controls the step: the step runs only if the value is not empty.
     pub condition: Option<String>,
     /// A template value that controls the step: the step runs only if the value is empty.
     pub unless: Option<String>,
+    /// The number of repetitions. `None` stands for 1.
     pub times: Option<u32>,
+    /// The request of the step, or its inner steps.
     pub what: DraftAction,
 }
 
+/// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftAction {
-    Ask(Box<DraftRequest>),
+    /// Sends a request.
+    Request(Box<DraftRequest>),
+    /// Runs inner steps.
     Steps(Vec<DraftStep>),
 }
 
@@ -195,20 +224,27 @@ impl Default for DraftAction {
     }
 }
 
+/// A scenario: the steps of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftScenario {
+    /// The name of the scenario, which reports show.
     pub name: String,
+    /// The weight of the scenario, which sets how often it runs relative to the other scenarios.
     pub weight: u32,
     /// Whether users keep cookies.
     pub cookies: bool,
+    /// The steps, in their order.
     pub steps: Vec<DraftStep>,
 }
 
 /// A table of data rows from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftData {
+    /// The name of the table.
     pub name: String,
+    /// The path of the file with the rows.
     pub file: String,
+    /// How sessions choose a row, in the syntax of a traffic file.
     pub pick: &'static str,
     /// Whether every use of the table takes a new data row. If false, each session takes one row.
     pub each_use: bool,
@@ -224,6 +260,7 @@ pub struct DraftLoad {
     /// The spacing of the session arrivals of the open loop. `None` if the original file states no
     /// spacing.
     pub arrivals: Option<ArrivalSpacing>,
+    /// The number of sessions after which the load ends.
     pub sessions: Option<u64>,
     /// The duration of the load. `None` if the stages in `users` or `rate` define the duration.
     pub duration: Option<String>,
@@ -234,16 +271,21 @@ pub struct DraftLoad {
 pub struct Draft {
     /// The comment lines for the beginning of the file.
     pub about: Vec<String>,
+    /// The base URL of the requests.
     pub base: Option<String>,
+    /// The tables of data rows.
     pub data: Vec<DraftData>,
     /// The requests of a mix (requests drawn at random by weight). Empty if the file has scenarios.
     pub requests: Vec<DraftStep>,
+    /// The scenarios of a session. Empty if the file has a mix.
     pub scenarios: Vec<DraftScenario>,
     /// The setup requests, as a flat list without groups.
     pub setup: Vec<DraftStep>,
     /// The cleanup requests, as a flat list without groups.
     pub cleanup: Vec<DraftStep>,
+    /// The load settings.
     pub load: DraftLoad,
+    /// The parts of the original file that could not be imported.
     pub left_out: Vec<ImportOmission>,
     /// For each omission that may repeat, by the text of its note: the index in `left_out`, and the
     /// number of occurrences.
@@ -323,7 +365,7 @@ impl Draft {
 /// Returns the number of requests in steps and nested steps.
 fn count_requests(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
-        DraftAction::Ask(_) => 1,
+        DraftAction::Request(_) => 1,
         DraftAction::Steps(inner) => count_requests(inner),
     };
     steps.iter().map(of_one).sum()
@@ -339,7 +381,7 @@ impl DraftNames {
     fn normalize_steps(&mut self, steps: &mut Vec<DraftStep>) {
         for step in steps.iter_mut() {
             match &mut step.what {
-                DraftAction::Ask(_) => step.name = step.name.take().and_then(|name| self.unique_name(&name)),
+                DraftAction::Request(_) => step.name = step.name.take().and_then(|name| self.unique_name(&name)),
                 DraftAction::Steps(inner) => self.normalize_steps(inner),
             }
         }
@@ -395,7 +437,7 @@ mod tests {
     #[test]
     fn literal_braces_and_at_signs_are_escaped() {
         let step = |target: DraftText, body: DraftText| DraftStep {
-            what: DraftAction::Ask(Box::new(DraftRequest {
+            what: DraftAction::Request(Box::new(DraftRequest {
                 method: "POST".into(),
                 target,
                 body: DraftBody::Text(body),

@@ -176,14 +176,14 @@ fn clean_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupN
                 clean_requests(inner, inner_depth, notes);
                 true
             }
-            DraftAction::Ask(request)
+            DraftAction::Request(request)
                 if !is_http_token(&request.method) || request.method.eq_ignore_ascii_case("connect") =>
             {
                 let method = printable_excerpt(&request.method);
                 notes.add_note(at, format!("'{step_name}' is not imported: its method '{method}' is not valid"));
                 false
             }
-            DraftAction::Ask(request) => {
+            DraftAction::Request(request) => {
                 clean_request(request, at, &step_name, notes);
                 true
             }
@@ -356,7 +356,7 @@ impl ScenarioLimits {
             self.ops -= around;
             match &mut step.what {
                 DraftAction::Steps(inner) => self.remove_beyond_limits(inner, notes),
-                DraftAction::Ask(request) => {
+                DraftAction::Request(request) => {
                     self.ops -= 1;
                     request.captures.retain(|capture| {
                         let is_kept = self.captured.contains(&capture.name) || self.captured.len() < CAPTURED_MAX;
@@ -383,7 +383,7 @@ impl ScenarioLimits {
 fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
     for step in steps {
         match &step.what {
-            DraftAction::Ask(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
+            DraftAction::Request(request) => names.extend(request.captures.iter().map(|capture| capture.name.clone())),
             DraftAction::Steps(inner) => captured_names(inner, names),
         }
     }
@@ -449,7 +449,7 @@ fn replace_undefined_values(
         };
         match &mut step.what {
             DraftAction::Steps(inner) => replace_undefined_values(inner, data, names, notes),
-            DraftAction::Ask(request) => {
+            DraftAction::Request(request) => {
                 settle(&mut request.target);
                 request.headers.iter_mut().for_each(|(_, text)| settle(text));
                 match &mut request.body {

@@ -17,7 +17,7 @@ use super::nodes::{
 };
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
-use crate::logs::unix_time_ns;
+use plimsoll_model::timestamp::unix_time_ns;
 use std::collections::{HashMap, HashSet};
 
 /// The shortest imported pause, ms. Shorter pauses come from the browser, not from the user.
@@ -221,7 +221,7 @@ impl<'a> HarReader<'a> {
             at: Some(node.at),
             name: Some(request_name),
             think,
-            what: DraftAction::Ask(Box::new(request_made)),
+            what: DraftAction::Request(Box::new(request_made)),
             ..DraftStep::default()
         });
     }

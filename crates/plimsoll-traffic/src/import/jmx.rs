@@ -329,7 +329,7 @@ impl FlatSteps {
             self.depends |= step.condition.is_some() || step.unless.is_some();
             let times = times.saturating_mul(step.times.unwrap_or(1));
             match step.what {
-                DraftAction::Ask(_) => self.steps.push(DraftStep {
+                DraftAction::Request(_) => self.steps.push(DraftStep {
                     name: step.name,
                     times: Some(times),
                     what: step.what,
@@ -393,7 +393,7 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
 fn count_with_repetitions(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {
-            DraftAction::Ask(_) => 1,
+            DraftAction::Request(_) => 1,
             DraftAction::Steps(inner) => count_with_repetitions(inner),
         };
         once.saturating_mul(step.times.unwrap_or(1) as usize)

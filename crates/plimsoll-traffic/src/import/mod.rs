@@ -5,7 +5,7 @@
 //! gets a note with its position. Not here: reading files, sending requests, presentation.
 
 pub mod curl;
-pub(crate) mod draft;
+pub mod draft;
 mod draft_cleanup;
 mod har;
 mod host;

@@ -207,7 +207,7 @@ impl PostmanReader {
                     self.beyond = Some(node.at);
                 }
                 self.requests += 1;
-                let what = DraftAction::Ask(Box::new(request));
+                let what = DraftAction::Request(Box::new(request));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             }
         }

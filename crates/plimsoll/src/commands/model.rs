@@ -5,13 +5,13 @@ use super::traffic::{LogReadingDisplay, log_reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_screen};
+use plimsoll_logs::modelling::{ModelNames, TrafficModel};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogRequestSelection, compile_fold_patterns, fold_path, read_requests};
 use plimsoll_study::model_check::model_distances;
 use plimsoll_sys::output_file;
-use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
 
 /// Reads the logs and writes the model. Returns the exit code.

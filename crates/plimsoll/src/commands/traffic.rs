@@ -4,6 +4,7 @@ use crate::args::{LogArgs, TrafficArgs};
 use crate::live::ProgressDisplay;
 use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
+use plimsoll_logs::survey::{LogFigures, Survey};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
@@ -13,7 +14,6 @@ use plimsoll_study::log_replay::{
     ReadingProgress, check_strict, compile_fold_patterns, fold_path, log_reading_options, refuse_unparsed_logs,
 };
 use plimsoll_study::logs::{LogLineCounts, Logs};
-use plimsoll_traffic::survey::{LogFigures, Survey};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ fn refuse_unusable_logs(counts: &LogLineCounts, figures: &LogFigures) -> Result<
              earlier line. Sort the log first (if the newest line is first: tac LOG | plimsoll traffic -)",
             late_lines = format::count(figures.late),
             lines = format::count(figures.requests),
-            minutes = plimsoll_traffic::survey::DISORDER_WINDOW_S / 60
+            minutes = plimsoll_logs::survey::DISORDER_WINDOW_S / 60
         )));
     }
     Ok(())

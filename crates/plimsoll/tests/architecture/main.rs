@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The crates of this workspace, each with the crates that it may depend on.
-const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
+const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
     ("plimsoll-wire", &["plimsoll-model"]),
@@ -22,9 +22,13 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("plimsoll-analysis", &["plimsoll-model", "plimsoll-statistics"]),
     ("plimsoll-simulator", &["plimsoll-model", "plimsoll-analysis"]),
     ("plimsoll-traffic", &["plimsoll-model"]),
+    ("plimsoll-logs", &["plimsoll-model", "plimsoll-traffic"]),
     ("plimsoll-script", &["plimsoll-model", "plimsoll-wire"]),
-    ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-traffic"]),
-    ("plimsoll-compat", &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-script", "plimsoll-traffic"]),
+    ("plimsoll-report", &["plimsoll-model", "plimsoll-analysis", "plimsoll-logs", "plimsoll-traffic"]),
+    (
+        "plimsoll-compat",
+        &["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-script", "plimsoll-logs", "plimsoll-traffic"],
+    ),
     (
         "plimsoll-study",
         &[
@@ -35,6 +39,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
             "plimsoll-probe",
             "plimsoll-analysis",
             "plimsoll-script",
+            "plimsoll-logs",
             "plimsoll-traffic",
         ],
     ),
@@ -63,6 +68,7 @@ const ALLOWED_DEPENDENCIES: [(&str, &[&str]); 17] = [
             "plimsoll-probe",
             "plimsoll-analysis",
             "plimsoll-report",
+            "plimsoll-logs",
             "plimsoll-traffic",
             "plimsoll-script",
             "plimsoll-compat",
@@ -116,6 +122,7 @@ fn each_crate_uses_only_allowed_facilities() {
         "plimsoll-analysis",
         "plimsoll-simulator",
         "plimsoll-report",
+        "plimsoll-logs",
         "plimsoll-traffic",
     ];
     let rules: [(&str, Vec<&str>); 11] = [
@@ -171,9 +178,15 @@ fn only_allowed_crates_name_flags() {
         text.match_indices("--").any(|(at, _)| after(at) && before(at))
     };
     assert!(names_a_flag("error: --cacert") && names_a_flag("(--for)") && !names_a_flag("a -- b"));
-    for name in
-        ["plimsoll-model", "plimsoll-sys", "plimsoll-wire", "plimsoll-engine", "plimsoll-analysis", "plimsoll-traffic"]
-    {
+    for name in [
+        "plimsoll-model",
+        "plimsoll-sys",
+        "plimsoll-wire",
+        "plimsoll-engine",
+        "plimsoll-analysis",
+        "plimsoll-logs",
+        "plimsoll-traffic",
+    ] {
         for file in crate_sources(name) {
             let string = file.strings.iter().find(|string| names_a_flag(&string.1));
             assert!(string.is_none(), "{}:{} names a flag", file.path.display(), string.map_or(0, |string| string.0));

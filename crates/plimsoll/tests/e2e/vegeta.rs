@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 fn fixture_path(name: &str) -> String {
-    let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "..", "plimsoll-traffic", "tests", "vegeta", name].iter().collect();
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "plimsoll-logs", "tests", "vegeta", name].iter().collect();
     path.to_str().expect("a name in UTF-8").to_owned()
 }
 

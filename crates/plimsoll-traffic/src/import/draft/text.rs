@@ -15,12 +15,14 @@ enum DraftPiece {
 }
 
 impl DraftText {
+    /// Creates a text without template values.
     pub fn literal(text: &str) -> DraftText {
         let mut out = DraftText::default();
         out.push(text);
         out
     }
 
+    /// Creates a text that is one template value.
     pub fn value(value: &str) -> DraftText {
         DraftText(vec![DraftPiece::Value(value.to_owned())])
     }
@@ -39,6 +41,7 @@ impl DraftText {
         self.0.push(DraftPiece::Value(value.to_owned()));
     }
 
+    /// Appends another text with its template values.
     pub fn append(&mut self, other: &DraftText) {
         for piece in &other.0 {
             match piece {
@@ -91,6 +94,7 @@ impl DraftText {
         out
     }
 
+    /// Returns whether the text has neither characters nor template values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

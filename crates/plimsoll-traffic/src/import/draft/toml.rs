@@ -91,7 +91,7 @@ fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
             line("think", &toml_text(think));
         }
         match &step.what {
-            DraftAction::Ask(request) => {
+            DraftAction::Request(request) => {
                 if let Some(times) = step.times {
                     line("repeat", &times.to_string());
                 }
@@ -135,15 +135,10 @@ impl TomlRequestWriter<'_> {
 }
 
 fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
-    let parts: &[DraftPart] = if let DraftBody::Parts(parts) = &request.body { parts } else { &[] };
     let body_text = if let DraftBody::Text(text) = &request.body { Some(text) } else { None };
     let texts = || {
-        let of_parts = parts.iter().filter_map(|part| match &part.content {
-            DraftPartContent::Text(text) => Some(text),
-            DraftPartContent::File(_) => None,
-        });
         let of_headers = request.headers.iter().map(|(_, text)| text);
-        std::iter::once(&request.target).chain(of_headers).chain(of_parts).chain(body_text)
+        std::iter::once(&request.target).chain(of_headers).chain(body_text)
     };
     let begins_with_at = body_text.is_some_and(|text| text.beginning().starts_with('@'));
     let raw = request.may_be_raw()
@@ -175,7 +170,7 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
         DraftBody::Text(text) => keys.write_key_value("body", &text_of(text)),
         DraftBody::File(path) => keys.write_key_value("body", &toml_text(&format!("@{path}"))),
         DraftBody::Parts(parts) => {
-            let parts = parts.iter().map(|part| (part.name.clone(), render_form_part(part, raw))).collect();
+            let parts = parts.iter().map(|part| (part.name.clone(), render_form_part(part))).collect();
             keys.write_table("multipart", &merge_entries_by_name(parts));
         }
     }
@@ -217,16 +212,16 @@ fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
 }
 
 /// Renders a form part as a TOML value: a string, the string `@FILE`, or an inline table.
-fn render_form_part(part: &DraftPart, raw: bool) -> String {
+fn render_form_part(part: &DraftPart) -> String {
     let (key, text) = match &part.content {
-        DraftPartContent::Text(text) => ("text", text.file_text(raw)),
+        DraftPartContent::Text(text) => ("text", text.file_text(false)),
         DraftPartContent::File(path) => ("file", path.clone()),
     };
     if part.kind.is_none() && part.file_name.is_none() {
         match key {
             // A text that begins with `@` is rendered as a table, because `@` would mark a file.
-            "text" if !text.starts_with('@') || raw => return toml_text(&text),
-            "file" if !raw => return toml_text(&format!("@{text}")),
+            "text" if !text.starts_with('@') => return toml_text(&text),
+            "file" => return toml_text(&format!("@{text}")),
             _ => {}
         }
     }

@@ -221,7 +221,13 @@ impl JmxReader {
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         let think = thinking.think_time();
-        Some(DraftStep { at: Some(at), name, think, what: DraftAction::Ask(Box::new(request)), ..DraftStep::default() })
+        Some(DraftStep {
+            at: Some(at),
+            name,
+            think,
+            what: DraftAction::Request(Box::new(request)),
+            ..DraftStep::default()
+        })
     }
 
     /// Adds notes about properties of a sampler that are not imported.

@@ -70,7 +70,7 @@ impl<'a> Operation<'a, '_> {
         // is charged to the memory budget.
         self.api.has_room(request.bytes());
         let name = scalar_field_text(self.node, "operationId").map_or(request_name, str::to_owned);
-        let (at, what) = (Some(self.node.at), DraftAction::Ask(Box::new(request)));
+        let (at, what) = (Some(self.node.at), DraftAction::Request(Box::new(request)));
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
     }
 

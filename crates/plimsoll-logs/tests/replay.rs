@@ -1,9 +1,9 @@
 //! Tests the conversion of log lines to a load: the requests, their times, and the skipped lines.
 //! No line may cause a panic.
 
+use plimsoll_logs::access_log::{Format, LineBuffers, find_format};
+use plimsoll_logs::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use plimsoll_model::{Origin, RedactionLevel, RequestList, StatusSet, Traffic};
-use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
-use plimsoll_traffic::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use proptest::prelude::*;
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -2,7 +2,7 @@
 //! of seconds or smaller units, and `strftime` formats. Not here: deciding whether a timestamp is
 //! the start or the end of a request.
 
-use plimsoll_model::units::SECOND;
+use crate::units::SECOND;
 
 /// The format of the timestamps of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl StampFormat {
     /// Parses a timestamp to ns since the Unix epoch.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
-            StampFormat::Auto => read(text),
+            StampFormat::Auto => unix_time_ns(text),
             StampFormat::Pattern(tokens) => parse_tokens(tokens, text),
         }
     }
@@ -242,7 +242,7 @@ fn unix_ns(civil: CalendarTime, fraction_ns: u64, east_s: i64) -> Option<u64> {
 }
 
 /// Parses a timestamp in any common format to ns since the Unix epoch.
-pub fn read(text: &[u8]) -> Option<u64> {
+pub fn unix_time_ns(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));
     let at = |place: usize| text.get(place).copied().unwrap_or(0);
@@ -420,7 +420,7 @@ mod tests {
             ("1969-10-10T20:55:36Z", None),
             ("01/Jan/1970:00:00:00 +1200", None),
         ] {
-            assert_eq!(read(text.as_bytes()), expect, "{text}");
+            assert_eq!(unix_time_ns(text.as_bytes()), expect, "{text}");
         }
     }
 
@@ -444,7 +444,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_parses_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
-            let _ = read(&text);
+            let _ = unix_time_ns(&text);
             if let Some(tokens) = parse_strftime_tokens(&String::from_utf8_lossy(&text)) {
                 let _ = StampFormat::Pattern(tokens).read(&text);
             }
@@ -453,7 +453,7 @@ mod tests {
         #[test]
         fn any_formatted_timestamp_parses_back(seconds in 0u64..16_000_000_000, ns in 0u64..SECOND) {
             let text = format!("{seconds}.{ns:09}");
-            proptest::prop_assert_eq!(read(text.as_bytes()), Some(seconds * SECOND + ns));
+            proptest::prop_assert_eq!(unix_time_ns(text.as_bytes()), Some(seconds * SECOND + ns));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! extended format, as IIS and CloudFront write it).
 
 use super::entry::{FieldMeaning, ParsedLogFields};
-use super::stamp::{self, StampFormat};
+use plimsoll_model::timestamp::{StampFormat, unix_time_ns};
 use plimsoll_model::units::{MS, SECOND};
 
 /// The largest accepted number of fields in a `#Fields` directive.
@@ -92,7 +92,7 @@ impl W3cFields {
             whole.get_mut(..day)?.copy_from_slice(date);
             *whole.get_mut(day)? = b'T';
             whole.get_mut(day + 1..length)?.copy_from_slice(time);
-            raw.end = Some(stamp::read(whole.get(..length)?)?);
+            raw.end = Some(unix_time_ns(whole.get(..length)?)?);
         }
         if !path.is_empty() {
             room.clear();

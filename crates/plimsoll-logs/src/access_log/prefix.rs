@@ -2,7 +2,7 @@
 //! docker compose, and loggers of applications. Not here: parsing the text after the prefixes.
 
 use super::json::unescape_json;
-use super::stamp;
+use plimsoll_model::timestamp::unix_time_ns;
 use std::borrow::Cow;
 
 /// The largest number of prefixes of a line. `docker compose logs -t` adds two prefixes, and an
@@ -117,9 +117,9 @@ impl LogPrefix {
                 let at = memchr::memmem::rfind(line, b"\"time\"")?;
                 let text = line[at + b"\"time\"".len()..].trim_ascii_start().strip_prefix(b":")?;
                 let text = text.trim_ascii_start().strip_prefix(b"\"")?;
-                stamp::read(&text[..memchr::memchr(b'"', text)?])
+                unix_time_ns(&text[..memchr::memchr(b'"', text)?])
             }
-            LogPrefix::Cri => stamp::read(split_word(line)?.0),
+            LogPrefix::Cri => unix_time_ns(split_word(line)?.0),
             LogPrefix::Syslog => {
                 let after_priority = line.strip_prefix(b"<").and_then(split_word).filter(|(first, _)| {
                     // A syslog header that begins with `<134>1` has the syntax of RFC 5424, in
@@ -128,7 +128,7 @@ impl LogPrefix {
                 });
                 let (time, _) = split_word(after_priority.map_or(line, |(_, rest)| rest))?;
                 let time = memchr::memchr(b'>', time).map_or(time, |end| &time[end + 1..]);
-                is_time(time).then(|| stamp::read(time))?
+                is_time(time).then(|| unix_time_ns(time))?
             }
             LogPrefix::Time => Some(leading_time(line)?.0),
             LogPrefix::Compose | LogPrefix::Pod | LogPrefix::Level | LogPrefix::Tags => None,
@@ -144,7 +144,7 @@ fn split_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns whether a text is a time such as `2025-10-10T13:55:30.123Z`.
 fn is_time(text: &[u8]) -> bool {
-    text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
+    text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && unix_time_ns(text).is_some()
 }
 
 /// Returns a line without terminal colours. If the line has colours, the result is in `room`.
@@ -181,7 +181,7 @@ fn split_token(text: &[u8]) -> Option<(&[u8], &[u8])> {
 fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
     let (time, rest) = split_ruby_prefix(line).or_else(|| split_bracketed_time(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
-    Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
+    Some((unix_time_ns(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
 /// Splits off the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
@@ -223,7 +223,7 @@ fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
         Some((_, rest)) => (upto(rest), rest),
         None => (upto(rest), rest),
     };
-    stamp::read(time.0).is_some().then_some(time)
+    unix_time_ns(time.0).is_some().then_some(time)
 }
 
 /// Returns the text after the level, process id, name and punctuation of a logger.

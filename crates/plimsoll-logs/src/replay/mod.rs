@@ -13,7 +13,7 @@ mod sendable;
 mod sessions;
 mod spread;
 
-use crate::logs::Entry;
+use crate::access_log::Entry;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::{HashKeyMap, hash};
 use crate::survey::{PathReplacement, TrafficEndpoint};

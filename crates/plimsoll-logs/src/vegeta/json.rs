@@ -3,7 +3,7 @@
 use super::base64::{read_base64, write_base64};
 use super::moment::format_timestamp;
 use super::result::VegetaResult;
-use crate::logs::unix_time_ns;
+use plimsoll_model::timestamp::unix_time_ns;
 use serde_json::Value;
 use std::io::Write;
 

@@ -14,13 +14,11 @@ mod known;
 mod logfmt;
 mod pattern;
 mod prefix;
-mod stamp;
 mod w3c;
 
 pub use entry::{Entry, TimestampMeaning};
 pub use format::{Format, FormatError, KNOWN_FORMATS, LineBuffers, find_format};
 pub use json::FieldMappingError;
-pub(crate) use stamp::read as unix_time_ns;
 
 /// The longest line that is parsed, bytes. Longer lines are skipped.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -12,8 +12,8 @@ use super::known::{
 use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
 use super::prefix::{LogPrefix, PREFIXES_MAX, without_colours};
-use super::stamp::StampFormat;
 use super::w3c::{self, W3cFields};
+use plimsoll_model::timestamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 use std::borrow::Cow;
 

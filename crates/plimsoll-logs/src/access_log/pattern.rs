@@ -3,8 +3,8 @@
 //! Not here: the format languages ([`super::directives`]).
 
 use super::entry::{FieldMeaning, ParsedLogFields};
-use super::stamp::{StampFormat, TimestampToken};
 use memchr::memmem::Finder;
+use plimsoll_model::timestamp::{StampFormat, TimestampToken};
 
 /// One field of a log line, with the rule that finds the end of the field.
 #[derive(Debug, Clone)]

@@ -17,14 +17,14 @@ mod think_times;
 mod visitor_paths;
 mod visits;
 
-use crate::import::draft::{
-    Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
-};
 use crate::replay::{LogRequests, LoggedRequest};
 use crate::survey::PathReplacement;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
 use plimsoll_model::{RouteNumber, redact};
+use plimsoll_traffic::import::draft::{
+    Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
+};
 use redacted_targets::{RedactedTargets, WITHHELD_KEY_PREFIX, WithheldRoutes};
 use sequences::{SEQUENCES_MAX, Sequence, select_sequences};
 use std::collections::BTreeMap;
@@ -278,7 +278,7 @@ impl RouteModel {
             name: Some(self.name.clone()),
             think,
             times: (times > 1).then_some(times),
-            what: DraftAction::Ask(Box::new(DraftRequest {
+            what: DraftAction::Request(Box::new(DraftRequest {
                 method: self.method.clone(),
                 target: self.target.clone(),
                 body: DraftBody::None,

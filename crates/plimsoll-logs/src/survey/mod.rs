@@ -12,7 +12,7 @@ mod sessions;
 pub(crate) mod template;
 mod timeline;
 
-use crate::logs::{Entry, TimestampMeaning};
+use crate::access_log::{Entry, TimestampMeaning};
 use endpoints::Endpoints;
 use frequent::FrequentItemCounter;
 use hashing::hash;

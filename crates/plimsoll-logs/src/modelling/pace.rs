@@ -6,9 +6,9 @@
 //! that chance explains. The numbers of visits that are drawn from the shrunk rates vary as much as
 //! the numbers of visits in the log.
 
-use crate::import::draft::DraftLoad;
 use plimsoll_model::units::format_exact_duration;
 use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadStage};
+use plimsoll_traffic::import::draft::DraftLoad;
 
 /// The candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];

@@ -1,6 +1,6 @@
 //! Represents one request of an access log, and builds the request from the fields of a log line.
 
-use super::stamp::StampFormat;
+use plimsoll_model::timestamp::StampFormat;
 use std::net::IpAddr;
 
 /// Whether the timestamp of a log line is the start or the end of the request.
@@ -323,7 +323,7 @@ fn is_address(text: &[u8]) -> bool {
 
 /// Returns the timestamp, if the text is a timestamp and therefore not a client.
 fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
-    text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
+    text.first().filter(|b| b.is_ascii_digit()).and_then(|_| plimsoll_model::timestamp::unix_time_ns(text))
 }
 
 /// Parses a duration to ns. The unit of the duration is `unit_ns`, or a unit in the text, such as

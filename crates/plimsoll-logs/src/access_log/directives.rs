@@ -4,7 +4,7 @@
 
 use super::entry::{FieldMeaning, TimestampMeaning};
 use super::pattern::FormatPiece;
-use super::stamp::{StampFormat, TimestampToken, parse_strftime_tokens};
+use plimsoll_model::timestamp::{StampFormat, TimestampToken, parse_strftime_tokens};
 use plimsoll_model::units::{MS, SECOND};
 
 /// A parsed log format: its fields and fixed texts.

@@ -4,15 +4,15 @@
 use super::{GrowingInput, comma_separated_pieces, concatenated_pieces, growing_input, utf8_text};
 use plimsoll_analysis::levels::parse_dat;
 use plimsoll_analysis::profile;
+use plimsoll_logs::access_log::{Format, LineBuffers, find_format};
+use plimsoll_logs::replay::{ReplayChoice, ReplayTiming, RequestCollector};
+use plimsoll_logs::survey::Survey;
+use plimsoll_logs::vegeta::{TargetFormat, TargetReader, VegetaReader};
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{
     Environment, Experiment, ExperimentEvent, ExperimentSpec, Interval, LoadCurve, LoadPurpose, LoadShape, LoadTag,
     Plan, Probes, Run, RunSpec, Series, SeriesKind, SeriesSample, StartNotes, Trial,
 };
-use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
-use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
-use plimsoll_traffic::survey::Survey;
-use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
 
 /// The number of lines from which the format of a log is detected.
 const FIRST_LINES: usize = 200;

@@ -1,7 +1,7 @@
 //! Tables of known log formats and field names. This file contains data only.
 
 use super::entry::{FieldMeaning, TimestampMeaning};
-use super::stamp::StampFormat;
+use plimsoll_model::timestamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The formats whose lines end in a duration in seconds, each with its number of decimals. In other

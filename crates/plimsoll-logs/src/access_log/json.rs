@@ -3,7 +3,7 @@
 //! the paths of each log format ([`super::format`]).
 
 use super::entry::{FieldMeaning, ParsedLogFields, TimestampMeaning};
-use super::stamp::StampFormat;
+use plimsoll_model::timestamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
 /// The reason why a mapping of JSON fields is invalid. The text is the end of a message that begins

@@ -1,5 +1,5 @@
-//! Formats the times in vegeta's results. Not here: parsing times (`logs`), because access logs use
-//! the same parser.
+//! Formats the times in vegeta's results. Not here: parsing times (`plimsoll_model::timestamp`),
+//! because access logs use the same parser.
 
 /// Formats a time, ns since the Unix epoch, as RFC 3339 in UTC. The fraction has no trailing zeros.
 pub(super) fn format_timestamp(ns: u64) -> String {
@@ -24,7 +24,7 @@ pub(super) fn format_timestamp(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::unix_time_ns;
+    use plimsoll_model::timestamp::unix_time_ns;
 
     #[test]
     fn formatted_times_parse_back() {

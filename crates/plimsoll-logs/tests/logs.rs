@@ -1,7 +1,7 @@
 //! Tests of log lines as the documentation of each server shows them.
 
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LineBuffers, TimestampMeaning, find_format};
-use plimsoll_traffic::survey::Survey;
+use plimsoll_logs::access_log::{Entry, Format, FormatError, LineBuffers, TimestampMeaning, find_format};
+use plimsoll_logs::survey::Survey;
 
 /// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
 /// status, bytes, client, user agent.

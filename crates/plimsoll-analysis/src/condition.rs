@@ -128,9 +128,9 @@ pub enum ConditionError {
     Shape(String),
     /// The metric has an unknown name.
     #[error(
-        "'{0}' is not measured, so no condition can use it. Choose p50 to p99.99, max or mean of the response \
-         time, or success, errors, goodput (or rate, rps), cpu, unsent or timeouts. Before a statistic of another \
-         time, write the name of this time, such as service.p99 ({times})", times = time_names()
+        "'{0}' is not measured, so no condition can use it. Choose p50 to p99.99, max or mean of the response time, \
+         or success, errors, goodput (or rate, rps), cpu, unsent or timeouts. For a statistic of another kind of \
+         latency, write its name first, such as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// The metric exists only for all requests together, but the condition names one request.

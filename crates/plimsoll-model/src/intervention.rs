@@ -122,8 +122,8 @@ impl Intervention {
             Intervention::SmallerBody => "a shorter request body",
             Intervention::SmallerAnswer => "requests for only one byte of each response",
             Intervention::Stopped => "plimsoll pauses the dependency for a third of the time",
-            Intervention::Together => "twice as many requests at once as the server serves at once",
-            Intervention::Abreast => "as many requests at once as the server serves at once",
+            Intervention::Together => "twice as many simultaneous requests as the server processes in parallel",
+            Intervention::Abreast => "as many simultaneous requests as the server processes in parallel",
         }
     }
 

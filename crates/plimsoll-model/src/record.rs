@@ -403,12 +403,12 @@ impl TrafficRecord {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
-    /// Returns whether the HTTP status `status` counts as success for any route.
+    /// Returns whether the HTTP status `status` counts as success for at least one route.
     pub fn counts_as_success(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
-    /// Returns whether the gRPC status `end` counts as success for any route.
+    /// Returns whether the gRPC status `end` counts as success for at least one route.
     pub fn counts_as_grpc_success(&self, end: GrpcStatus) -> bool {
         self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }

@@ -265,7 +265,7 @@ impl Traffic {
         names.filter(|name| known.insert(*name)).collect()
     }
 
-    /// Returns whether `status` counts as success for any route.
+    /// Returns whether `status` counts as success for at least one route.
     pub fn counts_as_success(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }

@@ -186,8 +186,8 @@ pub struct SingleResponse {
     pub grpc_status: Option<u16>,
     /// The text of the `grpc-message` field, decoded or empty.
     pub call_message: Vec<u8>,
-    /// The fault in the messages of a gRPC response whose status is `OK_BODY`; `None` if the
-    /// messages have no fault.
+    /// The fault in the messages of a gRPC response, although the server sent the gRPC status `OK`;
+    /// `None` if the messages have no fault.
     pub call_fault: Option<CallFault>,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,

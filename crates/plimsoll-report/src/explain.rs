@@ -99,7 +99,10 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
         Ok(_) if found.explanation.abstained => {
             "not observed: requests wait in the server or its sockets; --metrics URL reads the server's queues"
         }
-        Ok(_) => "not observed: waits inside the server (--metrics URL shows them); other evidence gives the cause",
+        Ok(_) => {
+            "not observed: these requests wait inside the server (--metrics URL shows where); other evidence \
+         gives the cause"
+        }
     })
 }
 
@@ -112,7 +115,7 @@ fn request_places_svg(explanation: &Explanation, theme: Theme) -> String {
     };
     let bars: Vec<EvidenceBars> = request_places(explanation).into_iter().map(of).collect();
     let heading = Heading {
-        title: "Places of the requests in flight, from a low load to past the load line".into(),
+        title: "Places of the requests in flight: at a low load, at the load line, and above it".into(),
         subtitle: "shares of all requests in flight; each group of three bars is relative to its longest bar".into(),
     };
     evidence_chart(&heading, &bars, theme)
@@ -160,9 +163,9 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => {
-            "this load changes nothing: the loads with a change are compared with this load".to_owned()
+            "the control load, without a change: plimsoll compares the experiments with this load".to_owned()
         }
-        (_, []) => "no remaining possible cause predicts an effect of this change".to_owned(),
+        (_, []) => "none of the causes that are still possible predicts a result of this experiment".to_owned(),
         (_, predicted) => {
             let texts = predicted.iter().map(|(cause, effect)| format!("{effect} (if the cause is {cause})"));
             format!("prediction: {}", texts.collect::<Vec<_>>().join("; "))
@@ -217,12 +220,12 @@ pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> 
     let (lowest_rps, highest_rps) = (rate(predicted.range_rps.0), rate(predicted.range_rps.1));
     Some(match doubled.map(rate) {
         Some(doubled_rps) => format!(
-            "twice this limit: about {doubled_rps} {counted}/s; without this limit: about {rate_rps} {counted}/s \
-             ({lowest_rps} to {highest_rps}); the next limit is {next_cause}"
+            "load line with twice this limit: about {doubled_rps} {counted}/s; without this limit: about {rate_rps} \
+             {counted}/s ({lowest_rps} to {highest_rps}); then {next_cause} is the limit"
         ),
         None => format!(
-            "without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); the next limit is \
-             {next_cause}"
+            "load line without this limit: about {rate_rps} {counted}/s ({lowest_rps} to {highest_rps}); then \
+             {next_cause} is the limit"
         ),
     })
 }
@@ -234,7 +237,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let mut report = Report::default();
     report.add_sentence(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", context.target_text()), ("line", find_answer(findings, doubts))];
-    facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("moves it", text)));
+    facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("forecast", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", setting_elasticity_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained

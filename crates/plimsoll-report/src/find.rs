@@ -299,7 +299,7 @@ pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine
         ),
         LoadPurpose::Line => (
             format!("near the line: {load}"),
-            format!("this trial measures the share of late requests at this rate; {estimate}"),
+            format!("this trial measures how many responses exceed the SLO's latency bound at this rate; {estimate}"),
         ),
         LoadPurpose::Confirm => (
             format!("confirming: {load}"),
@@ -307,7 +307,7 @@ pub fn next_load_texts(purpose: LoadPurpose, plan: &PlanRecord, so_far: LoadLine
         ),
         LoadPurpose::Settle => (
             format!("settling: {load}, not measured"),
-            "this load brings the server into the same state before each trial".into(),
+            "this load is not measured; it gives each trial the same starting conditions".into(),
         ),
         LoadPurpose::Overload => {
             (load, "this load measures the throughput past the load line, and the recovery".into())
@@ -366,7 +366,7 @@ pub(crate) fn needed_instances_text(needed: &InstanceEstimate, counted: &str) ->
     };
     let rate = rate(rate_rps);
     match cores {
-        Some(cores) => format!("{servers} for {rate} {counted}/s, which use {cores:.1} cores together"),
+        Some(cores) => format!("{servers} for {rate} {counted}/s, using {cores:.1} cores in total"),
         None => format!("{servers} for {rate} {counted}/s"),
     }
 }

@@ -244,8 +244,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
         report.add_table(&["", "log", "model", "difference", "bound"], distance_rows(distances));
         report.add_sentence(
             Tone::Plain,
-            "The table compares requests drawn from the model with the log. Quantiles of pauses and of sequences are \
-             shown, but have no bound.",
+            "The table compares requests drawn from the model with the log. The rows for waits and for the order of \
+             endpoints are for information only: they have no bound.",
         );
     }
     report

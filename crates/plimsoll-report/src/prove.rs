@@ -470,8 +470,11 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
-    let changes =
-        if told.is_empty() { "no request is better or worse on B than on A".to_owned() } else { told.join("; ") };
+    let changes = if told.is_empty() {
+        "no kind of request is better or worse on B than on A".to_owned()
+    } else {
+        told.join("; ")
+    };
     format!("{changes}; these results are secondary, and corrected for the number of comparisons (Holm)")
 }
 

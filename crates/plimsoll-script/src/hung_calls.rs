@@ -66,8 +66,8 @@ pub struct HungFunction {
 }
 
 impl HungCallWatch {
-    /// Creates a watch of Lua states from the records of their calls (`pulses`). The first record
-    /// belongs to the main Lua state.
+    /// Creates a watch over Lua states. `pulses` has one record of calls for each Lua state. The
+    /// first record belongs to the main Lua state.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallProgress>>) -> HungCallWatch {
         HungCallWatch {
             states: pulses.map(|pulse| WatchedLuaState { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),

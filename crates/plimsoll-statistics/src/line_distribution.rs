@@ -134,9 +134,9 @@ impl Capacity {
     };
 }
 
-/// Returns the median load line of the model of the server with the highest load line, if the
-/// models disagree. Models disagree if another model with a large weight has a 90 % interval wholly
-/// below the interval of the highest model.
+/// Returns the highest median load line of the models of the server that are not refuted
+/// ([`REFUTED_WEIGHT`]), if these models disagree. They disagree if the 90 % interval of one model
+/// lies wholly below the interval of the model with the highest median.
 fn decisive_rate_rps(weights: &[f64], models: &[(f64, ModelFit)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let interval = |fit: &ModelFit| {

@@ -23,7 +23,11 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare =
         Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(PROFILE_FILE_SUFFIX));
-    let bare = bare.ok_or_else(|| "the run file names no profile next to the run file".to_owned())?;
+    let bare = bare.ok_or_else(|| {
+        "the run file refers to a profile outside its own folder, or with an invalid file \
+         name"
+            .to_owned()
+    })?;
     let file = path
         .ok_or_else(|| "the run has no run file, next to which profiles are stored".to_owned())?
         .with_file_name(bare);
@@ -173,11 +177,11 @@ mod tests {
     #[test]
     fn stored_profiles_must_be_next_to_the_run_file() {
         for (file, part) in [
-            (Ok("../../etc/passwd"), "names no profile"),
-            (Ok("/etc/hostname.pb.gz"), "names no profile"),
-            (Ok("x/y.pb.gz"), "names no profile"),
-            (Ok("run.plimsoll"), "names no profile"),
-            (Ok(""), "names no profile"),
+            (Ok("../../etc/passwd"), "refers to a profile outside"),
+            (Ok("/etc/hostname.pb.gz"), "refers to a profile outside"),
+            (Ok("x/y.pb.gz"), "refers to a profile outside"),
+            (Ok("run.plimsoll"), "outside its own folder"),
+            (Ok(""), "invalid file name"),
             (Ok("no-such.1.a1.cpu.pb.gz"), "cannot be read"),
             (Err("it answers 404"), "it answers 404"),
         ] {

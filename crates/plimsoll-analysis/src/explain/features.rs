@@ -42,7 +42,7 @@ pub struct FeatureValue {
 pub struct FeatureCard {
     /// The name of the feature in `likelihoods.tsv`.
     pub word: &'static str,
-    /// The possible answers. The first answer applies to most servers.
+    /// The possible answers. If the feature is a mark, the first answer applies to most servers.
     pub values: &'static [FeatureValue],
     /// The signals that the answer depends on, the most informative first.
     pub signals: &'static [Signal],
@@ -91,8 +91,8 @@ fn yes_no_index(answer: Option<bool>) -> Option<usize> {
     answer.map(usize::from)
 }
 
-/// Converts a yes-no answer about dependencies into an index into the answers. If the server was
-/// watched and no dependency was observed, the answer is no.
+/// Converts a yes-no answer about dependencies into an index into the answers. If the answer is
+/// unknown although the server's CPU use was measured, the answer is no.
 fn dependency_yes_no_index(case: &ServerFacts, answer: Option<bool>) -> Option<usize> {
     yes_no_index(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
 }
@@ -110,7 +110,7 @@ features! {
     /// Whether plimsoll was the limit: its workers, its connections, or its reading of responses.
     PlimsollLimited: "plimsoll_limited", true,
         ["no": "plimsoll did not limit the throughput",
-         "yes": "plimsoll could not generate the load, or read responses later than the server sent them"],
+         "yes": "plimsoll could not generate the load, lacked connections, or read responses late"],
         [Generator, ClientCores, InFlight, WindowLimited],
         |case| yes_no_index(Some(plimsoll_was_the_limit(case) || is_limited_by_own_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
@@ -142,10 +142,10 @@ features! {
          "yes": "new connections waited or failed, while requests on open connections did not"],
         [Connect, ConnectFailed, Unaccepted, ListenOverflows, Service],
         |case| yes_no_index(connects_late(case));
-    /// Whether memory was short: pages were read back from storage, or the memory limit was
-    /// reached.
+    /// Whether memory was short: many pages were read back from storage, tasks waited for memory,
+    /// or pages were read back while the memory limit was nearly reached.
     MemoryShort: "memory_short", true,
-        ["no": "no memory page was read back from storage, and memory was below its limit",
+        ["no": "hardly any memory page was read back from storage, and no process waited for memory",
          "yes": "the server waited for memory",
          "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
@@ -174,10 +174,10 @@ features! {
             // Without a CPU quota, the kernel counts no quota periods, so the answer is no.
             found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
         };
-    /// Whether the server rejects requests at a high load, but hardly any at a low load.
+    /// Whether the server refuses requests at a high load, but hardly any at a low load.
     Refuses: "refuses", true,
-        ["no": "the server refused no request",
-         "yes": "the server refuses requests under high load, but refused none at a low load"],
+        ["no": "the server refuses hardly any requests, or refuses them at a low load, too",
+         "yes": "the server refuses requests under high load, but hardly any at a low load"],
         [Refused, Failed],
         |case| yes_no_index(Some(
             case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= SMALL_SHARE_MAX * case.signal_max(Signal::Refused)?,
@@ -238,18 +238,19 @@ features! {
             };
             let cores = [met(UsedResource::Cores), met(UsedResource::Allowed)];
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
-            // If the cores are saturated, a thread is the limit only if the thread is saturated,
-            // too.
+            // If the peak throughput also meets the ceiling of the cores, the thread is the limit
+            // only if it was measured as saturated.
             let is_thread = cores != Some(true) || case.is_thread_saturated() == Some(true);
             let thread = met(UsedResource::Thread).map(|met| met && is_thread);
             let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
             first_true_position(found)
         };
     /// Whether the server's threads run one at a time, so that all threads together use one core.
+    /// The answer is no for a server with several worker processes.
     TakesTurns: "takes_turns", true,
         ["no": "the server's threads do not run one at a time",
          "interpreter": "the server's interpreter runs one thread at a time, and this thread is saturated",
-         "lock": "all threads of the server together use about one core"],
+         "lock": "the server's threads run one at a time without a shared interpreter, such as behind a lock"],
         [ServerCores, FullestThread, InLock],
         |case| {
             let turns = threads_run_one_at_a_time(case)?;
@@ -277,16 +278,16 @@ features! {
          "yes": "waiting for locks takes a quarter or more of the server's CPU time"],
         [Spinning, ServerCpu],
         |case| yes_no_index(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
-    /// Whether the server now sustains a higher rate than in the search, and was slower at the
-    /// start of the search.
+    /// Whether the server sustains a higher rate after the search than in the search, and was
+    /// slower at the start of the search.
     WarmerNow: "warmer_now", true,
         ["no": "there is no evidence that the server is faster after the search than during the search",
          "yes": "the server sustains more load now than during the search, and was slower or compiled code at first"],
         [Goodput, Service, Compiling],
         |case| {
-            // A disturbed search looks like a server that had not warmed up, and no other feature
-            // separates a disturbed search from a slow start. A disturbed search is therefore no
-            // evidence of a slow start.
+            // A disturbed search looks like a search on a server that had not warmed up, and no
+            // other feature separates the two. After a disturbed search, the answer is therefore
+            // no.
             if case.is_search_disturbed {
                 return yes_no_index(Some(false));
             }
@@ -294,7 +295,7 @@ features! {
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
             // If a higher load gives no more goodput, or if a resource is saturated now, another
             // limit explains the load line. Then only a doubled throughput is evidence of a
-            // warm-up.
+            // warm-up. Otherwise a gain beyond chance is evidence.
             let is_limited =
                 case.has_throughput_plateau() == Some(true) || case.has_no_saturated_resource() == Some(false);
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && !is_limited;
@@ -350,12 +351,13 @@ features! {
     /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
         ["no": "the server's threads do not wait for each other",
-         "lock": "the server's threads wait for each other",
+         "lock": "several of the server's threads wait for locks",
+
          "queue": "the server's threads wait in a queue, and each thread is woken separately"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
-            // The Java and .NET runtimes let each thread wait at its own address, even if all
+            // In the Java and .NET runtimes, each thread waits on its own futex, even if all
             // threads wait for the same lock.
             let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
             let waiting = case.past.get(Signal::InLock)?;
@@ -367,7 +369,7 @@ features! {
     /// Whether threads poll: they sleep for short times and check again whether they may run.
     Polls: "polls", true,
         ["no": "the server's threads do not sleep for short times",
-         "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
+         "yes": "far more threads sleep for short times than the server handles requests, as in polling"],
         [InSleep, InFlight],
         |case| yes_no_index(has_polling_threads(case));
     /// Whether statements in the server's database wait for locks of other statements.
@@ -393,7 +395,7 @@ features! {
         |case| dependency_yes_no_index(case, dependency_full(case));
     /// Whether calls to a dependency take longer at a higher load.
     CallsPileUp: "calls_pile_up", true,
-        ["no": "calls in flight to a dependency do not increase with load", "yes": "calls to a dependency take longer under load"],
+        ["no": "calls to a dependency do not take longer under load", "yes": "calls to a dependency take longer under load"],
         [PeerWaiting, PeerConnections],
         |case| yes_no_index(Some(calls_pile_up(case).unwrap_or(false)));
     /// Whether connections wait to be accepted by a dependency.
@@ -405,7 +407,7 @@ features! {
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "clients and dependencies read the server's data in time",
-         "window": "a client's receive window was full for most of the time",
+         "window": "the receive window of a client other than plimsoll was full for most of the time",
          "dependency": "the server reads a dependency's data late, or a dependency reads the server's data late",
          "pipe": "the server's threads wait for the reader of a pipe or a unix socket"],
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
@@ -414,9 +416,9 @@ features! {
             let unread = [server_reads_dependency_late(case), other_receivers_read_late(case)].into_iter().flatten().reduce(|a, b| a || b);
             first_true_position([window_full(case).map(|full| full && by_others), unread, threads_wait_for_pipe_reader(case)])
         };
-    /// Whether data waits in the network, or many segments are retransmitted.
+    /// Whether data waits in send buffers or in transit, or many segments are retransmitted.
     OnTheWay: "on_the_way", true,
-        ["no": "few TCP segments are retransmitted",
+        ["no": "no data waits in send buffers or in transit, and few TCP segments are retransmitted",
          "server": "responses wait in the server's send buffers",
          "dependency": "responses of a dependency spend a long time in transit",
          "lossy": "many TCP segments are retransmitted"],
@@ -429,7 +431,8 @@ features! {
             let behind = [dependency_bytes_are_in_transit(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
             let overflows = signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
             // Segments that a full receive window delays may be retransmitted although the network
-            // loses no segment.
+            // loses no segment. If the accept queue overflows, the kernel drops SYN segments, which
+            // are then retransmitted.
             let reads_slowly = server_reads_dependency_late(case) == Some(true) || window_full(case) == Some(true);
             let lossy =
                 signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);

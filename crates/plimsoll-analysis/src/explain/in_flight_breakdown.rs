@@ -75,11 +75,11 @@ impl RequestPlace {
             RequestPlace::OnCore => "on a core",
             RequestPlace::ForCore => "waiting for a core",
             RequestPlace::Throttled => "stopped by a quota",
-            RequestPlace::ForLock => "waiting for a thread",
+            RequestPlace::ForLock => "blocked by another thread",
             RequestPlace::BeforeDependency => "waiting to be accepted by a dependency",
             RequestPlace::AtDependency => "at a dependency",
             RequestPlace::AtStorage => "at storage",
-            RequestPlace::BeforeReader => "output waiting for reader or network",
+            RequestPlace::BeforeReader => "server output not yet sent or read",
             RequestPlace::Asleep => "asleep",
             RequestPlace::Unobserved => "not observed",
         }

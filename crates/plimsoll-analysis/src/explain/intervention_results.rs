@@ -215,7 +215,8 @@ fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Re
         }
         change if change <= falls_below && bridged => Ok(Effect::Falls),
         change if change <= falls_below => {
-            Err("the load has so few users that all of them wait while the experiment pauses the dependency")
+            Err("the load has too few users: all of them wait while the experiment pauses the dependency, so a lower \
+             goodput proves nothing")
         }
         change if change >= stays_above => Ok(Effect::Stays),
         _ => Err("the effect of the experiment is neither clearly present nor clearly absent"),
@@ -426,7 +427,7 @@ mod tests {
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
             // At 10 000 requests/s, each of 64 users sends a request within 6 ms. During a longer
             // pause of the dependency, all users wait.
-            (0.67, 0.0, 64.0, 10_000.0, Err("so few users")),
+            (0.67, 0.0, 64.0, 10_000.0, Err("too few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
             match (effect_of_pauses(change, noise, users, rps), expect) {

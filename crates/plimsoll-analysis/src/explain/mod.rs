@@ -434,7 +434,7 @@ fn explanation_doubts(findings: &Findings, loads: &Loads, case: &ServerFacts) ->
     if findings.load_line_rps.rps <= 0.0 {
         doubts.add(
             DoubtKind::Nothing,
-            "there is no load line, so the rates of the study's loads are shares of the peak throughput",
+            "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput",
         );
     }
     if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))

@@ -15,7 +15,7 @@ pub(super) fn unknown_cause_sentence(case: &ServerFacts, possible: &[Cause]) -> 
     }
     if let Some(answered_rps) = case.goodput_of_broken_server_rps() {
         return format!(
-            "the bottleneck is not known: the server has not recovered from the search: the load line was \
+            "the bottleneck is not known: the server has not recovered from the search. The load line was \
              {load_line}, and only {success_rps} of {offered_load} succeed now",
             load_line = case.load_line_text(),
             success_rps = format::rate(answered_rps),

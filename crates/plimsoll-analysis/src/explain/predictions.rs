@@ -25,7 +25,10 @@ impl Effect {
     /// Returns the word for the effect on throughput, or on simultaneous requests.
     pub(super) fn text_for_intervention(self, intervention: Intervention) -> &'static str {
         match (intervention, self) {
-            (Intervention::Together | Intervention::Abreast, Effect::Rises) => "each request takes as long as alone",
+            (Intervention::Together | Intervention::Abreast, Effect::Rises) => {
+                "simultaneous requests take as long \
+             as a single request"
+            }
             (Intervention::Together, Effect::Stays) => {
                 "the server handles two groups of requests, one group after the other"
             }

@@ -558,10 +558,10 @@ impl ServerFacts {
     }
 
     /// Returns the main peer of the server: the dependency with the most connections at the load
-    /// line and above. The result is the main peer's address and number of connections. If some
-    /// dependencies get requests from the server, dependencies that get hardly any requests are
-    /// ignored. A dependency has priority if its number of connections is fixed, and about equals
-    /// the number of requests in service.
+    /// line and above. Returns the address of the dependency with the most connections, and the
+    /// number of these connections. If some dependencies get requests from the server, dependencies
+    /// that get hardly any requests are ignored. A dependency has priority if its number of
+    /// connections is fixed, and about equals the number of requests in service.
     pub fn main_peer(&self) -> Option<(&str, f64)> {
         let in_use = |peer: &&String| self.calls_dependency(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();

@@ -140,7 +140,7 @@ signals! {
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
     /// are bound to the same cores count.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores",
-        "cores used by dependencies, of the cores that the server may use", "processes";
+        "cores used by dependencies, among the server's own cores", "processes";
     /// Number of processes of the server's dependencies on this machine.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Mean number of database processes whose title says that they wait for a lock of another
@@ -170,7 +170,7 @@ signals! {
     /// Mean number of connections that wait to be accepted by a dependency.
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
     /// Mean number of connections on which the response of a dependency arrives piece by piece.
-    PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
+    PeerComing: "peer_coming", "", "responses of a dependency that arrive piece by piece", "sockets";
     /// Bytes received from dependencies, a second.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that garbage collection uses.

@@ -113,10 +113,10 @@ impl TriedRates {
         }
     }
 
-    /// Adapts `upper`, the upper end of the load line's interval, to the tried rates. If at least
-    /// two trials below the upper end broke the SLO, the second-lowest of their rates becomes the
-    /// upper end. A trial that met the SLO near the upper end raises the upper end. `None`: no
-    /// trial shows an upper end.
+    /// Corrects `upper`, the estimated upper end of the load line's interval, by the tried rates.
+    /// If at least two trials below the upper end broke the SLO, the second-lowest of their rates
+    /// becomes the upper end. If a trial met the SLO near `upper`, the lowest rate that broke the
+    /// SLO becomes the upper end. `None`: no trial shows an upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
         if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
             return self.broken_rps.first().map(|rps| rps.max(upper));

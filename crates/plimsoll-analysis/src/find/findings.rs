@@ -181,8 +181,8 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "Within {budget}, plimsoll can measure a load line of 1 000 requests/s to within about {precision}. The search \
-         may not prove a load line below about {lowest_rate}/s.",
+        "Within {budget}, plimsoll measures a load line of, for example, 1 000 requests/s to within about \
+         {precision}. The search may not prove a load line below about {lowest_rate}/s.",
         precision = format::short_percent(width),
         lowest_rate = format::rate(provable_from_rps.ceil())
     )];
@@ -203,7 +203,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
     }
     match provable_rps {
         Some(rps) => sentences.push(format!(
-            "A single trial can prove success>={success_share} only at about {rate_rps} requests/s or more.",
+            "Below about {rate_rps} requests/s, one trial has too few requests to prove success>={success_share}.",
             success_share = share_in_condition_syntax(settings.slo.success_min),
             rate_rps = format::rate(rps.ceil())
         )),
@@ -443,8 +443,8 @@ fn end_doubts(findings: &Findings) -> Doubts {
         }
         StopReason::MaxRate => {
             let text = Sentence::from(
-                "The server still meets the SLO at the highest load allowed, so the load line is higher than this \
-                 load. Allow a higher load (",
+                "The server still meets the SLO at the highest load that plimsoll may apply, so the load line is \
+                 higher. Permit a higher load (",
             );
             doubts.add(DoubtKind::Beyond, text.remedy(Remedy::MaxRate).words(")."));
         }
@@ -475,7 +475,10 @@ fn end_doubts(findings: &Findings) -> Doubts {
             // If there is no load line, the loss of the server is itself the result of the search,
             // so no doubt is added.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
-                let text = format!("The results are from before this event: {event}.", event = gone.server_loss_text());
+                let text = format!(
+                    "The results cover only the time before this event: {event}.",
+                    event = gone.server_loss_text()
+                );
                 doubts.add(DoubtKind::Ended, text);
             }
         }
@@ -582,8 +585,8 @@ fn trial_doubts(
     {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
-            "The server rejects excess load; plimsoll exhausted the server's burst allowance before each trial near \
-             the load line.",
+            "The server rejects excess load. Before each trial near the load line, plimsoll exhausted the burst that \
+             the server's rate limit allows.",
         ),
         Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
@@ -636,8 +639,8 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Unproven,
             format!(
-                "success>={success_share} is not proven ({requests_made} of the {requests_needed} requests that a \
-                 proof takes)",
+                "success>={success_share} is not proven: a proof needs {requests_needed} requests at the load line, \
+                 and {requests_made} were made",
                 success_share = share_in_condition_syntax(settings.slo.success_min),
                 requests_made = format::count(made.round() as u64),
                 requests_needed = format::count(needed as u64)

@@ -12,7 +12,8 @@ use plimsoll_statistics::line_distribution::LINE_QUANTILE_LOW;
 use plimsoll_statistics::{Capacity, LoadLineDistribution};
 
 /// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
-/// capacity.
+/// capacity. If only closed-loop trials exceeded it, the share is of the highest closed-loop
+/// throughput.
 const GENERATABLE_RATE_FACTOR: f64 = 0.93;
 
 /// The estimate of the load line from all trials, and the highest rate that the search can try.
@@ -21,8 +22,8 @@ pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
     pub belief: LoadLineDistribution,
-    /// The highest rate that the search can try, 1/s: the rate that the user allows, or the highest
-    /// rate that plimsoll can generate.
+    /// The highest rate that the search can try, 1/s: the lower of the user's limit and the highest
+    /// rate that plimsoll can generate; infinite without both.
     pub rate_max: f64,
     /// Why the search stops if the server meets the SLO at `rate_max`.
     pub rate_max_reason: StopReason,
@@ -61,8 +62,7 @@ impl LineEstimate {
         line
     }
 
-    /// Returns the rate, 1/s, that the load line is below with probability `p`. The result is at
-    /// most the highest rate that can be tried.
+    /// Returns the `p` quantile of the load line, 1/s. The result is at most `rate_max`.
     pub(super) fn quantile(&self, p: f64) -> f64 {
         self.belief.quantile(p).min(self.rate_max)
     }

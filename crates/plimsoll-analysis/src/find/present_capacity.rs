@@ -183,8 +183,8 @@ impl PresentCapacityTrials {
             false => "Trials before the change of the capacity do not count.",
         };
         let text = format!(
-            "{change} {consequence} The load line is from the last {recent_time} of the search. Give the search \
-             more time to observe more of this change (",
+            "{change} {consequence} The load line describes only the last {recent_time} of the search. A longer \
+             search observes more of this change (",
             recent_time = format::duration(self.seconds.round() * 1e9),
         );
         (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(")."))

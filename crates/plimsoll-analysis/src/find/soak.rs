@@ -185,7 +185,7 @@ impl Soak {
                 "the server's goodput was only {goodput}/s: an exhausted CPU credit or a background task \
                  may be the reason"
             ),
-            SoakBreakManner::Late => "more requests were late than the SLO allows".to_owned(),
+            SoakBreakManner::Late => "more responses exceeded the latency bound than the SLO allows".to_owned(),
             SoakBreakManner::InTotal => {
                 return format!(
                     "the server violated the SLO at a rate of {rate} a second over {soak_time} as a whole, but in no \

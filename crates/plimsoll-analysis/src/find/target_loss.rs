@@ -46,14 +46,14 @@ impl ServerLoss {
             .then_some(ServerLoss { before: before.len(), under: first.load })
     }
 
-    /// Formats the loss in a few words: `the server has accepted no connections since a load of 4
-    /// 096 users`.
+    /// Formats the loss in a few words, such as `the server has accepted no connections since
+    /// plimsoll applied a load of 4 096 users`.
     pub fn server_loss_text(&self) -> String {
         let load = match self.under {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
             OfferedLoad::Users(users) => format!("{} users", format::rate(users as f64)),
         };
-        format!("the server has accepted no connections since a load of {load}")
+        format!("the server has accepted no connections since plimsoll applied a load of {load}")
     }
 }
 

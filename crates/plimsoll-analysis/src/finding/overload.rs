@@ -51,7 +51,7 @@ pub(super) fn overload_finding<'a>(
     })?;
     let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::Nothing,
-        text: "there is no load line, so the rates of the study's loads are shares of the peak throughput".into(),
+        text: "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput".into(),
     });
     let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded =

@@ -56,7 +56,7 @@ pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     (age || cpu).then(|| {
         let text = match age {
             true => {
-                "the two processes differ in age or past work, which can matter more than the difference of the builds"
+                "the two processes differ in uptime or in CPU time used so far, which can matter more than the builds"
             }
             false => "the two processes differ in past work, which can matter more than the difference of the builds",
         };

@@ -46,7 +46,7 @@ pub struct SimulatedPlan {
 }
 
 impl SimulatedPlan {
-    /// Returns the setup after `change` modified it.
+    /// Returns the plan with `change` applied.
     pub fn with_change(mut self, change: impl FnOnce(&mut SimulatedPlan)) -> SimulatedPlan {
         change(&mut self);
         self

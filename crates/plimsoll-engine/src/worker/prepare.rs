@@ -7,16 +7,16 @@ use crate::net::{Net, WaitMode};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// The maximum number of connections that all workers together open at the same time. The maximum
-/// is below the length of the accept queue of common servers. If an accept queue overflows, a
-/// connection waits for a SYN retransmission.
+/// The maximum number of connections of all workers that are being opened at the same time. The
+/// maximum is below the length of the accept queue of common servers. If an accept queue overflows,
+/// a connection waits for a SYN retransmission.
 const OPENING_MAX: u64 = 100;
 /// The number of connections that a worker opens in one burst, before it compares the number of
 /// opened connections with the planned rate again.
 const BURST_CONNECTIONS: u64 = 32;
 /// The time limit for opening connections before the schedule, ns. A shorter request timeout lowers
-/// the limit, but not below four times the expected opening time. Connections that are not open at
-/// the time limit are opened during the load.
+/// the limit. The limit is at least four times the expected opening time, even if that exceeds this
+/// constant. Connections that are not open at the time limit are opened during the load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
 /// The pause, ns, before another connect to a unix socket whose backlog was full.
 const BACKLOG_FULL_PAUSE_NS: u64 = 1_000_000;

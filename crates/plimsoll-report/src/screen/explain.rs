@@ -37,7 +37,7 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
         None => "each other cause is <1 % likely".to_owned(),
         Some(next) => {
             format!(
-                "the next cause is {cause}, {probability_percent} likely ({subject})",
+                "the second most likely cause is {cause}, {probability_percent} ({subject})",
                 cause = next.cause,
                 probability_percent = whole_percent(next.probability),
                 subject = next.subject
@@ -171,7 +171,7 @@ pub(crate) fn explain_screen(
     let line = short_load_line_sentence(findings);
     screen.add_fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
     if let Some(text) = line_prediction_text(explanation, findings.counted) {
-        screen.add_fact(0, "moves it", text);
+        screen.add_fact(0, "forecast", text);
     }
     if let Some(varied) = &explanation.varied {
         screen.add_fact(1, "setting", varied_setting_text(varied));
@@ -217,7 +217,10 @@ pub(crate) fn explain_screen(
     let target = target_and_slo_arguments(context, &findings.slo);
     screen.set_next_step(match (explanation.abstained, explanation.missing_evidence.is_empty()) {
         (true, false) => {
-            format!("do what 'to decide' says, then: plimsoll explain {target} (--verbose: all signals)")
+            format!(
+                "follow the advice in the row 'to decide', then repeat: plimsoll explain {target} (--verbose: \
+             all signals)"
+            )
         }
         (true, true) => {
             format!("repeat with more time (--budget): plimsoll explain {target} (--verbose: all signals)")

@@ -90,7 +90,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     // The text does not recommend a longer time budget if the machine was disturbed. For a
     // disturbed machine, a warning on the screen states the remedy.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
-        parts.push(format!("--budget {budget} narrows the interval", budget = budget_text(s)));
+        parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))
 }
@@ -148,11 +148,11 @@ pub(super) fn server_cpu_text(server: &ServerView) -> Option<String> {
 }
 
 /// Formats the target as an argument of a plimsoll command line. For traffic with several routes,
-/// the text is `with the same arguments`.
+/// the text is `<same target and flags>`.
 pub(super) fn target_argument_text(context: &RunContext) -> String {
     match context.plan.traffic.routes.as_slice() {
         [_] => shell::quote_if_needed(&context.url()),
-        _ => "with the same arguments".to_owned(),
+        _ => "<same target and flags>".to_owned(),
     }
 }
 

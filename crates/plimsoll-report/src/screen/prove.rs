@@ -46,7 +46,7 @@ fn cpu_change_as_server_counts(cpu: &MeasureComparison) -> Option<String> {
     };
     let (many, fewer) = smallest_server_counts(ratio)?;
     let servers = if fewer == 1 { "server" } else { "servers" };
-    Some(format!("where CPU is the limit, {cheaper} needs {fewer} {servers} where {costlier} needs {many}"))
+    Some(format!("if CPU is the limit, {fewer} {servers} of {cheaper} can carry the load of {many} of {costlier}"))
 }
 
 /// Formats what the result of a comparison means in practice. The text claims nothing beyond the
@@ -89,8 +89,11 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!names.is_empty()).then(|| format!("{verdict}: {shown}{more}"))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(names).collect();
-    let told =
-        if told.is_empty() { "no request is better or worse on B than on A".to_owned() } else { told.join("; ") };
+    let told = if told.is_empty() {
+        "no kind of request is better or worse on B than on A".to_owned()
+    } else {
+        told.join("; ")
+    };
     format!("{told}; {} requests: --verbose", routes.len())
 }
 

@@ -1,7 +1,7 @@
 //! Runners execute loads ([`Runner`]). A load is one execution of a plan: requests to a target for
 //! a limited time (a trial in the run file). The trait [`Runner`] has few methods, so that one loop
-//! (`study_loop`) can execute studies with every runner. Runners exist for this machine, for builds
-//! under test, and for a simulated server in tests.
+//! (`study_loop`) can execute studies with every runner. Runners exist for one target (with the
+//! load from this machine or a fleet), for builds under test, and for a simulated server in tests.
 //!
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
@@ -51,8 +51,8 @@ pub struct LoadOutcome {
 
 /// The reason why a load cannot begin.
 pub enum LoadObstacle {
-    /// The machine cannot send this load, but may be able to send other loads. The text says why
-    /// the load is impossible, and what the user can change.
+    /// This load cannot be executed, but other loads may be possible. The text says why the load is
+    /// impossible, and what the user can change.
     Unheld(String),
     /// No load can be measured at all. The value is the failure.
     Failed(Failure),

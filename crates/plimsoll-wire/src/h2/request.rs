@@ -1,5 +1,5 @@
-//! Encodes requests for HTTP/2, with the head in frames. The encoder for HTTP/1.1 validates every
-//! request, because a connection may use HTTP/1.1 or HTTP/2.
+//! Encodes requests for HTTP/2, with the head in frames. This encoder validates nothing: every
+//! request is first encoded for HTTP/1.1, and that encoder validates the request.
 
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
 use super::head::{FIELDS_BYTES_MAX, is_connection_level};

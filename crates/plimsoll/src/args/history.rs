@@ -16,7 +16,7 @@ use std::path::PathBuf;
     plimsoll history --by commit --branch main         a point for each commit\n  \
     plimsoll history --json --last 5\n\n\
     A series contains comparable runs only: the same traffic, SLO and kind of machine. \
-    A change is reported if it exceeds 2 %. Chance produces such a report in at most 3 of 1 000 series.")]
+    A change is reported if it exceeds 2 %. At most 3 of 1 000 series without a real change get such a report.")]
 pub struct HistoryArgs {
     /// Show the runs that loaded this URL or a path below this URL [default: all runs]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]

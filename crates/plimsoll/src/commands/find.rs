@@ -29,7 +29,10 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     let planning = parse_planning(args)?;
     let demands = join_conditions(&args.fail_if).as_deref().map(parse_fail_if).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(GateDemand::compares_with_log) {
-        return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
+        return Err(Failure::usage(
+            "--fail-if: a condition on 'scale', the multiple of a log's traffic, needs an \
+         access log: add --replay LOG",
+        ));
     }
     let budget_ns = parse_positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {

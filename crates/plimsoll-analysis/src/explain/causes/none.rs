@@ -22,8 +22,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[],
     tell: |case| {
         let highest_rate = case.offered_text(case.lower_rps);
-        let whole =
-            format!("no limit was reached: the server meets the SLO at {highest_rate}, the highest rate allowed");
+        let whole = format!(
+            "no limit was reached: the server meets the SLO even at {highest_rate}, the highest rate that \
+             plimsoll may apply"
+        );
         CauseText::from_sentence(Cause::None, whole)
     },
 };

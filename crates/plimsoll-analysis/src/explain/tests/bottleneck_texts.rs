@@ -20,7 +20,7 @@ fn a_server_broken_by_its_search_gets_no_cause() {
         assert_eq!(case.goodput_of_broken_server_rps(), expect, "{answered} {lower_rps}");
         let text = not_known::unknown_cause_sentence(&case, &[]);
         assert_eq!(
-            text.contains("has not recovered from the search: the load line was 1 000 requests/s"),
+            text.contains("has not recovered from the search. The load line was 1 000 requests/s"),
             expect.is_some(),
             "{text}"
         );

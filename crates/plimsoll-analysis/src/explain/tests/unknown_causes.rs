@@ -105,7 +105,8 @@ fn the_end_of_a_lost_server_is_reported() {
     let nothing = LoadSignals::default();
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
-        let target_loss = Some("the server has accepted no connections since a load of 4 096 users".to_owned());
+        let target_loss =
+            Some("the server has accepted no connections since plimsoll applied a load of 4 096 users".to_owned());
         let case = ServerFacts {
             target_loss,
             killed,
@@ -120,7 +121,7 @@ fn the_end_of_a_lost_server_is_reported() {
         let text = not_known::unknown_cause_sentence(&case, &[]);
         assert_eq!(
             text,
-            "the bottleneck is not known: the server has accepted no connections since a load of 4 096 users"
+            "the bottleneck is not known: the server has accepted no connections since plimsoll applied a load of 4 096 users"
         );
         let advice = not_known::missing_evidence(&case, &[]);
         assert!(advice.len() == 1 && advice[0].contains("why the server stopped"), "{advice:?}");

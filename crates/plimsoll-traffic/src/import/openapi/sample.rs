@@ -104,10 +104,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     /// Returns an example for a parameter with this schema.
     pub fn example_value(&mut self, schema: &'a TreeNode) -> SampleValue {
+        self.nested_example_value(schema, 0)
+    }
+
+    fn nested_example_value(&mut self, schema: &'a TreeNode, depth: usize) -> SampleValue {
         let none = || SampleValue::One(DraftText::literal("value"));
-        // Each level of nesting is charged to the memory budget, because a schema may contain
-        // itself.
-        if !self.has_room(0) {
+        // A schema may contain itself, so the nesting has a limit, and each level is charged to the
+        // memory budget.
+        if depth > DEPTH_MAX || !self.has_room(0) {
             return none();
         }
         let Some(schema) = self.resolve_or_report(schema) else { return none() };
@@ -117,18 +121,20 @@ impl<'a, 'b> Sampler<'a, 'b> {
         match (schema_kind(schema), first_alternative(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
-                SampleValue::List((0..self.least_items(schema)).map(|_| self.example_text(items)).collect())
+                SampleValue::List(
+                    (0..self.least_items(schema)).map(|_| self.nested_example_text(items, depth + 1)).collect(),
+                )
             }
             (SchemaKind::Object, _) => {
                 let mut entries = Vec::new();
                 for (name, node, _) in self.collect_properties(schema, 0) {
                     if self.api.resolve_reference(node).is_some_and(|property| !is_read_only(property)) {
-                        entries.push((name.to_owned(), self.example_text(node)));
+                        entries.push((name.to_owned(), self.nested_example_text(node, depth + 1)));
                     }
                 }
                 SampleValue::Table(entries)
             }
-            (_, Some(inner)) => self.example_value(inner),
+            (_, Some(inner)) => self.nested_example_value(inner, depth + 1),
             _ => SampleValue::One(self.scalar_value(schema).0),
         }
     }
@@ -146,7 +152,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
 
     /// Returns an example as plain text. Structured values become JSON.
     pub fn example_text(&mut self, schema: &'a TreeNode) -> DraftText {
-        match self.example_value(schema) {
+        self.nested_example_text(schema, 0)
+    }
+
+    fn nested_example_text(&mut self, schema: &'a TreeNode, depth: usize) -> DraftText {
+        match self.nested_example_value(schema, depth) {
             SampleValue::One(text) => text,
             _ => self.example_json(schema),
         }

@@ -24,10 +24,10 @@ class Settings:
     works."""
 
     def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None,
-                 recorded=False, cures=True, record=False, variant=0):
+                 recorded=False, cures=True, record=False, variant=0, disturbed=False):
         self.smoke, self.fresh, self.servers, self.against = smoke, fresh, servers, against
         self.recorded, self.cures = recorded, cures
-        self.record, self.variant = record, variant
+        self.record, self.variant, self.disturbed = record, variant, disturbed
         self._rounds, self._seconds = rounds, seconds
         self.repeats = repeats or (1 if smoke else 10)
 

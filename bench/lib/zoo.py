@@ -160,6 +160,35 @@ def _beside(count):
             burner.wait()
 
 
+# A program of another user: it computes half of the time, at a low priority, for at most the time
+# in seconds that it gets.
+OTHER_USER = """
+import random, sys, time
+draw, end = random.Random(1), time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    on_s = draw.uniform(0.5, 3)
+    until = time.monotonic() + on_s
+    while time.monotonic() < until:
+        pass
+    time.sleep(on_s)
+"""
+
+
+@contextlib.contextmanager
+def _other_user(limit_s):
+    """Runs the program of another user for at most `limit_s` seconds; none for 0."""
+    if not limit_s:
+        yield
+        return
+    words = [_wanted("nice"), "-n", "10", _wanted("python3"), "-c", OTHER_USER, str(limit_s)]
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        child.kill()
+        child.wait()
+
+
 @contextlib.contextmanager
 def _network(words):
     """Creates a network namespace whose loopback the shell commands `words` set up. Returns the
@@ -284,7 +313,7 @@ def serving(case, budget):
         with (_group(case) as groups,
               _started(command, environment, groups, case.get("files"), within) as (address, pid),
               _front(case.get("front"), address, within) as asked,
-              _beside(case.get("beside", 0))):
+              _beside(case.get("beside", 0)), _other_user(case.get("other_user_s", 0))):
             yield asked, within, ["--pid", str(pid)] if case.get("named") else []
 
 
@@ -412,8 +441,9 @@ def zoo(settings):
     os.makedirs(report.OUTPUT, exist_ok=True)
     path = os.path.join(report.OUTPUT, "zoo.jsonl")
     kept, done, notes = ({} if settings.fresh else _kept(path)), {}, []
-    suffix = f"v{settings.variant}" if settings.variant else ""
-    cases = {name + suffix: _variant(name, case, settings.variant) for name, case in read_cases("cases.json").items()
+    suffix = (f"v{settings.variant}" if settings.variant else "") + ("-disturbed" if settings.disturbed else "")
+    other = {"other_user_s": budget + 60} if settings.disturbed else {}
+    cases = {name + suffix: {**_variant(name, case, settings.variant), **other} for name, case in read_cases("cases.json").items()
              if not settings.servers or name in settings.servers}
     truth = {name + suffix: true for name, true in read_cases("truth.json").items()}
     for name, case in cases.items():
@@ -429,7 +459,7 @@ def zoo(settings):
                 row = {"case": name, "digest": key[1], "budget_s": budget, "found": explained(case, name, budget)}
                 if settings.record:
                     _record(name, case, truth[name], row["found"]["disturbed"])
-                if row["found"]["disturbed"] and not case.get("beside"):
+                if row["found"]["disturbed"] and not case.get("beside") and not settings.disturbed:
                     notes.append(f"{name} is void, and made again next time: {'; '.join(row['found']['disturbed'])}")
                     continue
             except (Absent, Failure) as missing:

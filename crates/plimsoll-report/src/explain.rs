@@ -99,10 +99,7 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
         Ok(_) if found.explanation.abstained => {
             "not observed: requests wait in the server or its sockets; --metrics URL reads the server's queues"
         }
-        Ok(_) => {
-            "not observed: these requests wait inside the server (--metrics URL shows where); other evidence \
-         gives the cause"
-        }
+        Ok(_) => "not observed: requests that wait in the server (see --metrics); other evidence gives the cause",
     })
 }
 

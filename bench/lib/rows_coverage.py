@@ -4,6 +4,7 @@ of queues, five capacities, quiet and with disturbed trials.
 Not here: the simulation (the example `truth` of plimsoll-analysis), and real servers (rows_line.py).
 """
 
+import math
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -25,12 +26,22 @@ WIDTHS_MAX = {1_000: 0.06, 12_000: 0.02}
 
 
 def share(text):
-    return float(text.rstrip("%")) / 100
+    """Returns a percentage as a share; None if no search has a figure."""
+    value = float(text.rstrip("%")) / 100
+    return value if math.isfinite(value) else None
+
+
+def beyond_chance(bound, seeds):
+    """Returns the distance from a bound that chance exceeds in one of twenty rows."""
+    return 1.645 * math.sqrt(bound * (1 - bound) / seeds)
 
 
 def measure_server(example, model, capacity, noise, seeds):
     command = [example, "find", str(seeds), str(BUDGET_S), model, str(capacity), noise]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"{seeds} searches on {model} at {capacity}/s take more than an hour") from late
     if done.returncode != 0:
         raise Failure(f"the example `truth` failed: {done.stderr.strip()}")
     # The first line has the titles. The other lines begin with model, capacity and noise.
@@ -51,15 +62,15 @@ def coverage(settings):
     build = ["cargo", "build", "--release", "-q", "-p", "plimsoll-analysis", "--example", "truth"]
     if subprocess.run(build, cwd=ROOT).returncode != 0:
         raise Failure("the example `truth` of plimsoll-analysis does not build")
-    example = os.path.join(RELEASE, "examples", "truth")
+    example = os.path.join(ROOT, RELEASE, "examples", "truth")
     servers = [(model, capacity, noise) for capacity in CAPACITIES for model in MODELS for noise in NOISES]
     if settings.smoke:
         servers = servers[:1]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         done = list(pool.map(lambda server: measure_server(example, *server, seeds), servers))
-    low = [one for one in done if one["covers"] < COVERED_MIN]
-    high = [one for one in done if one["above"] > ABOVE_MAX]
-    wide = [one for one in done if one["width"] > width_max(one)]
+    low = [one for one in done if one["covers"] < COVERED_MIN - beyond_chance(COVERED_MIN, seeds)]
+    high = [one for one in done if one["above"] > ABOVE_MAX + beyond_chance(ABOVE_MAX, seeds)]
+    wide = [one for one in done if (one["width"] or 0) > width_max(one)]
     covers = [one["covers"] for one in done]
     names = ", ".join(f"{one['model']} at {one['capacity_rps']}/s ({one['noise']})" for one in low + high + wide)
     measured = (f"{min(covers):.1%} to {max(covers):.1%} of the intervals contain the load line; at most "

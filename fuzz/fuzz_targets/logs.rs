@@ -1,4 +1,4 @@
-//! Coverage-guided fuzzing of plimsoll-traffic's parsers of access logs. The input is a format, an
+//! Coverage-guided fuzzing of plimsoll-logs's parsers of access logs. The input is a format, an
 //! empty line, and the lines of the log.
 
 #![no_main]

@@ -141,21 +141,15 @@ pub fn is_metadata_service(address: &IpAddr) -> bool {
     }
 }
 
-/// Returns whether an address is for benchmarks of networks: 198.18.0.0/15 (RFC 2544). `plimsoll
-/// fleet up` uses such addresses.
-fn is_benchmark_address(v4: Ipv4Addr) -> bool {
-    v4.octets()[0] == 198 && v4.octets()[1] & 0xfe == 18
-}
-
 /// Returns whether a load may target an address without `--allow-public`. The result is true for
-/// loopback, private and unspecified addresses, for link-local IPv6 addresses, and for addresses of
-/// benchmarks, except cloud metadata services.
+/// loopback, private and unspecified addresses and for link-local IPv6 addresses, except cloud
+/// metadata services.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata_service(address) {
         return false;
     }
     match address.to_canonical() {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_unspecified() || is_benchmark_address(v4),
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_unspecified(),
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local() || v6.is_unspecified(),
     }
 }
@@ -236,10 +230,6 @@ mod tests {
             ("::ffff:10.0.0.1", true),
             ("fd12::1", true),
             ("fe80::1", true),
-            ("198.18.0.1", true),
-            ("198.19.255.255", true),
-            ("198.17.0.1", false),
-            ("198.20.0.1", false),
             ("169.254.169.254", false),
             ("169.254.170.2", false),
             ("::ffff:169.254.169.254", false),

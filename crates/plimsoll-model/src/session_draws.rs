@@ -11,7 +11,7 @@
 //! log. The record of a load contains the randomly drawn times, but not the list of the log's
 //! requests.
 //!
-//! Not here: how a log becomes a list (`plimsoll-traffic`), replay at the logged times
+//! Not here: how a log becomes a list (`plimsoll-logs`), replay at the logged times
 //! ([`crate::arrival_times`]), and how a plan uses the draws (`ListedSessions::draw_requests`).
 
 use crate::curve::LoadStage;

@@ -1,6 +1,6 @@
-//! Parses timestamps of logs to ns since the Unix epoch: the common log format, ISO 8601, numbers
-//! of seconds or smaller units, and `strftime` formats. Not here: deciding whether a timestamp is
-//! the start or the end of a request.
+//! Parses timestamps of logs and recordings to ns since the Unix epoch: the common log format, ISO
+//! 8601, numbers of seconds or smaller units, and `strftime` formats. Not here: deciding whether a
+//! timestamp is the start or the end of a request.
 
 use crate::units::SECOND;
 

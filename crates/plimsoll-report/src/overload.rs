@@ -32,7 +32,7 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let kept = least.map_or_else(String::new, |step| {
         let kept_share = share(step.kept_share.clamp(0.0, 1.0));
         format!(
-            "at {factor} times the load line, the goodput is still {kept_share} of the load line",
+            "at {factor} times the load line, the server completes {kept_share} of the load line in time",
             factor = step.factor
         )
     });

@@ -1,6 +1,6 @@
 //! Converts access logs to a load: the requests to send, and the time of each request.
 //!
-//! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
+//! Not here: opening logs (`logs`), parsing lines (`plimsoll_logs`), and the display of progress
 //! ([`ReadingProgress`]).
 
 use crate::fields::parse_header_flag;

@@ -352,7 +352,6 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "the server's threads do not wait for each other",
          "lock": "several of the server's threads wait for locks",
-
          "queue": "the server's threads wait in a queue, and each thread is woken separately"],
         [InLock, InSameLock],
         |case| {

@@ -93,8 +93,8 @@ fn withdraw_contradicted_load_line<'a>(
     let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
     let rate_rps = later.offered_rps().unwrap_or(0.0);
     let text = format!(
-        "the load line of the search is not valid: a steady load of {offered_rate} a second broke the SLO. In \
-         {load_time}, p99 was {p99}, and {success_share} of the requests succeeded",
+        "a steady load of {offered_rate} a second broke the SLO (p99 {p99}, {success_share} succeeded in \
+         {load_time}), so the search's load line is not valid",
         offered_rate = format::rate(rate_rps),
         load_time = format::duration(later.duration_ns as f64),
         p99 = format::duration(later.p99_ns as f64),

@@ -58,7 +58,7 @@ pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
             true => {
                 "the two processes differ in uptime or in CPU time used so far, which can matter more than the builds"
             }
-            false => "the two processes differ in past work, which can matter more than the difference of the builds",
+            false => "the two processes differ in CPU time used so far, which can matter more than the builds",
         };
         let histories = format!("{text}: {}, {}", history('A', a), history('B', b));
         Sentence::from(histories)
@@ -83,7 +83,7 @@ mod tests {
                 (40.0, 2.0),
                 (41.0, 0.1),
                 Some(
-                    "differ in past work, which can matter more than the difference of the builds: the process of side A has used 2.0 s of CPU time, the process of side B has used 0.1 s",
+                    "differ in CPU time used so far, which can matter more than the builds: the process of side A has used 2.0 s of CPU time, the process of side B has used 0.1 s",
                 ),
             ),
             ((40.0, 0.3), (41.0, 0.01), None),

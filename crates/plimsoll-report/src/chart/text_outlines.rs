@@ -40,9 +40,12 @@ fn write_outline(text: Node<'_, '_>, out: &mut String) {
     let number = |name: &str| text.attribute(name).and_then(|value| value.parse::<f32>().ok()).unwrap_or_default();
     let face = font_face(text.attribute("font-weight").is_some());
     let scale = number("font-size") / f32::from(face.units_per_em());
-    // The font draws a missing character as an empty box: its glyph 0.
-    let glyphs: Vec<_> =
-        text.text().unwrap_or_default().chars().map(|c| face.glyph_index(c).unwrap_or_default()).collect();
+    // As in SVG, white space at the ends is dropped, and other white space is one space each. A
+    // character that the font does not contain leaves a gap: its glyph 0.
+    let words: Vec<&str> = text.text().unwrap_or_default().split_whitespace().collect();
+    let characters = words.join(" ");
+    let visible = characters.chars().filter(|c| !is_invisible(*c));
+    let glyphs: Vec<_> = visible.map(|c| face.glyph_index(c).unwrap_or_default()).collect();
     let advance = |glyph| f32::from(face.glyph_hor_advance(glyph).unwrap_or_default()) * scale;
     let width: f32 = glyphs.iter().map(|glyph| advance(*glyph)).sum();
     let mut x = match text.attribute("text-anchor") {
@@ -63,6 +66,12 @@ fn write_outline(text: Node<'_, '_>, out: &mut String) {
         }
     }
     out.push_str("/>");
+}
+
+/// Returns whether a character has no width of its own: combining marks, joiners and variation
+/// selectors, which the font does not contain.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 /// The path of a text in SVG's syntax. In fonts, heights grow upwards; in SVG, downwards.
@@ -145,7 +154,21 @@ mod tests {
             r#"<svg><rect/><path d="M"#,
             r##"Z" fill="#123456" stroke-width="4"/><line/></svg>"##,
         );
-        // Neither a space nor a missing character stops the text.
-        check(r#"<svg><text font-size="9"> 😀 </text></svg>"#, r#"<svg><path d=""#, r#""/></svg>"#);
+    }
+
+    #[test]
+    fn every_character_of_a_text_is_drawn() {
+        let outline = |text: &str, weight: &str| {
+            outline_texts(&format!(r#"<svg><text font-size="9"{weight}>{text}</text></svg>"#))
+        };
+        let paths = |text: &str| outline(text, "").matches('M').count();
+        // Spaces draw nothing, and each letter `l` draws one path.
+        let check = |text: &str, expect: usize| assert_eq!(paths(text), expect, "{text:?}");
+        check("l", 1);
+        check(" l  l ", 2);
+        check("l\u{301}\u{fe0f}l", 2);
+        check("l\u{1f600}l", 2);
+        assert_eq!(outline("l  l", ""), outline(" l l", ""));
+        assert_ne!(outline("l", ""), outline("l", r#" font-weight="600""#));
     }
 }

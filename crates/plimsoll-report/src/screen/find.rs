@@ -159,7 +159,8 @@ pub(super) fn target_argument_text(context: &RunContext) -> String {
 /// Formats the target and the SLO as arguments of a plimsoll command line.
 pub(super) fn target_and_slo_arguments(context: &RunContext, slo: &Slo) -> String {
     let mut words = target_argument_text(context);
-    if *slo != Slo::default() {
+    // For several routes, "the same flags" contain the SLO.
+    if context.plan.traffic.routes.len() == 1 && *slo != Slo::default() {
         words += &format!(" --slo '{slo}'");
     }
     words

@@ -2,7 +2,7 @@
 //! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so that it does not
 //! slow the reader down if a core is idle.
 //!
-//! Not here: parsing lines (`plimsoll_traffic`).
+//! Not here: parsing lines (`plimsoll_logs`).
 
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_model::library_panic;

@@ -2,6 +2,7 @@
 //! the comparison of functions.
 
 use super::*;
+use crate::explain::features::{Feature, FeatureCard, FeatureValue};
 use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{ArrivalSpacing, LoadCurve, LoadPurpose, LoadShape, Plan};
@@ -365,4 +366,18 @@ fn a_disturbed_search_is_no_evidence_of_a_warm_up() {
     let faster = ServerFacts { alone_first_ns: Some(40e6), held_past_rps: Some(2100.0), ..usual_server_facts() };
     assert_eq!(feature_answer(&faster, Feature::WarmerNow), Some("yes"));
     assert_eq!(feature_answer(&ServerFacts { is_search_disturbed: true, ..faster }, Feature::WarmerNow), Some("no"));
+}
+
+/// Checks that the reference page of the features lists each answer with its meaning.
+#[test]
+fn the_page_of_the_features_lists_every_answer() {
+    let page = include_str!("../../../../../docs/reference/explain-features.md");
+    for feature in Feature::ALL {
+        let FeatureCard { word, values, .. } = feature.card();
+        for (at, FeatureValue { word: value, text }) in values.iter().enumerate() {
+            let name = if at == 0 { format!(" `{word}` ") } else { "  ".to_owned() };
+            let row = format!("\n|{name}| `{value}` | {text} |\n");
+            assert!(page.contains(&row), "docs/reference/explain-features.md lacks {row}");
+        }
+    }
 }

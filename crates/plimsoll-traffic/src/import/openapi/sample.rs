@@ -156,6 +156,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     fn nested_example_text(&mut self, schema: &'a TreeNode, depth: usize) -> DraftText {
+        let resolved = self.api.resolve_reference(schema).filter(|schema| self.fixed_value(schema).is_none());
+        // Lists and tables become JSON, which has its own limit of the nesting.
+        if resolved.is_some_and(|schema| matches!(schema_kind(schema), SchemaKind::Array | SchemaKind::Object)) {
+            return self.example_json(schema);
+        }
         match self.nested_example_value(schema, depth) {
             SampleValue::One(text) => text,
             _ => self.example_json(schema),

@@ -177,12 +177,7 @@ fn parse_cookie_date_s(text: &str) -> Option<u64> {
         }
     }
     let (day, month, year): (u64, u64, u64) = (day?, month?, year?);
-    // The formula for the days since 1970 uses years that begin with March, so that the leap day is
-    // the year's last day.
-    let (year, of_year) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + (153 * of_year + 2) / 5 + day - 1;
-    let days = (year / 400 * 146_097 + of_era).saturating_sub(719_468);
-    Some(days * 86_400 + time?)
+    Some(plimsoll_model::calendar::day_of_date(year, month, day) * 86_400 + time?)
 }
 
 #[cfg(test)]

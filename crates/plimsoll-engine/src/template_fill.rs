@@ -4,6 +4,7 @@
 //! A random value depends only on the seed and the number of the request or session, and not on
 //! threads and machines. Once the buffers have their final size, no memory is allocated.
 
+use plimsoll_model::calendar::date_of_day;
 use plimsoll_model::data::{RowChoice, ValueTable};
 use plimsoll_model::rng::{Rng, mix_bits};
 use plimsoll_model::template::{Template, TemplatePart, TemplateValue, TimeFormatPiece, ValueEscape};
@@ -495,16 +496,7 @@ fn push_decimal(mut number: u64, digits_min: usize, out: &mut String) {
 fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
     let seconds = unix_ms / 1_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // The formula converts days since 1970 to a date. The formula uses years that begin with March,
-    // so that the leap day is the last day of a year.
-    let day = days + 719_468;
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (year, month, day) = date_of_day(days);
     for piece in pieces {
         let (number, digits) = match piece {
             TimeFormatPiece::Text(text) => {
@@ -513,7 +505,7 @@ fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
             }
             TimeFormatPiece::Year => (year, 4),
             TimeFormatPiece::Month => (month, 2),
-            TimeFormatPiece::Day => (of_year - (153 * march_month + 2) / 5 + 1, 2),
+            TimeFormatPiece::Day => (day, 2),
             TimeFormatPiece::Hour => (of_day / 3_600, 2),
             TimeFormatPiece::Minute => (of_day / 60 % 60, 2),
             TimeFormatPiece::Second => (of_day % 60, 2),

@@ -2,6 +2,7 @@
 //! 8601, numbers of seconds or smaller units, and `strftime` formats. Not here: deciding whether a
 //! timestamp is the start or the end of a request.
 
+use crate::calendar::day_of_date;
 use crate::units::SECOND;
 
 /// The format of the timestamps of a log.
@@ -138,11 +139,8 @@ impl CalendarTime {
         if !fits {
             return None;
         }
-        // The algorithm counts years from March, so that the leap day is the last day of a year.
-        let (year, month) = if self.month > 2 { (self.year, self.month - 3) } else { (self.year - 1, self.month + 9) };
-        let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + self.day - 1;
-        const DAYS_BEFORE_1970: u64 = 719_468;
-        Some(((days - DAYS_BEFORE_1970) * 86_400 + self.hour * 3600 + self.minute * 60 + self.second) as i64)
+        let days = day_of_date(self.year, self.month, self.day);
+        Some((days * 86_400 + self.hour * 3600 + self.minute * 60 + self.second) as i64)
     }
 }
 

@@ -95,7 +95,7 @@ class Finished:
             raise Failure(f"no JSON from a client (exit code {self.code}): {error}; {self.err.strip()[-300:]}") from error
 
 
-# Of <sys/ptrace.h>.
+# Constants of <sys/ptrace.h>.
 PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
 
 
@@ -212,8 +212,8 @@ class Server:
 
 
 def known(figure):
-    """Returns a figure of a load. In a smoke run, a figure for which the load had too few requests
-    is not a number (NaN)."""
+    """Returns a figure of a load. If the load had too few requests for the figure (None), raises
+    `NoFigure`, or returns NaN in a smoke run."""
     if figure is None and not may_lack_figures:
         raise NoFigure("a load had too few requests for a figure of this row")
     return math.nan if figure is None else figure
@@ -226,8 +226,8 @@ def need_success(found, what):
 
 
 def quotient(above, below):
-    """Returns `above / below`. The quotient is not known if one of both is not known, or if `below`
-    is 0, as in a short load without a response."""
+    """Returns `above / below`. If `above` is None, or `below` is None or 0 (a short load without a
+    response), raises `NoFigure`, or returns NaN in a smoke run."""
     return known(above / below if above is not None and below else None)
 
 
@@ -237,7 +237,8 @@ def cpu_us(cpu_s, requests):
 
 
 def process_cpu_s(pid):
-    """Returns the CPU time of all threads of a process so far, in seconds; its children apart."""
+    """Returns the CPU time of all threads of a process so far, in seconds. Child processes do
+    not count."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:

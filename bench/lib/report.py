@@ -31,8 +31,8 @@ def values(rounds, side, name):
 
 
 def ratios(rounds, name, over, under):
-    """Returns the ratio of two sides within each round. Changes of the machine that affect both
-    sides cancel out."""
+    """Returns the ratio of the sides `over` and `under` in each round. Changes of the machine that
+    affect both sides of a round cancel out."""
     return [quotient(r[over][name], r[under][name]) for r in rounds if over in r and under in r]
 
 
@@ -64,7 +64,8 @@ def environment():
 
 
 class Row:
-    """The result of one finished measure, as a row of the report."""
+    """A row of the report: the goal (`must`) and the result of one measure. `holds` is None if the
+    measure has no verdict."""
 
     def __init__(self, name, measure, must, measured, holds, data, notes=()):
         self.name, self.measure, self.must, self.measured = name, measure, must, measured

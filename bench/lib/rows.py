@@ -186,7 +186,7 @@ def cpu(settings):
 
 
 def p50(settings):
-    """The median at one connection, closed loop, with a core to spare."""
+    """The median at one connection, closed loop, with an idle core."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     seconds, notes = settings.seconds(2), []
     every_cpu = server_cpus | client_cpus
@@ -278,7 +278,7 @@ def open_loop(settings):
 
 
 def stall(settings):
-    """1 000 requests a second to a server that stands still for 0.5 s in every 5 s.
+    """1 000 requests a second to a server that stalls for 0.5 s in every 5 s.
 
     A tenth of the requests waits for a time between 0 and 0.5 s. The true p95 is therefore 250 ms,
     and the true p99 450 ms."""
@@ -336,7 +336,7 @@ def memory(settings):
 
 
 def probes(settings):
-    """What watching a server of 200 threads with 5 000 connections takes."""
+    """The cost of the probes on a server of 200 threads with 5 000 connections."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     threads, connections = (20, 200) if settings.smoke else (200, 5_000)
     seconds, notes = settings.seconds(10), []
@@ -363,7 +363,7 @@ def probes(settings):
 
 
 def server_cpu(settings):
-    """The server's CPU time a request, against the kernel's own account of its threads at the end."""
+    """The server's CPU time a request, compared with the kernel's CPU time of its threads."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     seconds, notes = settings.seconds(10), []
     with measure.baseline(server_cpus) as server:
@@ -389,7 +389,7 @@ def server_cpu(settings):
 
 
 def profile(settings):
-    """A CPU profile of 50 MB, packed and not, read and drawn as a flame graph."""
+    """A CPU profile of 50 MB, compressed and uncompressed, rendered as a flame graph."""
     megabytes = 2 if settings.smoke else 50
     rounds, notes, every_cpu = [], [], os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory() as folder:
@@ -416,7 +416,7 @@ def profile(settings):
 
 # -- find against known capacities -------------------------------------------------------------------------------------
 
-# By name: the server, its path, and its capacity by construction.
+# By name: the arguments of bench-server, and the capacity by construction in requests a second.
 KNOWN = {
     "exact-cpu": (("exact-cpu", 100), 10_000),
     "token-bucket": (("token-bucket", 3000, 100), 3_000),
@@ -493,8 +493,7 @@ STALLING = {
 
 
 def find_stall(settings):
-    """`plimsoll find` on real servers that stand still now and then: a stated line must be one that a steady load of 25 s
-    confirms."""
+    """`plimsoll find` on servers that stall: a steady load of 25 s must confirm each load line."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     budgets = [2] if settings.smoke else [20, 60]
     steady = settings.seconds(25)

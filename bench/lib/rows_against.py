@@ -18,7 +18,7 @@ WORSE_MAX = 1.02
 
 
 def against(settings):
-    """This plimsoll against another build of it (`--against BINARY`), measure by measure; `--server NAME`: of that alone."""
+    """Compares plimsoll with another build (`--against BINARY`; `--server` selects a measure)."""
     if not settings.against:
         raise Failure("name the other build: --against BINARY")
     server_cpus, client_cpus = measure.cores(settings.smoke)

@@ -17,11 +17,11 @@ MODELS = ("M/D/1", "M/M/1", "H2/1", "M/M/8")
 CAPACITIES = (10, 100, 1_000, 12_000, 100_000)
 NOISES = ("quiet", "disturbed")
 BUDGET_S = 60
-# A 90 % interval should contain the truth in this share of the searches, and stated estimates may
-# be more than 3 % too high in this share.
+# The smallest accepted share of searches whose 90 % interval contains the true load line, and the
+# largest accepted share of stated estimates that are more than 3 % too high.
 COVERED_MIN, ABOVE_MAX = 0.86, 0.05
-# The greatest median width of the interval, as a share of the load line, by the capacity from which
-# it holds.
+# The largest accepted median width of the interval, as a share of the load line. Each key is the
+# smallest capacity to which the width applies, in requests a second.
 WIDTHS_MAX = {1_000: 0.06, 12_000: 0.02}
 
 

@@ -81,7 +81,9 @@ def _search(server, cpus, budget, seed):
 
 
 def find_disturbed(settings):
-    """`plimsoll find` ten times on one endpoint while burners go on and off; the quiet line is measured before."""
+    """`plimsoll find` ten times on one endpoint while burners switch on and off.
+
+    Before, `find` measures the load line on the quiet machine."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     budget = 2 if settings.smoke else 60
     os.makedirs(report.OUTPUT, exist_ok=True)

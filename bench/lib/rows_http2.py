@@ -12,8 +12,10 @@ from rows_connections import Nginx
 
 
 def http2(settings):
-    """Client CPU a request over HTTP/2, one thread, no spinning, nginx on its own core: without TLS, 8 connections with 8 streams
-    each, and over TLS, 64 connections with one; and the memory that 5 000 connections take."""
+    """Client CPU a request over HTTP/2, and the memory of 5 000 connections.
+
+    One thread, no spinning, nginx on its own core. Without TLS, 8 connections have 8 streams each.
+    With TLS, 64 connections have one stream each."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(3), []
@@ -93,7 +95,10 @@ class GrpcLadder(measure.Server):
 
 
 def grpc(settings):
-    """Client CPU a unary call, 64 in flight on 8 connections, one thread, no spinning, a Go server on its own core, against ghz."""
+    """Client CPU a unary gRPC call, compared with ghz.
+
+    64 calls are in flight on 8 connections, one thread, no spinning. The Go server has its own
+    core."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(3), []

@@ -122,8 +122,9 @@ def _holds(one):
 
 
 def line(settings):
-    """the intervals of `find` on twelve real servers contain the load line in 9 of 10 searches, and
-    no estimate is more than 0.5 % above the capacity"""
+    """The intervals of `find` on twelve real servers contain the load line in 9 of 10 searches.
+
+    No estimate is more than 0.5 % above the capacity."""
     servers, cpus = known_servers(), measure.cores(settings.smoke)
     chosen = settings.servers or list(servers)
     for name in chosen:

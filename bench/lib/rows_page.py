@@ -23,8 +23,9 @@ from measure import Failure, need
 RATE = 5000
 # The interval at which a page requests live data, in seconds (plimsoll-web, app.js).
 ASKS_EVERY_S = 1.0
-# The lag p99 of this load is a few microseconds, and 2 % of that is less than a clock can show. So
-# its change is stated as a share of the response time p50, which the user reads.
+# The largest accepted effect of an open page: the change of the CPU time a request, and the
+# increase of the lag p99 as a share of the response time p50. The lag p99 of this load is a few
+# microseconds, and a clock cannot show 2 % of such a lag.
 DIFFERENCE_MAX = 0.02
 
 
@@ -105,8 +106,10 @@ def _load(serve, url, seconds, is_read):
 
 
 def page(settings):
-    """an open page that asks for live data changes the load's CPU a request by 2 % at most, and its
-    lag p99 by 2 % of the response time at most"""
+    """An open page that requests live data hardly changes the load.
+
+    The CPU time a request changes by 2 % at most, and the lag p99 by 2 % of the response time at
+    most."""
     seconds, rounds = int(max(3, settings.seconds(10))), []
     with measure.baseline(measure.cores(settings.smoke)[0]) as server, Serve() as serve:
         url = server.url("/healthz")

@@ -101,7 +101,9 @@ def furthest(rounds):
 
 
 def replay(settings):
-    """A real nginx log of a mixed load, replayed at 1x: shares of endpoints, arrivals against the log, and how its model holds."""
+    """A real nginx log of a mixed load, replayed at 1x, and the model of the log.
+
+    Compares the shares of endpoints and the arrival times with the log."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     seconds, rounds, notes = settings.seconds(20), [], []
     for number in range(settings.rounds(3)):

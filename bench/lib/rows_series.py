@@ -65,7 +65,7 @@ def _commits(folder, count, regression):
 
 
 def series(settings):
-    """the history of 20 commits names the commit with the regression, give or take one commit, and no other"""
+    """The history of 20 commits names only the commit with the regression, or its neighbour."""
     if tool("go") is None or tool("git") is None:
         raise Failure("git and go are needed")
     count, budget = (3 if settings.smoke else COMMITS), max(3, settings.seconds(30))

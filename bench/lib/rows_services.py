@@ -48,15 +48,15 @@ CAUSES = {
 }
 # Copies of these five are compared.
 COPIES = ["fastapi", "express", "mutex", "node", "java"]
-# A verdict that tells copies apart is an alarm; at most this share of the comparisons.
+# The largest accepted share of false alarms: comparisons whose verdict tells the copies apart.
 ALARMS_MAX = 0.02
 RIGHT_MIN = 0.9
-# The default SLO of `find` bounds the response time by this time. A trial this far below the
-# interval must meet the SLO, a trial this far above it must not.
+# A load at BELOW times the lower end of the interval must meet the default SLO of `find`. A load at
+# ABOVE times the upper end must break this SLO. Each load lasts CHECK_S seconds.
 BELOW, ABOVE = 0.97, 1.03
 CHECK_S = 25
 
-# Uses a share of a core: computes and rests in turn, 100 ms together.
+# Uses a share of a core: computes and sleeps in cycles of 100 ms.
 NEIGHBOUR = """
 import sys, time
 share, end = float(sys.argv[1]), time.monotonic() + float(sys.argv[2])
@@ -201,8 +201,9 @@ def _names(settings, names):
 
 
 def copies(settings):
-    """`plimsoll prove` on copies of five real services, with fresh processes: at most 2 % of 100
-    comparisons tell the copies apart"""
+    """`plimsoll prove` tells copies of five real services apart in at most 2 of 100 comparisons.
+
+    Each load has fresh processes."""
     prepare()
     budget_s = 4 if settings.smoke else settings.seconds(30)
     names = _names(settings, COPIES)
@@ -301,8 +302,10 @@ def _explanations(name, settings, redis_port, done, store):
 
 
 def shared(settings):
-    """`plimsoll find`, `prove` and `explain` on six services while another process uses 0.5 to 1 core:
-    intervals contain the load line and verdicts are right in 9 of 10, no verdict or cause is wrong"""
+    """`plimsoll find`, `prove` and `explain` on six services while another process uses CPU.
+
+    The other process uses 0.5 to 1 core. Intervals contain the load line and verdicts are right in
+    9 of 10. No verdict or cause is wrong."""
     prepare()
     names = _names(settings, list(COSTS))
     with _stored("shared", settings) as (done, store), _redis() as redis_port:

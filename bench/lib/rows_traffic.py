@@ -58,7 +58,9 @@ class Visitor(FastHttpUser):
 
 
 def traffic(settings):
-    """Client CPU a request of files of traffic, against one URL, and against k6, oha and Locust: 64 users, one thread."""
+    """Client CPU a request with traffic files, compared with one URL, k6, oha and Locust.
+
+    64 users, one thread."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(2), []

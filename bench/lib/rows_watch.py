@@ -94,7 +94,7 @@ def _watched(case, name, budget):
 
 
 def watch(settings):
-    """the cause of a watched server on another machine is the cause that `explain` names on the server's machine: 18 of 20"""
+    """`explain --watch` from another machine names the same cause as local `explain`: 18 of 20."""
     if tool("sshd") is None and not os.path.exists("/usr/sbin/sshd"):
         raise Failure("there is no sshd (scripts/needs sshd)")
     os.makedirs(report.OUTPUT, exist_ok=True)

@@ -150,7 +150,7 @@ def _group(case):
 
 @contextlib.contextmanager
 def _beside(count):
-    """Runs `count` CPU-bound processes that have nothing to do with the server."""
+    """Runs `count` CPU-bound processes that do not belong to the server (noisy neighbours)."""
     burners = [subprocess.Popen([_wanted("python3"), "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -268,7 +268,8 @@ def _mariadb(folder):
 
 @contextlib.contextmanager
 def _store(kind, folder, within):
-    """Starts the store behind the server: our own store, Redis, or MariaDB. Returns its address."""
+    """Starts the store that the server calls: our own store, Redis, or MariaDB. Returns the address
+    of the store."""
     if kind is None:
         yield None
     elif kind == "redis":
@@ -326,7 +327,7 @@ def _variant(name, case, number):
     number of the variant. Number 0 leaves the case unchanged."""
     draw = random.Random(f"{name}/{number}")
 
-    # A single worker would be another limit than several.
+    # A single worker would be a different bottleneck than several workers.
     def sized(sizes):
         return {key: max(2 if key == "workers" else 1, round(value * draw.uniform(0.6, 1.6))) if number and key in SIZES and value > 1 else value
                 for key, value in sizes.items()}
@@ -378,7 +379,7 @@ def _explained_anew(name):
 
 def _is_void(warning):
     """Whether a warning says that other processes or the host disturbed a steady load or most of
-    the search. Only a few disturbed trials do no harm."""
+    the search. A result with only a few disturbed trials is valid."""
     by = ("disturbed: other processes used", "disturbed: the host of this machine")
     steady = any(words in warning for words in by) and not warning.startswith("the machine")
     return steady or warning.startswith("Others disturbed most of the trials")
@@ -436,7 +437,7 @@ def _shares(done, truth):
 
 
 def zoo(settings):
-    """what holds servers of a known limit is named: right in 90 %, wrong in 3 % at most"""
+    """`explain` names the planted bottleneck of a server: right in 90 %, wrong in 3 % at most."""
     budget = settings.seconds(180)
     os.makedirs(report.OUTPUT, exist_ok=True)
     path = os.path.join(report.OUTPUT, "zoo.jsonl")

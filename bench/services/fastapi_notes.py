@@ -1,7 +1,7 @@
 """An ordinary FastAPI service: `GET /` counts the notes of one author in an SQLite table without an
 index. `uvicorn fastapi_notes:app`; NOTES is the number of rows, which decides what a request costs.
 
-Not here: how it is started and measured (../lib/rows_services.py).
+Not here: how the service is started and measured (../lib/rows_services.py).
 """
 
 import os

@@ -1,7 +1,7 @@
 """An ordinary Flask service for gunicorn: `GET /` waits WAIT_MS milliseconds for something remote and
-renders a table. The number of gunicorn's workers limits it.
+renders a table. The number of gunicorn's workers limits the service.
 
-Not here: how it is started and measured (../lib/rows_services.py).
+Not here: how the service is started and measured (../lib/rows_services.py).
 """
 
 import os

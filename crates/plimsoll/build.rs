@@ -55,8 +55,8 @@ fn source_commit() -> Option<String> {
     if std::env::var("PROFILE").ok()? != "release" {
         return None;
     }
-    // If plimsoll's sources are an untracked copy inside another repository, the commit of the
-    // other repository would be wrong.
+    // If plimsoll's sources are an untracked copy inside another repository, git would return the
+    // commit of that repository, which is wrong.
     git_output(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for file in ["HEAD", "logs/HEAD"] {
         let path = folder.join(git_output(&folder, &["rev-parse", "--git-path", file])?);

@@ -2,7 +2,7 @@
 //! any bytes after a request, in many splits.
 //!
 //! The first byte says whether the request was a HEAD, and seeds the splits. The other bytes are
-//! those that the server sent.
+//! the bytes from the server.
 
 #![no_main]
 
@@ -16,6 +16,6 @@ fuzz_target!(|data: &[u8]| {
     if let [first, bytes @ ..] = data {
         let mut random = driver::Random(u64::from(*first));
         let method = if first % 2 == 1 { "HEAD" } else { "GET" };
-        driver::same_facts_in_all_splits(method, bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
+        driver::same_events_in_all_splits(method, bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
     }
 });

@@ -34,7 +34,7 @@ fn schema() -> &'static Schema {
 fuzz_target!(|data: &[u8]| {
     let method = schema().method("/p.S/Call").expect("a method");
     if let Ok(content) = method.encode_messages(data, false) {
-        // GrpcMessages that were made from a body must be readable again.
+        // Messages that were encoded from a body must decode again.
         for message in GrpcMessages::new(&content) {
             let mut text = Vec::new();
             method.append_response_json(message.expect("whole"), &mut text).expect("a message");

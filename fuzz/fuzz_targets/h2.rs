@@ -2,7 +2,7 @@
 //! Any bytes follow three requests, in many splits. The same bytes are also passed to the server's
 //! side.
 //!
-//! The first byte seeds the splits. The other bytes are those that the other side sent.
+//! The first byte seeds the splits. The other bytes are the bytes from the peer.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     if let [first, bytes @ ..] = data {
         let mut random = driver::Random(u64::from(*first));
-        h2_driver::same_h2_facts_in_all_splits(bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
+        h2_driver::same_h2_events_in_all_splits(bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
         h2_driver::serve(bytes, &mut random).unwrap_or_else(|what| panic!("{what}"));
     }
 });

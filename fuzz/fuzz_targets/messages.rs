@@ -1,5 +1,5 @@
-//! Coverage-guided fuzzing of the text that a script's `request()` returns. Its messages are
-//! counted, or the first place that is no HTTP is reported.
+//! Coverage-guided fuzzing of the text that a script's `request()` returns. The parser counts the
+//! messages of the text, or reports the first position that is not valid HTTP.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
             assert!((1..=lines).contains(&flaw.line) && (1..=data.len() + 1).contains(&flaw.column), "{flaw:?}");
         }
     }
-    // Every message that is sent must have a response that is waited for.
+    // The load waits for one response to each message, so every parsed message must count.
     count_messages(&mut batch);
     assert_eq!(batch.heads_only.len(), messages.max(1));
     assert_eq!(batch.bytes, data);

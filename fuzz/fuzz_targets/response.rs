@@ -2,7 +2,7 @@
 //! bytes, in many splits.
 //!
 //! The first byte says whether the request was a HEAD, and seeds the splits. The other bytes are
-//! those that the server sent.
+//! the bytes from the server.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Coverage-guided fuzzing of vegeta results, in the encoding that their first bytes indicate. They
-//! are parsed or refused. Parsed results that are written in any encoding must be readable again.
+//! Coverage-guided fuzzing of vegeta results, in the encoding that their first bytes indicate. The
+//! input is parsed or refused. Parsed results that are written in any encoding must parse again.
 
 #![no_main]
 

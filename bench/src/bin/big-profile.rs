@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
     let megabytes: usize = arguments.next().map_or(Ok(50), |text| text.parse()).map_err(|_| usage())?;
     let mut rng = Rng::new(50);
     let name = |n: u64| format!("example.com/service/package{}.(*Type{}).Method{n}", n % 211, n % 17);
-    // Every seventh location also holds an inlined function.
+    // Every seventh location also contains an inlined function.
     let places = (0..FUNCTIONS)
         .map(|n| if n % 7 == 0 { vec![name((n * 31 + 1) % FUNCTIONS), name(n)] } else { vec![name(n)] })
         .collect();

@@ -1,8 +1,9 @@
 //! Runs `prove` on simulated builds: `prove-simulated [COMPARISONS] [tables]` prints one JSON
 //! document.
 //!
-//! The document has the number of comparisons by simulated world and verdict. With `tables` the
-//! document has all tables: false alarms, coverage, and builds that are worse in one hidden way.
+//! The document has the number of comparisons for each simulated world and each verdict. With
+//! `tables` the document has all tables: false alarms, coverage, and builds that are worse in one
+//! hidden way.
 
 #[path = "../../../crates/plimsoll-analysis/examples/truth/prove.rs"]
 mod truth;

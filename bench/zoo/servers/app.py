@@ -1,7 +1,8 @@
-"""An HTTP server with one planted limit, chosen by the settings in $ZOO (JSON); the same words as those of go/main.go. Two kinds:
-threads of one interpreter, or worker processes that each serve one connection at a time. It prints its address.
+"""An HTTP server with one planted bottleneck. The settings in $ZOO (JSON) choose the bottleneck and
+have the same keys as the settings of go/main.go. The server uses threads of one interpreter, or
+worker processes that serve one connection at a time each. The server prints its address.
 
-Not here: which limit is the truth of which case (../truth.json).
+Not here: the true cause of each case (../truth.json).
 """
 
 import json
@@ -23,14 +24,16 @@ PAGES = b"p" * (SET.get("write_kb", 0) * 1024)
 
 
 def burn(us):
-    """Work, not time: who has to wait for a core, or for the others, needs as much of it afterwards."""
+    """Uses `us` microseconds of the thread's CPU time. Waiting for a core or for the interpreter
+    lock does not count, so the wall-clock time may be longer."""
     end = time.thread_time() + us / 1e6
     while time.thread_time() < end:
         pass
 
 
 def mapped(path, mib):
-    """A file that is read as memory, here and there; None where there is none."""
+    """Creates a file of `mib` MiB that is not in the page cache, and returns its memory map, or None
+    if `mib` is 0."""
     if not mib:
         return None
     with open(path, "w+b") as file:
@@ -47,7 +50,8 @@ MAPPED = mapped(SET.get("map_file"), SET.get("map_mb", 0))
 
 
 class Links:
-    """Connections to the store, so many and no more; 0: one for each request."""
+    """A pool of at most `count` connections to the store. If the setting `conns` is 0, each request
+    opens its own connection."""
 
     def __init__(self, count):
         self.free, self.idle = threading.Semaphore(count), []
@@ -74,7 +78,7 @@ class Links:
         link = socket.create_connection((host, int(port)))
         with link:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # It stays open as long as what is made of it.
+            # The file object keeps the socket open after the `with` block.
             return link.makefile("rwb")
 
 
@@ -108,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
             if SET.get("file"):
                 journal = os.open(SET["file"], os.O_CREAT | os.O_WRONLY | (0 if PAGES else os.O_APPEND), 0o600)
                 if PAGES:
-                    # In turn over a file that does not grow beyond all bounds.
+                    # The writes go to 64 places of the file, so the size of the file is bounded.
                     os.pwrite(journal, PAGES, len(PAGES) * random.randrange(64))
                 else:
                     os.write(journal, b"a line of the journal\n")

@@ -1,6 +1,11 @@
-"""What is between a server and those who ask it: each connection is passed on to another one, both ways. $ZOO: `to` is the server,
-`bytes_per_s` how fast its answers are taken, all together, and `buffer` how many bytes of them may lie ready on a connection. It prints
-its address.
+"""A relay between the clients and a server: forwards each connection in both directions, and reads
+the responses slowly. The settings in $ZOO (JSON) are:
+
+- `to`: the address of the server
+- `bytes_per_s`: the rate at which the relay reads responses, for all connections together
+- `buffer`: the size of the receive buffer of each connection to the server, in bytes
+
+The relay prints its address.
 """
 
 import json

@@ -1,5 +1,10 @@
-"""What is behind a server: a line comes in, a line goes out. $ZOO: `answer_us` is how long an answer takes, `one` that they are
-given one after the other. It prints its address.
+"""A downstream dependency of a server: responds to each received line with one line. The settings
+in $ZOO (JSON) are:
+
+- `answer_us`: the service time of a request, in microseconds
+- `one`: whether the store serves only one request at a time, over all connections
+
+The store prints its address.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What servers of other makers serve (gunicorn, uvicorn): an application with one planted limit, chosen by the settings in $ZOO, with
-the same words as those of go/main.go.
+"""An application with one planted bottleneck, for gunicorn (`wsgi`) and uvicorn (`asgi`). The
+settings in $ZOO (JSON) choose the bottleneck and have the same keys as the settings of go/main.go.
 
-Not here: which limit is the truth of which case (../truth.json).
+Not here: the true cause of each case (../truth.json).
 """
 
 import asyncio
@@ -13,7 +13,8 @@ SET = json.loads(os.environ.get("ZOO", "{}"))
 
 
 def burn(us):
-    """Work, not time: who has to wait for a core, or for the others, needs as much of it afterwards."""
+    """Uses `us` microseconds of the thread's CPU time. Waiting for a core or for the interpreter
+    lock does not count, so the wall-clock time may be longer."""
     end = time.thread_time() + us / 1e6
     while time.thread_time() < end:
         pass

@@ -2,8 +2,8 @@
 //! and lists of conditions ([`Conditions`]).
 //!
 //! A condition *holds* when it is true of the run. The caller decides whether a condition that
-//! holds is good or bad. A gate ([`Conditions::conditions_met`]), such as `--fail-if`, fails if a
-//! condition holds. In a gate, a condition on a figure that was not measured counts as crossed
+//! holds is good or bad. A gate ([`Conditions::crossed_conditions`]), such as `--fail-if`, fails if
+//! a condition holds. In a gate, a condition on a figure that was not measured counts as crossed
 //! (true), because a gate without evidence must not pass.
 //!
 //! Latencies cover all scheduled requests, as in an [`crate::Slo`]. A request that failed, was
@@ -81,7 +81,7 @@ impl Op {
     /// `None` if the name, the operator or the value is missing.
     pub fn split(text: &str) -> Option<(&str, Op, &str)> {
         // A name in quotation marks may contain `<` and `>`, so the search for the operator begins
-        // behind the name.
+        // after the name.
         let named = named::split_quoted_name(text.trim_start()).map_or(0, |(_, rest)| text.len() - rest.len());
         let at = named + text[named..].find(['<', '>'])?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
@@ -189,8 +189,9 @@ impl Condition {
     }
 
     /// Returns the figure of a finished run that this condition compares. A latency is infinite if
-    /// so many requests failed that the quantile falls among the failed requests. Returns `None`
-    /// for a latency if no request succeeded, and for a share if the run has no requests.
+    /// so many requests failed that the quantile falls among the failed requests. Returns `None` if
+    /// the run has no requests, or if the figure was not measured. A latency is also `None` if no
+    /// request succeeded.
     pub fn figure_of_run(&self, run: &Run) -> Option<f64> {
         self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
@@ -441,14 +442,14 @@ impl Conditions {
 
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
     /// measured.
-    pub fn conditions_met(&self, run: &Run) -> Vec<CrossedCondition> {
-        self.conditions_met_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
+    pub fn crossed_conditions(&self, run: &Run) -> Vec<CrossedCondition> {
+        self.crossed_conditions_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// Returns the crossed conditions like [`Conditions::conditions_met`], with the server's CPU
-    /// use from `used`. Use this function for a `run` that was merged from several loads, because a
-    /// merged run does not contain the CPU use.
-    pub fn conditions_met_with_cpu_use(
+    /// Returns the crossed conditions like [`Conditions::crossed_conditions`], with the server's
+    /// CPU use from `used`. Use this function for a `run` that was merged from several loads,
+    /// because a merged run does not contain the CPU use.
+    pub fn crossed_conditions_with_cpu_use(
         &self,
         run: &Run,
         used: &dyn Fn() -> Option<ServerUse>,
@@ -732,7 +733,7 @@ mod tests {
         ] {
             let (succeeded, failed, unsent, in_flight, latency_ns) = ends;
             let run = run_with_outcomes(succeeded, failed, unsent, in_flight, latency_ns);
-            let crossed = Conditions::parse(gate).expect("parses").conditions_met(&run);
+            let crossed = Conditions::parse(gate).expect("parses").crossed_conditions(&run);
             let said = crossed.first().map(ToString::to_string);
             match (said, expect) {
                 (None, None) => {}
@@ -742,7 +743,7 @@ mod tests {
         }
         let mut unmeasured = run_with_outcomes(0, 0, 0, 0, ms);
         unmeasured.window_ns = (0, 0);
-        assert_eq!(Conditions::parse("rps>5").expect("parses").conditions_met(&unmeasured)[0].figure, None);
+        assert_eq!(Conditions::parse("rps>5").expect("parses").crossed_conditions(&unmeasured)[0].figure, None);
     }
 
     #[test]
@@ -758,7 +759,11 @@ mod tests {
         figures.ledger.failed[RequestFailure::Timeout as usize] = 3;
         run.push(units::SECOND / 2, late);
         for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
-            assert_eq!(!Conditions::parse(gate).expect("parses").conditions_met(&run).is_empty(), crossed, "{gate}");
+            assert_eq!(
+                !Conditions::parse(gate).expect("parses").crossed_conditions(&run).is_empty(),
+                crossed,
+                "{gate}"
+            );
         }
     }
 
@@ -809,7 +814,7 @@ mod tests {
             ("other.p99>1h", true),
         ] {
             let conditions = Conditions::parse(gate).expect("parses");
-            assert_eq!(!conditions.conditions_met(&run).is_empty(), crossed, "{gate}");
+            assert_eq!(!conditions.crossed_conditions(&run).is_empty(), crossed, "{gate}");
             let mut watch = ConditionWatch::new(conditions, &run.plan);
             let seen = (run.intervals.values().zip(1..)).find_map(|(it, at)| watch.push(at * 6 * units::SECOND, it));
             assert_eq!(seen.is_some(), crossed && !gate.starts_with("other"), "{gate}");

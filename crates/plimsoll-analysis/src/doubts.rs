@@ -45,7 +45,7 @@ pub enum DoubtKind {
     /// A figure is missing, because no request succeeded or got a response.
     Nothing,
     /// The SLO cannot be met.
-    Promise,
+    SloImpossible,
     /// The measurement was too short to prove a bound of the SLO.
     Unproven,
     /// The server stalls, rejects requests, or changes its speed, which a single figure cannot
@@ -77,7 +77,7 @@ impl DoubtKind {
         DoubtKind::Rough,
         DoubtKind::Beyond,
         DoubtKind::Nothing,
-        DoubtKind::Promise,
+        DoubtKind::SloImpossible,
         DoubtKind::Unproven,
         DoubtKind::Server,
         DoubtKind::Accounts,

@@ -87,7 +87,7 @@ fn count_failed_requests(run: &Run, answer: &FailedResponse) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::failed_answer::MissedExpectation;
+    use plimsoll_model::failed_answer::MissedCheck;
     use plimsoll_model::{Interval, LoadCurve, LoadShape, Plan, RedactionLevel};
 
     fn trial_with_failures(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
@@ -122,7 +122,7 @@ mod tests {
         for (route, failure, requests) in
             [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
         {
-            let (missed, said) = (MissedExpectation { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
+            let (missed, said) = (MissedCheck { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
             run.failed_answers.push(FailedResponse::from_failed_check(
                 200 + route,
                 missed,

@@ -19,9 +19,9 @@
 //!
 //! If cores are idle, other processes have no effect. A burst also disturbs a load: for half a
 //! second, other processes used more than [`BURST_CORES`] cores, and [`BUSY_SHARE`] of all cores
-//! were in use. So short a burst can raise a p99. The host of a virtual machine disturbs a load if
-//! it takes more than [`STEAL_MAX`] of the wanted CPU time. If the CPU use of other processes is
-//! not known, only stolen CPU time can make a load count as disturbed.
+//! were in use. Even such a short burst can raise a p99. The host of a virtual machine disturbs a
+//! load if it takes more than [`STEAL_MAX`] of the wanted CPU time. If the CPU use of other
+//! processes is not known, only stolen CPU time can make a load count as disturbed.
 //!
 //! Not here: the reading of the CPU times by probes.
 
@@ -193,11 +193,10 @@ impl Interference {
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
             // The machine's busy CPU time is counted in two ways, each with an error. The first
-            // count of busy CPU time is all time that is not idle. The first count of busy CPU time
-            // includes the time in which cores fall asleep and wake up, which belongs to no
-            // process. The second count of busy CPU time is sampled at the kernel's ticks. The
-            // smaller of the two counts of busy CPU time is used, because a process that works
-            // appears in both counts.
+            // count is all time that is not idle. This count includes the time in which cores fall
+            // asleep and wake up, which belongs to no process. The second count is sampled at the
+            // kernel's ticks. The smaller count is used, because a process that works appears in
+            // both counts.
             let ticks_ns = BUSY_CPU_SERIES.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };

@@ -97,7 +97,7 @@ impl fmt::Display for Verdict {
 pub struct TrialOutcome {
     /// Why the search made the trial: for example, to confirm the load line.
     pub purpose: LoadPurpose,
-    /// The offered load in the measured window.
+    /// The offered load in the judged window (the part of the trial that counts).
     pub load: OfferedLoad,
     /// When the trial began, in ns since the start of the search.
     pub start_ns: u64,
@@ -107,14 +107,14 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether the trial was stopped before the end of its schedule.
     pub stopped: bool,
-    /// Successes a second in the measured window. For a load of sessions, the unit is sessions a
-    /// second.
+    /// Successes a second in the judged window (the part of the trial that counts). For a load of
+    /// sessions, the unit is sessions a second.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// Response time p50 of all scheduled requests, ns.
+    /// Response time p50 of successes and timeouts, ns.
     pub p50_ns: u64,
-    /// Response time p99 of all scheduled requests, ns.
+    /// Response time p99 of successes and timeouts, ns.
     pub p99_ns: u64,
     /// Lag p99, ns: 99 % of the requests were started at most this late.
     pub lag_p99_ns: u64,
@@ -135,7 +135,7 @@ pub struct Evidence {
     pub scheduled: u64,
     /// For the most violated bound of the SLO: the number of bad requests divided by the number of
     /// allowed bad requests. A quotient above 1 means that the bound is broken.
-    pub excess: f64,
+    pub bad_to_allowed_ratio: f64,
     /// Number of bad requests (failed or too slow) for the bound of the SLO that `excess`
     /// describes.
     pub bad: u64,
@@ -153,7 +153,7 @@ pub struct Evidence {
     pub in_flight: [f64; 4],
     /// Mean number of requests in flight whose response is delayed only by a delayed
     /// acknowledgement, in each quarter of the judged window.
-    pub held_back: [f64; 4],
+    pub ack_delayed: [f64; 4],
     /// Growth of the backlog (see the head of this file) as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
@@ -168,8 +168,8 @@ pub struct Evidence {
     /// does not grow.
     pub rejecting: bool,
     /// Whether requests failed before the judged window began. If requests failed so early, the
-    /// saved tokens of a rate limiter are already used up.
-    pub primed: bool,
+    /// saved tokens of a rate limiter are already exhausted.
+    pub failed_before_window: bool,
     /// Relative difference between the time integral of the requests in flight and the sum of all
     /// response times. By Little's law the integral equals the sum. `None` if the difference is not
     /// known.
@@ -302,7 +302,11 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         duration_ns: window.length_ns(),
         planned_ns: planned_end_ns - from_ns,
         stopped,
-        achieved_rps: if seconds > 0.0 { succeeded_in_window as f64 / seconds / summary.requests_each } else { 0.0 },
+        achieved_rps: if seconds > 0.0 {
+            succeeded_in_window as f64 / seconds / summary.requests_per_session
+        } else {
+            0.0
+        },
         success_rate: success_rate(&ledger, run),
         p50_ns: response.quantile_ns(0.5),
         p99_ns: response.quantile_ns(0.99),
@@ -315,10 +319,10 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
             in_flight: window.quarter_means(run, |interval| interval.load.in_flight_ns as f64),
-            held_back: delayed_acks::ack_delay_ns(&summary)
+            ack_delayed: delayed_acks::ack_delay_ns(&summary)
                 .map(|_| window.quarter_means(run, delayed_acks::ack_wait_sum_ns))
                 .unwrap_or_default(),
-            primed: rejected_before,
+            failed_before_window: rejected_before,
             littles_law_gap: littles_law_gap(run),
             service_mean_ns: summary.whole.service.mean_ns,
             generator_limited: summary.generator.limited,
@@ -350,8 +354,8 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
             // A stall at the end of the window lasts until the last responses, which arrive after
             // the window.
             outcome.evidence.stalls = stalls::detect_stalls(complete_ticks(&series), window.tick_ns);
-            outcome.evidence.saturated_rps =
-                saturated_throughput(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
+            outcome.evidence.saturated_rps = saturated_throughput(&series[..inside], window.tick_ns, rejecting)
+                .map(|s| s.0 / summary.requests_per_session);
             if purpose == LoadPurpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
                 outcome.evidence.saturation = closed_trial_saturation(
@@ -359,7 +363,7 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
                     window.tick_ns,
                     summary.whole.service.mean_ns,
                     piece_ns,
-                    summary.requests_each,
+                    summary.requests_per_session,
                 );
             }
         }
@@ -459,7 +463,7 @@ fn judge_open_trial(
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
-    (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
+    (evidence.bad_to_allowed_ratio, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::BadRequestAllowance)| {
         let route_ledger = watch.ledger_of_bound(at, ledger);
         BoundEvidence {
@@ -476,11 +480,11 @@ fn judge_open_trial(
     let [_, second, _, last] = evidence.in_flight;
     let quarter_s = window.length_ns() as f64 / 4e9;
     let arrivals = ledger.scheduled as f64 / 2.0;
-    let requests_rps = outcome.achieved_rps * summary.requests_each;
+    let requests_rps = outcome.achieved_rps * summary.requests_per_session;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
-    let [_, second_held, _, last_held] = evidence.held_back;
+    let [_, second_held, _, last_held] = evidence.ack_delayed;
     // The connections limit the number of requests in flight. A request is unsent if all
     // connections already wait for the server. A client without a limit of connections would see an
     // unsent request as part of the backlog. So the growth of the backlog includes the unsent
@@ -502,7 +506,7 @@ fn judge_open_trial(
         && (falling_behind || evidence.rejecting)
         && let Some((rps, error)) = saturated_throughput(series, window.tick_ns, evidence.rejecting)
     {
-        (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_each), error);
+        (evidence.saturated_rps, evidence.saturated_error) = (Some(rps / summary.requests_per_session), error);
     }
 
     let generator = &summary.generator;

@@ -136,7 +136,7 @@ fn measured_goodput_rps(run: &Run) -> f64 {
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
-/// Returns the loads of an experiment that measured the target itself, in order. The levels of a
+/// Returns the loads of an experiment whose figures describe the target, in order. The levels of a
 /// sweep are in the order of the command line. Pilot trials (short trials that show the response
 /// time) and loads for profiles are left out.
 pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {

@@ -1,5 +1,5 @@
-//! Pure functions on values that compute the figures and findings of runs, and choose the next plan
-//! to try.
+//! Pure functions that compute the figures and findings of recorded runs, and that choose the next
+//! plan to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
 //! run. [`judge`](judge()) decides whether a trial met the SLO. [`TrialWatch`] decides during the

@@ -33,7 +33,7 @@ pub fn overload_base_rps(findings: &Findings) -> f64 {
 pub struct OverloadStep {
     /// The offered rate of the step, as a multiple of the load line.
     pub factor: f64,
-    /// Scheduled requests, 1/s.
+    /// Scheduled requests, without retries, 1/s.
     pub offered_rps: f64,
     /// Retries of failed requests, 1/s; `None` if the clients do not retry.
     pub retries_rps: Option<f64>,
@@ -43,18 +43,18 @@ pub struct OverloadStep {
     pub answered_rps: f64,
     /// Goodput as a share of the load line, or of the offered rate if a step at or below the load
     /// line offers less. A step without offered requests has the share 0.
-    pub kept_share: f64,
+    pub goodput_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
     /// The failed and unsent requests, by kind.
-    pub refused: RefusalCounts,
+    pub unsuccessful: UnsuccessfulCounts,
 }
 
 /// Counts of the requests that did not succeed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RefusalCounts {
+pub struct UnsuccessfulCounts {
     /// Responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
-    pub too_much: u64,
+    pub overload_status: u64,
     /// Responses that count as failures for a reason other than overload: because of their status,
     /// or because an expectation about the response was not met.
     pub status: u64,
@@ -100,7 +100,7 @@ impl OverloadVerdict {
 /// within the latency bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OverloadSecond {
-    /// Scheduled requests.
+    /// Scheduled requests, without retries.
     pub offered: u64,
     /// Successful responses within the latency bound of the SLO.
     pub in_time: u64,
@@ -122,7 +122,7 @@ pub struct OverloadResult {
     /// The load line, 1/s, in the unit of the offered load: requests or sessions.
     pub line_rps: f64,
     /// Mean number of requests of a session; 1 for a load without sessions.
-    pub requests_each: f64,
+    pub requests_per_session: f64,
     /// The steps that the load reached.
     pub steps: Vec<OverloadStep>,
     /// The counts of each whole second of the load.
@@ -190,7 +190,7 @@ impl OverloadResult {
         let back = back.filter(|_| steps.len() == STEP_RATE_FACTORS.len());
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
-        let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
+        let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.goodput_share).reduce(f64::min);
         // If no step had a successful response, `line_rps` was no load line of this server, so
         // there is no verdict.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
@@ -207,7 +207,7 @@ impl OverloadResult {
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
         OverloadResult {
             line_rps,
-            requests_each,
+            requests_per_session: requests_each,
             steps,
             seconds: parts.counts_by_second(run.plan.load.warmup_ns..run.window_ns.1),
             recovery_s,
@@ -271,7 +271,8 @@ impl<'a> RunTimeline<'a> {
 
     fn step_figures(self, factor: f64, line_rps: f64, stretch: Range<u64>) -> OverloadStep {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
-        let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
+        let (mut refused, mut failed, mut accepted) =
+            (UnsuccessfulCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
         for (_, interval, _) in self.ticks_in(stretch) {
             let (whole, (first, again)) = (interval.all_routes(), self.scheduled_and_retried(interval));
@@ -290,7 +291,7 @@ impl<'a> RunTimeline<'a> {
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
-                *(if is_too_much { &mut refused.too_much } else { &mut refused.status }) += times;
+                *(if is_too_much { &mut refused.overload_status } else { &mut refused.status }) += times;
             }
             let of = |kind: RequestFailure| whole.ledger.failed[kind as usize];
             let timeouts = of(RequestFailure::Timeout);
@@ -315,9 +316,9 @@ impl<'a> RunTimeline<'a> {
             retries_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
             answered_rps: succeeded as f64 / seconds,
-            kept_share: if possible_rps > 0.0 { goodput_rps / possible_rps } else { 0.0 },
+            goodput_share: if possible_rps > 0.0 { goodput_rps / possible_rps } else { 0.0 },
             accepted_p99_ns: (succeeded > 0).then(|| accepted.quantile_ns(0.99 * share_accepted)),
-            refused,
+            unsuccessful: refused,
         }
     }
 
@@ -470,9 +471,12 @@ mod tests {
         }
         let shed = OverloadResult::from_run(&run_on_simulated_server(shedding_server), 100.0, Some(500 * MS), false);
         let third = &shed.steps[4];
-        assert_eq!((third.offered_rps, third.goodput_rps, third.kept_share), (300.0, 100.0, 1.0));
-        assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
-        assert!(third.refused.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
+        assert_eq!((third.offered_rps, third.goodput_rps, third.goodput_share), (300.0, 100.0, 1.0));
+        assert_eq!(
+            (third.unsuccessful.overload_status, third.unsuccessful.status, third.unsuccessful.unsent),
+            (400, 0, 0)
+        );
+        assert!(third.unsuccessful.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
         assert_eq!(shed.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
     }
 
@@ -510,7 +514,7 @@ mod tests {
             }
         }
         let found = OverloadResult::from_run(&called, 100.0, Some(500 * MS), false);
-        assert_eq!((found.steps[4].refused.too_much, found.steps[4].refused.status), (300, 100));
+        assert_eq!((found.steps[4].unsuccessful.overload_status, found.steps[4].unsuccessful.status), (300, 100));
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
@@ -527,7 +531,7 @@ mod tests {
         let found = OverloadResult::from_run(&retried, 100.0, Some(500 * MS), true);
         let third = &found.steps[4];
         assert_eq!((third.offered_rps, third.retries_rps, third.goodput_rps), (300.0, Some(200.0), 100.0));
-        assert_eq!(third.refused.too_much, 800, "both are refused");
+        assert_eq!(third.unsuccessful.overload_status, 800, "both are refused");
         assert_eq!(found.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
@@ -557,9 +561,9 @@ mod tests {
                 false,
             );
             let third = &found.steps[4];
-            assert_eq!((third.goodput_rps, third.answered_rps, third.kept_share), (100.0, 100.0, 1.0), "{third:?}");
+            assert_eq!((third.goodput_rps, third.answered_rps, third.goodput_share), (100.0, 100.0, 1.0), "{third:?}");
             assert!(third.accepted_p99_ns.is_some_and(|ns| ns < 21 * MS), "{third:?}");
-            assert_eq!((third.refused.timeout, found.verdict), (400, Some(OverloadVerdict::Sheds)));
+            assert_eq!((third.unsuccessful.timeout, found.verdict), (400, Some(OverloadVerdict::Sheds)));
         }
     }
 

@@ -17,10 +17,10 @@ const PIECES_MIN: usize = 8;
 /// Computes the completions of a closed trial, in which the server's queue is never empty. Returns
 /// `None` with too few responses.
 ///
-/// The first responses are left out: they arrive together, because all users start together. For
-/// the dispersion (the variation of the completions), the time is divided into pieces of length
-/// `piece_ns`, the latency bound, within which queues even out. If `piece_ns` gives too few pieces,
-/// the pieces are shorter.
+/// The responses within the first mean response time are left out: if the users started at about
+/// the same time, these responses arrive together. For the dispersion (the variation of the
+/// completions), the time is divided into pieces of length `piece_ns`, the latency bound, within
+/// which queues even out. If `piece_ns` gives too few pieces, the pieces are shorter.
 pub(crate) fn closed_trial_saturation(
     series: &[TickFigures],
     tick_ns: u64,

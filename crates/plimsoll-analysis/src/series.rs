@@ -161,9 +161,9 @@ pub struct GoodputVariation {
     /// divided by the mean.
     pub variation: f64,
     /// Length in ns of each interval from which `variation` is computed.
-    pub stretch_ns: u64,
+    pub period_ns: u64,
     /// Number of intervals from which `variation` is computed.
-    pub stretches: usize,
+    pub periods: usize,
 }
 
 /// Computes the variation of the goodput from the whole seconds of the measured window. If the
@@ -190,7 +190,11 @@ pub fn goodput_variation(run: &Run) -> Option<GoodputVariation> {
         return None;
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
-    Some(GoodputVariation { variation: (squares / (stretches - 1) as f64).sqrt() / mean, stretch_ns, stretches })
+    Some(GoodputVariation {
+        variation: (squares / (stretches - 1) as f64).sqrt() / mean,
+        period_ns: stretch_ns,
+        periods: stretches,
+    })
 }
 
 /// Maximum number of batches (groups of consecutive intervals) whose means give the error of a
@@ -356,10 +360,10 @@ mod tests {
         assert_eq!(goodput_variation(&run_with_successes(&[10, 10])), None);
         assert_eq!(goodput_variation(&run_with_successes(&[0, 0, 0, 0])), None);
         let even = goodput_variation(&run_with_successes(&[10; 10])).expect("a spread");
-        assert_eq!((even.variation, even.stretch_ns, even.stretches), (0.0, 100_000_000, 10));
+        assert_eq!((even.variation, even.period_ns, even.periods), (0.0, 100_000_000, 10));
         let uneven = goodput_variation(&run_with_successes(&[8, 12, 8, 12])).expect("a spread");
         assert!((uneven.variation - 0.2309).abs() < 1e-4, "{uneven:?}");
         let long = goodput_variation(&run_with_successes(&[10; 60])).expect("a spread");
-        assert_eq!((long.stretch_ns, long.stretches), (1_000_000_000, 6));
+        assert_eq!((long.period_ns, long.periods), (1_000_000_000, 6));
     }
 }

@@ -42,7 +42,7 @@ pub struct ServerUse {
     /// Maximum number of threads of the server; `None` if the number was not observed.
     pub threads_max: Option<f64>,
     /// The busiest thread; `None` if no thread used at least a twentieth of a core.
-    pub fullest_thread: Option<BusiestThread>,
+    pub busiest_thread: Option<BusiestThread>,
 }
 
 impl ServerUse {
@@ -117,7 +117,7 @@ impl ServerUse {
             window_cpu_ns,
             rss_bytes_max: most(table::SERVER_RSS.name),
             threads_max: most(table::SERVER_THREADS.name),
-            fullest_thread: busiest_thread(probes, from_ns, to_ns),
+            busiest_thread: busiest_thread(probes, from_ns, to_ns),
         })
     }
 
@@ -135,8 +135,8 @@ impl ServerUse {
         let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).reduce(f64::max);
         self.rss_bytes_max = most(self.rss_bytes_max, other.rss_bytes_max);
         self.threads_max = most(self.threads_max, other.threads_max);
-        let threads = [self.fullest_thread.take(), other.fullest_thread];
-        self.fullest_thread = threads.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share));
+        let threads = [self.busiest_thread.take(), other.busiest_thread];
+        self.busiest_thread = threads.into_iter().flatten().max_by(|a, b| a.share.total_cmp(&b.share));
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         close(used.cores_used(), 1.5);
         close(used.cpu_us_per_request().expect("answered"), 750.0);
         close(used.rps_per_core().expect("answered"), 1e6 / 750.0);
-        assert_eq!(used.fullest_thread, Some(BusiestThread { name: "api.7".into(), share: 1.0 }));
+        assert_eq!(used.busiest_thread, Some(BusiestThread { name: "api.7".into(), share: 1.0 }));
         assert_eq!(used.threads_max, None);
         assert!(used.rss_bytes_max.is_some_and(|bytes| bytes > 5e9 && bytes < 5.4e9));
     }

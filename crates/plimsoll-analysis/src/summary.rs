@@ -157,7 +157,7 @@ pub struct Summary {
     pub bytes_per_s: [f64; 2],
     /// Mean number of requests of a session; 1 for a load without sessions. In a load with
     /// sessions, the offered rate counts sessions.
-    pub requests_each: f64,
+    pub requests_per_session: f64,
     /// The totals of the load. A gauge has no total, so its maximum takes the place of a total.
     pub load: LoadFigures<Latency>,
     /// The totals over all routes.
@@ -234,7 +234,7 @@ impl Summary {
             throughput_rps: if seconds > 0.0 { whole.succeeded_in_window as f64 / seconds } else { 0.0 },
             in_flight_mean: run.in_flight_mean(),
             bytes_per_s: [run.rate_in_window(|load| load.bytes_in), run.rate_in_window(|load| load.bytes_out)],
-            requests_each: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
+            requests_per_session: if sessions > 0 { (ledger.scheduled as f64 / sessions as f64).max(1.0) } else { 1.0 },
             load,
             whole,
             addresses: match &run.plan.carriage.unix {
@@ -253,7 +253,7 @@ impl Summary {
     /// Returns the successes a second in the unit of the offered load: requests a second, or
     /// sessions a second for a load of sessions.
     pub fn offered_unit_rps(&self) -> f64 {
-        self.throughput_rps / self.requests_each
+        self.throughput_rps / self.requests_per_session
     }
 
     /// Returns the IP address with this number, as text. An address that the plan does not contain

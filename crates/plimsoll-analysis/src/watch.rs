@@ -29,7 +29,7 @@ const OVERLOAD_BACKLOG_GROWTH_SHARE: f64 = 0.05;
 /// Number of consecutive ticks with a growing backlog after which the server counts as overloaded.
 const OVERLOAD_TICKS: usize = 10;
 /// At the start of a trial, growth of the backlog is ignored for this multiple of the response
-/// time, because requests in flight first rise to their steady level.
+/// time. In this time the number of requests in flight rises to its steady level.
 const IGNORED_GROWTH_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
 /// requests.
@@ -83,7 +83,7 @@ pub(crate) struct TickFigures {
     pub in_flight_end: u64,
     /// Mean number of requests in flight whose response is delayed only by a delayed
     /// acknowledgement ([`crate::delayed_acks`]).
-    pub held_back: f64,
+    pub ack_delayed: f64,
     /// The longest response time in the tick, in ns.
     pub slowest_ns: u64,
     /// The mean response time in the tick, in ns; 0 without any response.
@@ -106,7 +106,7 @@ impl TickFigures {
             failed: whole.ledger.failed_total(),
             unsent: whole.ledger.unsent,
             in_flight_end: whole.in_flight_end,
-            held_back: delayed_acks::ack_wait_sum_ns(tick) / tick_ns as f64,
+            ack_delayed: delayed_acks::ack_wait_sum_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),
             mean_ns: whole.response.sum_ns() as f64 / whole.response.count().max(1) as f64,
             slowest_service_ns: whole.service.max_ns(),
@@ -257,7 +257,7 @@ impl TrialWatch {
         TrialWatch { until: EarlyStop::Calm(calm_ns), ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch over a load that uses up the tokens of a rate limiter. The watch ends the
+    /// Creates a watch over a load that exhausts the tokens of a rate limiter. The watch ends the
     /// load after `SETTLED_TICKS` consecutive ticks with rejections.
     pub fn end_when_rejecting(plan: &PlanRecord, slo: &Slo) -> TrialWatch {
         TrialWatch { until: EarlyStop::Rejecting, ..TrialWatch::new(LoadPurpose::Settle, plan, slo) }
@@ -442,7 +442,7 @@ impl TrialWatch {
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < OVERLOAD_TICKS {
             return None;
         }
-        let backlog = |seen: &TickFigures| seen.in_flight_end as f64 - seen.held_back;
+        let backlog = |seen: &TickFigures| seen.in_flight_end as f64 - seen.ack_delayed;
         let grows = last.windows(2).all(|pair| {
             let growth = backlog(&pair[1]) - backlog(&pair[0]);
             pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_BACKLOG_GROWTH_SHARE * pair[1].scheduled as f64

@@ -200,7 +200,7 @@ fn a_changed_server_gets_its_current_load_line() {
 /// line.
 #[test]
 fn intermittent_cpu_burners_do_not_move_the_load_line() {
-    let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
+    let burners: simulator::OtherProcessCores = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
     for name in ["deep queue", "M/D/1"] {
         let model = ServerModel::standard_models(QUIET_NOISE)
             .into_iter()
@@ -243,7 +243,7 @@ fn two_regimes_give_a_wide_interval() {
         let model = model.seeded(seed);
         let findings = simulator::simulate_search(model, seed, 60 * SECOND, None);
         let line = findings.load_line_rps;
-        if line.lower > model.capacity * 1.05 || line.provable && line.rps > 1.03 * model.capacity {
+        if line.lower > model.capacity * 1.05 || line.has_estimate && line.rps > 1.03 * model.capacity {
             above.push(simulator::format_search(&findings, model.capacity));
         }
     }
@@ -265,7 +265,7 @@ fn a_server_that_slows_down_gets_a_load_line() {
         let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
         let line = findings.load_line_rps;
         let told = line.lower <= 1.03 * truth && line.upper.is_none_or(|upper| upper >= 0.97 * truth);
-        assert!(told && !(line.provable && line.rps > 1.03 * truth), "{}", tell());
+        assert!(told && !(line.has_estimate && line.rps > 1.03 * truth), "{}", tell());
     }
 }
 
@@ -460,8 +460,8 @@ fn slow_server_and_slo(answer_s: u64, slots: usize) -> (ServerModel, Slo) {
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 
-/// Checks that each load contains at least three responses, unless the load ended early because its
-/// verdict was certain.
+/// Checks that each passed load lasts for at least three response times and has at least three
+/// responses. Without a test request, the first load is not checked. Returns the findings.
 fn check_slow_server_search(model: ServerModel, settings: &Settings) -> Findings {
     let findings = simulator::search_with_settings(model, 1, settings);
     let answer_ns = model.idle_response_ns();
@@ -585,7 +585,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
         },
         evidence: Evidence {
             scheduled: random_faulty_count(rng),
-            excess: random_faulty_figure(rng),
+            bad_to_allowed_ratio: random_faulty_figure(rng),
             bad: random_faulty_count(rng),
             failed: std::array::from_fn(|_| rng.uniform_below(2)),
             unsent: random_faulty_count(rng),
@@ -596,7 +596,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
             saturated_rps: (rng.uniform_below(4) > 0).then(|| random_faulty_figure(rng)),
             saturated_error: random_faulty_figure(rng),
             rejecting: rng.uniform_below(4) == 0,
-            primed: rng.uniform_below(2) == 0,
+            failed_before_window: rng.uniform_below(2) == 0,
             littles_law_gap: (rng.uniform_below(2) == 0).then(|| random_faulty_figure(rng)),
             service_mean_ns: random_faulty_figure(rng),
             generator_limited: rng.uniform_below(4) == 0,
@@ -636,13 +636,13 @@ fn random_outcome_of_plan(measure: &PlannedTrial, start_ns: u64, rng: &mut Rng) 
         reason: Sentence::default(),
         evidence: Evidence {
             scheduled: offered as u64,
-            excess: 2.0 * rng.next_f64(),
+            bad_to_allowed_ratio: 2.0 * rng.next_f64(),
             bad: rng.uniform_below(100),
             unanswered: rng.uniform_below(3) * rng.uniform_below(offered as u64 + 1),
             saturated_rps: saturated.then_some(offered * rng.next_f64()),
             saturated_error: 0.01 * rng.next_f64(),
             rejecting: saturated && rng.uniform_below(4) == 0,
-            primed: rng.uniform_below(2) == 0,
+            failed_before_window: rng.uniform_below(2) == 0,
             generator_limited: verdict == Verdict::Void,
             ..Evidence::default()
         },
@@ -724,7 +724,7 @@ proptest! {
                     let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();
                     prop_assert!(!line.confirmed || near > 0, "{findings:?}");
                     prop_assert!(line.confirmed || line.rps == 0.0 || doubted("not confirmed"), "{findings:?}");
-                    prop_assert!(line.provable || findings.provable_in_s.is_none_or(|s| s > 0.0), "{findings:?}");
+                    prop_assert!(line.has_estimate || findings.provable_in_s.is_none_or(|s| s > 0.0), "{findings:?}");
                     break;
                 }
             };

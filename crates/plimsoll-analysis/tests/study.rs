@@ -9,7 +9,7 @@ use plimsoll_analysis::{Finding, NoFinding, compute_finding};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::*;
 use plimsoll_simulator::{
-    self as simulator, Burners, NO_INTERFERENCE, Noise, ServerKind, ServerModel, StallPattern, StudyRecord,
+    self as simulator, NO_INTERFERENCE, Noise, OtherProcessCores, ServerKind, ServerModel, StallPattern, StudyRecord,
 };
 
 const QUIET_NOISE: Noise = Noise { disturbed: 0.0, jitter: 0.0, stalls_per_s: 0.0 };
@@ -184,7 +184,7 @@ fn experiment_from_recording(asked: &ExperimentSpec, recorded: &StudyRecord) -> 
 fn levels_are_visited_in_turn_and_count_despite_interference() {
     let asked = sweep_spec(&[1, 2, 4, 8, 16], 30);
     let models = [limited_concurrency_server(4, 2000.0)];
-    let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
+    let halves: OtherProcessCores = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
     for (burners, disturbed) in [(NO_INTERFERENCE, false), (halves, true), (|_| 1.4, true)] {
         let recorded = simulator::simulate_study(&asked, &models, 1, burners);
         assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
@@ -294,8 +294,9 @@ fn a_resumed_study_continues_identically() {
     }
 }
 
-/// Checks that after the steady loads come a control load without a change, a load for each change,
-/// and a second control load. All loads of the experiments fit into the budget.
+/// Checks the loads of the experiments (interventions). After the steady loads follow a control
+/// load without an intervention, a load for each intervention, and a second control load. All loads
+/// of the experiments fit into the budget.
 #[test]
 fn interventions_run_between_two_control_loads() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
@@ -330,22 +331,22 @@ fn interventions_run_between_two_control_loads() {
         found.run.plan.load.shape.curve().max()
     };
     assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
-    // The finding contains the changes that were tested, and their effects.
+    // The finding contains the tested interventions, and their effects.
     let experiment = experiment_from_recording(&asked(all.to_vec(), 120), &recorded);
     let concluded = plimsoll_analysis::finding::compute_finding(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
-    // The values of the server's setting are tested once each, after the changes of the
-    // experiments. On the simulated server, the setting has no effect.
+    // The values of the server's setting are tested once each, after the interventions. On the
+    // simulated server, the setting has no effect.
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last =
         recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // A change that the user requests by a flag is tested even if the budget is short. To leave
-    // time for the requested change, the steady loads are shorter.
+    // An intervention that the user requests by a flag is tested even if the budget is short. To
+    // leave time for the requested intervention, the steady loads are shorter.
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
@@ -358,8 +359,8 @@ fn interventions_run_between_two_control_loads() {
     );
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // No change is tested if no change is possible, or if there is no time. The finding reports
-    // each change that a flag requested but that was not tested.
+    // No intervention is tested if none is possible, or if there is no time. The finding reports
+    // each intervention that a flag requested but that was not tested.
     for (may, budget_s, untried_experiment_doubts) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
@@ -492,7 +493,7 @@ fn overload_steps_exceed_the_load_line_and_return() {
     for (kind, line_rps, verdict, is_back) in [
         (ServerKind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (ServerKind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
-        // The simulated server with a deep queue needs longer to work off its backlog than the last
+        // The backlog of the simulated server with a deep queue takes longer to drain than the last
         // load step lasts.
         (ServerKind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
@@ -513,9 +514,12 @@ fn overload_steps_exceed_the_load_line_and_return() {
         }
         let third = &told.steps[4];
         match kind {
-            ServerKind::DeepQueue => assert!(third.kept_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
+            ServerKind::DeepQueue => assert!(third.goodput_share < 0.1 && third.answered_rps > 900.0, "{third:?}"),
             _ => {
-                assert!(third.kept_share > 0.95 && third.accepted_p99_ns.is_some_and(|ns| ns < 5_000_000), "{third:?}")
+                assert!(
+                    third.goodput_share > 0.95 && third.accepted_p99_ns.is_some_and(|ns| ns < 5_000_000),
+                    "{third:?}"
+                )
             }
         }
     }

@@ -5,7 +5,7 @@
 /// Parses the flags in `words` and calls `each` with the name and value of each flag. The function
 /// `each` returns whether it knows the flag. A flag in `switches` is boolean, and has a value only
 /// after an equals sign. Returns the words after the flags; `None` if the user asks for help.
-pub fn go_flags(
+pub fn parse_go_flags(
     command: &str,
     switches: &[&str],
     words: &[String],
@@ -46,7 +46,7 @@ pub fn go_flags(
 
 /// Parses a duration in Go's format (`1h2m3.5s`, `100us`, `0`) as ns; `None` if the text is not
 /// valid.
-pub fn go_duration_ns(text: &str) -> Option<u64> {
+pub fn parse_go_duration_ns(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);
     }
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn durations_parse_as_in_go() {
-        assert_eq!(go_duration_ns("1h2m3.5s"), Some(3_723_500_000_000));
-        assert_eq!(["", "5", "s", "1x", "-1s"].map(go_duration_ns), [None; 5]);
+        assert_eq!(parse_go_duration_ns("1h2m3.5s"), Some(3_723_500_000_000));
+        assert_eq!(["", "5", "s", "1x", "-1s"].map(parse_go_duration_ns), [None; 5]);
     }
 
     #[test]
     fn flags_end_at_the_first_positional_word() {
         let words = ["-a", "1", "--b=2", "-s", "-s=false", "word", "-c"].map(str::to_owned);
         let mut seen = Vec::new();
-        let rest = go_flags("tool", &["s"], &words, &mut |flag, value| {
+        let rest = parse_go_flags("tool", &["s"], &words, &mut |flag, value| {
             seen.push(format!("{flag}={value}"));
             Ok(flag != "c")
         });
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(rest, Ok(Some(vec!["word".to_owned(), "-c".to_owned()])));
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            go_flags("tool", &[], &words, &mut |flag, _| Ok(flag == "a"))
+            parse_go_flags("tool", &[], &words, &mut |flag, _| Ok(flag == "a"))
         };
         assert_eq!(read(&["-h"]), Ok(None));
         assert_eq!(read(&["-a"]), Err("-a: the value is missing".to_owned()));

@@ -6,7 +6,7 @@
 
 use crate::go_request::canonical_header_name;
 use plimsoll_model::Origin;
-use plimsoll_wire::AuthorAnswer;
+use plimsoll_wire::AuthorResponse;
 use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, redirect_target};
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub struct RedirectHop {
     /// The URL of this request.
     url: String,
     /// The URL of the previous request in the chain; `None` for the first request.
-    before: Option<String>,
+    previous_url: Option<String>,
 }
 
 /// The next step of a client that follows redirects, after it has received a response.
@@ -39,9 +39,9 @@ pub enum RedirectStep {
     Ends,
     /// The redirect chain ends: the response redirects to another server, which must not receive
     /// load.
-    Elsewhere,
+    OtherServer,
     /// The client follows the redirect, and sends this request next.
-    Asks(Box<RedirectHop>),
+    Follow(Box<RedirectHop>),
 }
 
 impl RedirectHop {
@@ -59,13 +59,13 @@ impl RedirectHop {
             None => url.to_owned(),
         };
         let (method, path, host) = (method.to_owned(), path.to_owned(), host.to_owned());
-        RedirectHop { count: 0, method, path, host, is_bare: false, url, before: None }
+        RedirectHop { count: 0, method, path, host, is_bare: false, url, previous_url: None }
     }
 
     /// Determines the next step of the redirect chain from `answer`, the response to this request.
     /// `body` has two values: whether the request has a body, and whether that body can be sent
     /// again.
-    pub fn next_step(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
+    pub fn next_step(&self, answer: &AuthorResponse, origin: &Origin, body: (bool, bool)) -> RedirectStep {
         let Some(location) = redirect_location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
         if keeps && body.0 && !self.is_bare && !body.1 {
@@ -73,7 +73,7 @@ impl RedirectHop {
         }
         let path = match redirect_target(&location, &self.path, origin) {
             Ok(path) => path,
-            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::Elsewhere,
+            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::OtherServer,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         // If `Location` is an absolute URL, its host replaces the current host.
@@ -82,14 +82,14 @@ impl RedirectHop {
         let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
         let authority = authority.rsplit('@').next().unwrap_or_default();
         let method = if keeps || matches!(&*self.method, "GET" | "HEAD") { &*self.method } else { "GET" };
-        RedirectStep::Asks(Box::new(RedirectHop {
+        RedirectStep::Follow(Box::new(RedirectHop {
             count: self.count + 1,
             method: method.to_owned(),
             url: format!("{scheme}://{authority}{path}"),
             path,
             host: if said.is_some() { authority.to_owned() } else { self.host.clone() },
             is_bare: self.is_bare || !keeps,
-            before: Some(self.url.clone()),
+            previous_url: Some(self.url.clone()),
         }))
     }
 
@@ -99,7 +99,7 @@ impl RedirectHop {
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical_header_name(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
-        if let Some(before) = &self.before
+        if let Some(before) = &self.previous_url
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("referer"))
         {
             headers.push(("Referer".to_owned(), before.clone()));
@@ -110,7 +110,7 @@ impl RedirectHop {
 
     /// Returns Go's error message for a response that redirects after the maximum number of
     /// redirects, `redirects_max`.
-    pub fn redirect_limit_error(&self, answer: &AuthorAnswer, redirects_max: u64) -> String {
+    pub fn redirect_limit_error(&self, answer: &AuthorResponse, redirects_max: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
         method[..1].make_ascii_uppercase();
@@ -123,7 +123,7 @@ impl RedirectHop {
 
 /// Returns the target of a redirect, from the field `Location`; `None` if the response is not a
 /// redirect.
-fn redirect_location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
+fn redirect_location<'a>(answer: &AuthorResponse<'a>) -> Option<Cow<'a, str>> {
     let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
     fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
 }
@@ -131,20 +131,20 @@ fn redirect_location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_wire::AnswerTimes;
+    use plimsoll_wire::ResponseTimes;
 
     fn step_after_response(from: &RedirectHop, status: u16, location: &str, body: (bool, bool)) -> RedirectStep {
         let head = format!("HTTP/1.1 {status} X\r\nLocation: {location}\r\n\r\n");
         let head = if location.is_empty() { format!("HTTP/1.1 {status} X\r\n\r\n") } else { head };
-        let (content, times) = (&b""[..], AnswerTimes::default());
+        let (content, times) = (&b""[..], ResponseTimes::default());
         let answer =
-            AuthorAnswer { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
+            AuthorResponse { status, head: head.as_bytes(), content, content_bytes: 0, mark: 0, is_last: true, times };
         from.next_step(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
     }
 
     fn next_hop(step: RedirectStep) -> RedirectHop {
         match step {
-            RedirectStep::Asks(hop) => *hop,
+            RedirectStep::Follow(hop) => *hop,
             other => panic!("{other:?}"),
         }
     }
@@ -180,8 +180,8 @@ mod tests {
             (304, "/b", (false, true), RedirectStep::Ends),
             (302, "", (false, true), RedirectStep::Ends),
             (307, "/b", (true, false), RedirectStep::Ends),
-            (302, "http://other:81/", (false, true), RedirectStep::Elsewhere),
-            (302, "https://h:81/", (false, true), RedirectStep::Elsewhere),
+            (302, "http://other:81/", (false, true), RedirectStep::OtherServer),
+            (302, "https://h:81/", (false, true), RedirectStep::OtherServer),
         ] {
             assert_eq!(step_after_response(&first, status, location, body), expect, "{status} {location}");
         }

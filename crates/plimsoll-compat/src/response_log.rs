@@ -11,7 +11,7 @@ use plimsoll_model::{EarlyStopReason, Histogram, LoadShape, Origin, RequestFailu
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{
-    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+    Author, AuthorFactory, AuthorResponse, AuthorStopReason, Batch, LostResponse, ResponseTimes, WorkerAuthor,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -34,12 +34,12 @@ pub struct ResponseLogSpec {
     /// Whether the load ends at the first request that gets no response.
     pub ends_with_failure: bool,
     /// Formats the text that is printed for each response; `None` if nothing is printed.
-    pub said: Option<fn(&AuthorAnswer) -> String>,
+    pub format_response: Option<fn(&AuthorResponse) -> String>,
     /// A function that is called repeatedly with the number of completed requests, to report
     /// progress; `None` if no progress is reported.
-    pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    pub on_progress: Option<Box<dyn Fn(u64) + Send + Sync>>,
     /// The rules for following redirects; `None` if redirects are not followed.
-    pub follows: Option<RedirectPolicy>,
+    pub redirect_policy: Option<RedirectPolicy>,
 }
 
 /// A function that encodes one request of a redirect chain.
@@ -59,14 +59,14 @@ pub struct RedirectPolicy {
 
 /// The properties of the first response of a load, which a tool's report shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FirstAnswer {
+pub struct FirstResponse {
     /// The value of the header field `Server` in the first response.
     pub server: String,
     /// The length of the first response's content, in bytes.
     pub content_bytes: u64,
 }
 
-/// The times of one response, in us.
+/// The times of one response, in us, and its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseRow {
     /// The intended start of the request, in us on the load's clock.
@@ -97,20 +97,22 @@ pub struct ResponseTally {
     /// The number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
     /// The number of requests without a response, for each kind of failure.
-    pub lost: Vec<(RequestFailure, u64)>,
+    pub failure_counts: Vec<(RequestFailure, u64)>,
     /// The number of header bytes (with status lines) of all responses.
     pub head_bytes: u64,
     /// The number of content bytes of all responses.
     pub content_bytes: u64,
-    /// The number of responses whose content length differs from that of the first response.
+    /// The number of responses whose content length differs from the content length of the first
+    /// response.
     pub different_lengths: u64,
     /// The number of requests that were redirected more often than allowed, and the error text of
     /// the first such request.
     pub redirects_beyond_limit: (u64, String),
     /// The number of redirect responses that point to another server, and were therefore not
     /// followed.
-    pub led_away: u64,
-    /// The number of responses that declare their length and keep the connection open.
+    pub redirects_to_other_servers: u64,
+    /// The number of responses with the header fields `Content-Length` and `Connection:
+    /// keep-alive`.
     pub kept_alive: u64,
     /// The rows of single responses. In the tally of all workers, the rows are sorted by the time
     /// at which the response ended.
@@ -127,12 +129,14 @@ impl ResponseTally {
 
     /// Returns the number of requests without a response that ended with the failure `failure`.
     pub fn failure_count(&self, failure: RequestFailure) -> u64 {
-        self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
+        self.failure_counts.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
 
     /// Returns the number of completed requests, with or without a response.
     pub fn ended_count(&self) -> u64 {
-        self.response_count() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
+        self.response_count()
+            + self.redirects_beyond_limit.0
+            + self.failure_counts.iter().map(|(_, count)| count).sum::<u64>()
     }
 
     /// Returns the number of responses whose status is not 2xx.
@@ -140,8 +144,8 @@ impl ResponseTally {
         self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
     }
 
-    fn add(&mut self, answer: &AuthorAnswer, first: &FirstAnswer, rows_max: usize) {
-        let AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns } = answer.times;
+    fn add(&mut self, answer: &AuthorResponse, first: &FirstResponse, rows_max: usize) {
+        let ResponseTimes { intended_ns, sent_ns, first_byte_ns, done_ns } = answer.times;
         let ns = |from: u64, to: u64| to.saturating_sub(from);
         let (connect_ns, total_ns) = (ns(intended_ns, sent_ns), ns(intended_ns, done_ns));
         self.connect.record(connect_ns);
@@ -186,7 +190,7 @@ impl ResponseTally {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }
-        for (failure, count) in &other.lost {
+        for (failure, count) in &other.failure_counts {
             self.count_failure(*failure, *count);
         }
         self.head_bytes += other.head_bytes;
@@ -197,24 +201,24 @@ impl ResponseTally {
             self.redirects_beyond_limit.1.clone_from(&other.redirects_beyond_limit.1);
         }
         self.redirects_beyond_limit.0 += other.redirects_beyond_limit.0;
-        self.led_away += other.led_away;
+        self.redirects_to_other_servers += other.redirects_to_other_servers;
         self.rows.extend(&other.rows);
         self.omitted_rows += other.omitted_rows;
     }
 
     fn count_failure(&mut self, failure: RequestFailure, count: u64) {
-        match self.lost.iter_mut().find(|(other, _)| *other == failure) {
+        match self.failure_counts.iter_mut().find(|(other, _)| *other == failure) {
             Some((_, all)) => *all += count,
-            None => self.lost.push((failure, count)),
+            None => self.failure_counts.push((failure, count)),
         }
     }
 }
 
 /// The data of a response log that all workers share.
 struct SharedResponseLog {
-    hearing: ResponseLogSpec,
-    first: OnceLock<FirstAnswer>,
-    agreed: OnceLock<TlsParameters>,
+    spec: ResponseLogSpec,
+    first: OnceLock<FirstResponse>,
+    tls_parameters: OnceLock<TlsParameters>,
     tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
     failed: OnceLock<RequestFailure>,
     /// The Unix time in us at which the monotonic clock was 0.
@@ -225,7 +229,8 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends one request repeatedly and records all responses. Clones share the recorded data.
+/// Provides the same bytes for every request of a load, and counts all responses. Clones share the
+/// counts.
 #[derive(Clone)]
 pub struct ResponseLog(Arc<SharedResponseLog>);
 
@@ -235,7 +240,14 @@ impl ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
         let (first, agreed, tallies, failed) = Default::default();
-        ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
+        ResponseLog(Arc::new(SharedResponseLog {
+            spec: hearing,
+            first,
+            tls_parameters: agreed,
+            tallies,
+            failed,
+            wall_us,
+        }))
     }
 
     /// Returns the sum of the tallies of all workers, with rows sorted by the time at which the
@@ -248,13 +260,13 @@ impl ResponseLog {
     }
 
     /// Returns the properties of the first response; an empty value if no response arrived.
-    pub fn first_answer(&self) -> FirstAnswer {
+    pub fn first_answer(&self) -> FirstResponse {
         self.0.first.get().cloned().unwrap_or_default()
     }
 
     /// Returns the TLS parameters of the first connection; `None` without TLS.
     pub fn tls_parameters(&self) -> Option<&TlsParameters> {
-        self.0.agreed.get()
+        self.0.tls_parameters.get()
     }
 
     /// Returns the failure of the request that ended the load; `None` if no failure ended the load.
@@ -272,23 +284,23 @@ impl AuthorFactory for ResponseLog {
     fn create_authors(&self, _: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure> {
         let mut tallies = lock_ignoring_poison(&self.0.tallies);
         *tallies = (0..workers.max(1)).map(|_| Arc::default()).collect();
-        let rows_max = if self.0.hearing.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
+        let rows_max = if self.0.spec.keeps_rows { ROWS_MAX / tallies.len() } else { 0 };
         let hearer = |tally: &Arc<Mutex<ResponseTally>>| WorkerAuthor {
             author: Box::new(LoggingAuthor {
                 shared: Arc::clone(&self.0),
                 tally: Arc::clone(tally),
                 rows_max,
-                ways: HashMap::new(),
+                redirect_chains: HashMap::new(),
                 marks: 0,
             }),
             address: None,
-            given_up: Arc::default(),
+            abandon_reason: Arc::default(),
         };
         Ok(tallies.iter().map(hearer).collect())
     }
 
     fn may_continue(&self) -> ControlFlow<EarlyStopReason> {
-        if let Some(passing) = &self.0.hearing.passing {
+        if let Some(passing) = &self.0.spec.on_progress {
             passing(
                 lock_ignoring_poison(&self.0.tallies)
                     .iter()
@@ -305,7 +317,7 @@ impl AuthorFactory for ResponseLog {
     fn mark_load_ended(&self) {}
 }
 
-/// Sends the requests of one worker, and records its responses.
+/// Writes the requests of one worker, and counts the responses to these requests.
 struct LoggingAuthor {
     shared: Arc<SharedResponseLog>,
     /// The tally of this worker. Besides the worker, only the thread that reports progress locks
@@ -314,7 +326,7 @@ struct LoggingAuthor {
     rows_max: usize,
     /// For each redirected request, the current request of its redirect chain, by the request's
     /// number (mark).
-    ways: HashMap<u64, RedirectHop>,
+    redirect_chains: HashMap<u64, RedirectHop>,
     /// The last number (mark) that was assigned to a request.
     marks: u64,
 }
@@ -322,9 +334,9 @@ struct LoggingAuthor {
 impl LoggingAuthor {
     /// Returns the redirect rules, the request that got the response `answer`, and the next step of
     /// the redirect chain. Returns `None` if redirects are not followed.
-    fn redirect_step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
-        let follows = self.shared.hearing.follows.as_ref()?;
-        let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
+    fn redirect_step(&self, answer: &AuthorResponse) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
+        let follows = self.shared.spec.redirect_policy.as_ref()?;
+        let here = self.redirect_chains.get(&answer.mark).unwrap_or(&follows.first);
         // After a redirect, the request body is not sent again, because Go reads the body from a
         // stream only once.
         Some((follows, here, here.next_step(answer, &follows.origin, (follows.has_body, false))))
@@ -355,8 +367,8 @@ impl Author for LoggingAuthor {
     }
 
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
-        batch.bytes.extend_from_slice(&self.shared.hearing.request);
-        batch.heads_only.push(self.shared.hearing.is_head);
+        batch.bytes.extend_from_slice(&self.shared.spec.request);
+        batch.heads_only.push(self.shared.spec.is_head);
         Ok(())
     }
 
@@ -364,30 +376,30 @@ impl Author for LoggingAuthor {
         Ok(0)
     }
 
-    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((follows, _, RedirectStep::Asks(next))) = self.redirect_step(answer) else { return false };
+    fn follow_redirect(&mut self, answer: &AuthorResponse, batch: &mut Batch) -> bool {
+        let Some((follows, _, RedirectStep::Follow(next))) = self.redirect_step(answer) else { return false };
         if next.count >= follows.chain_requests_max {
             return false;
         }
         batch.bytes = (follows.write)(&next);
         batch.heads_only.push(next.method == "HEAD");
-        self.ways.remove(&answer.mark);
+        self.redirect_chains.remove(&answer.mark);
         self.marks += 1;
         batch.mark = self.marks;
-        self.ways.insert(self.marks, *next);
+        self.redirect_chains.insert(self.marks, *next);
         true
     }
 
-    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         match self.redirect_step(answer) {
             // The next request of the redirect chain was not sent for lack of time, so the chain
             // counts as a timeout.
-            Some((follows, _, RedirectStep::Asks(next))) if next.count < follows.chain_requests_max => {
+            Some((follows, _, RedirectStep::Follow(next))) if next.count < follows.chain_requests_max => {
                 lock_ignoring_poison(&self.tally).count_failure(RequestFailure::Timeout, 1);
-                self.ways.remove(&answer.mark);
+                self.redirect_chains.remove(&answer.mark);
                 return Ok(());
             }
-            Some((follows, here, RedirectStep::Asks(_))) => {
+            Some((follows, here, RedirectStep::Follow(_))) => {
                 let (mut tally, why) =
                     (lock_ignoring_poison(&self.tally), here.redirect_limit_error(answer, follows.chain_requests_max));
                 if tally.redirects_beyond_limit.0 == 0 {
@@ -395,37 +407,39 @@ impl Author for LoggingAuthor {
                 }
                 tally.redirects_beyond_limit.0 += 1;
                 drop(tally);
-                self.ways.remove(&answer.mark);
+                self.redirect_chains.remove(&answer.mark);
                 return Ok(());
             }
-            Some((_, _, RedirectStep::Elsewhere)) => lock_ignoring_poison(&self.tally).led_away += 1,
+            Some((_, _, RedirectStep::OtherServer)) => {
+                lock_ignoring_poison(&self.tally).redirects_to_other_servers += 1
+            }
             Some((_, _, RedirectStep::Ends)) | None => {}
         }
-        self.ways.remove(&answer.mark);
+        self.redirect_chains.remove(&answer.mark);
         let first = self.shared.first.get_or_init(|| {
             let server = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case(b"server"));
             let server = server.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
-            FirstAnswer { server, content_bytes: answer.content_bytes }
+            FirstResponse { server, content_bytes: answer.content_bytes }
         });
         lock_ignoring_poison(&self.tally).add(answer, first, self.rows_max);
-        if let Some(said) = self.shared.hearing.said {
+        if let Some(said) = self.shared.spec.format_response {
             output::print(&said(answer));
         }
         Ok(())
     }
 
     fn receive_tls_open(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
-        if self.shared.agreed.get().is_none()
+        if self.shared.tls_parameters.get().is_none()
             && let Some(agreed) = agreed()
         {
-            self.shared.agreed.get_or_init(|| agreed);
+            self.shared.tls_parameters.get_or_init(|| agreed);
         }
     }
 
     fn receive_lost_response(&mut self, lost: &LostResponse) {
-        self.ways.remove(&lost.mark);
+        self.redirect_chains.remove(&lost.mark);
         lock_ignoring_poison(&self.tally).count_failure(lost.failure, 1);
-        if self.shared.hearing.ends_with_failure {
+        if self.shared.spec.ends_with_failure {
             self.shared.failed.get_or_init(|| lost.failure);
         }
     }
@@ -435,10 +449,10 @@ impl Author for LoggingAuthor {
 mod tests {
     use super::*;
 
-    fn author_answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> AuthorAnswer<'a> {
+    fn author_answer<'a>(status: u16, head: &'a [u8], content: &'a [u8]) -> AuthorResponse<'a> {
         let times =
-            AnswerTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
-        AuthorAnswer { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
+            ResponseTimes { intended_ns: 1_000_000, sent_ns: 1_200_000, first_byte_ns: 3_200_000, done_ns: 3_700_000 };
+        AuthorResponse { status, head, content, content_bytes: content.len() as u64, mark: 0, is_last: true, times }
     }
 
     #[test]
@@ -458,7 +472,7 @@ mod tests {
             .receive_response(&author_answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc"))
             .expect("goes on");
         assert!(heard.may_continue().is_continue());
-        let times = AnswerTimes::default();
+        let times = ResponseTimes::default();
         authors[1].author.receive_lost_response(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
         let tally = heard.merged_tally();
@@ -471,7 +485,7 @@ mod tests {
         );
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
-        assert_eq!(heard.first_answer(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });
+        assert_eq!(heard.first_answer(), FirstResponse { server: "s/1".into(), content_bytes: 2 });
         assert_eq!((tally.processing.max_ns(), tally.read.min_ns()), (2_500_000, 500_000));
     }
 }

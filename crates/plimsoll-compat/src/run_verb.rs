@@ -33,8 +33,8 @@ pub trait RunCommand {
 }
 
 /// A function that prints plimsoll's own results of a load. The first argument selects JSON instead
-/// of text. The second argument selects all results instead of only those that were not printed
-/// during the load.
+/// of text. If the second argument is true, the function prints all results. If it is false, the
+/// function prints only results that were not printed during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A finished load, whose results can be computed and printed.

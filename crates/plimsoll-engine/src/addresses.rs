@@ -158,8 +158,9 @@ impl ResolvedAddresses {
         }
     }
 
-    /// Starts a thread that resolves the host name repeatedly until the returned sender is dropped.
-    /// The thread is never joined, because name resolution may block for long.
+    /// Starts a thread that resolves the host name repeatedly, until the caller drops the returned
+    /// sender. The thread is never joined, because name resolution may block for long. Returns the
+    /// error of the operating system if the thread cannot start.
     pub fn start_resolver(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {

@@ -54,8 +54,8 @@ pub fn unchecked_response_count() -> u64 {
     CONTENT_BUDGET_MISSES.load(Ordering::Relaxed)
 }
 
-/// A number of bytes taken from [`CONTENT_BUDGET`]. Dropping the reservation gives its bytes back
-/// to the budget.
+/// A number of bytes that a stored response has taken from [`CONTENT_BUDGET`]. Dropping the
+/// reservation returns the bytes to the budget.
 #[derive(Debug, Default)]
 struct BufferReservation(usize);
 
@@ -108,14 +108,14 @@ impl StoredResponse {
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
         let content = &content[..content.len().min(room)];
-        if self.has_room(content.len(), &CONTENT_BUDGET) {
+        if self.reserve_content(content.len(), &CONTENT_BUDGET) {
             self.content.extend_from_slice(content);
         }
     }
 
     /// Reserves memory for `bytes` more bytes of content. Returns false if the shared memory budget
     /// has too little left.
-    fn has_room(&mut self, bytes: usize, room: &ContentBudget) -> bool {
+    fn reserve_content(&mut self, bytes: usize, room: &ContentBudget) -> bool {
         let wanted = self.content.len() + bytes;
         if self.is_budget_exhausted || wanted <= self.content.capacity() {
             return !self.is_budget_exhausted;
@@ -132,14 +132,16 @@ impl StoredResponse {
         true
     }
 
-    /// Replaces the stored head by header fields that arrived separately from the content (HTTP/2).
+    /// Replaces the stored head by the header fields, which over HTTP/2 arrive separately from the
+    /// content.
     pub fn set_separate_head(&mut self, fields: &[u8]) {
         self.bare = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
     }
 
-    /// Returns the stored content, which ends at the maximum length that checks search.
+    /// Returns the stored content: the first `CONTENT_BYTES_MAX` bytes at most, because checks
+    /// search no further.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
@@ -206,7 +208,7 @@ fn is_interim(head: &[u8]) -> bool {
 
 /// The compiled expectations and captures of a route.
 #[derive(Debug, Clone)]
-pub struct AnswerChecks {
+pub struct ResponseChecks {
     within_ns: Option<u64>,
     headers: Vec<(String, TextCheck)>,
     json: Vec<(JsonPath, JsonExpectation)>,
@@ -217,8 +219,8 @@ pub struct AnswerChecks {
     scratch: Vec<u8>,
     /// The converter from gRPC content to JSON text for the checks; `None` if no check needs it.
     messages: Option<Arc<dyn GrpcMessageConverter>>,
-    /// The index in `reasons` at which the messages of `DecodeError` begin, for content that could
-    /// not be decoded. `None`: no check reads the content.
+    /// The index in `reasons` of the first message about content that could not be decoded (see
+    /// `DecodeError`). `None`: no check reads the content.
     undecoded: Option<usize>,
     /// A reused buffer for converted or decoded content.
     text: Vec<u8>,
@@ -235,7 +237,7 @@ enum TextCheck {
 impl TextCheck {
     fn compile(expected: &TextExpectation, patterns: &mut PatternCache) -> Result<TextCheck, PatternError> {
         Ok(match expected {
-            TextExpectation::Holds(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
+            TextExpectation::Contains(text) => TextCheck::Holds(Box::new(Finder::new(text).into_owned())),
             TextExpectation::Matches(text) => TextCheck::Matches(patterns.compile(text)?),
         })
     }
@@ -269,16 +271,16 @@ fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations,
 /// A failed expectation, or a capture that found no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedCheck {
-    /// The kind of failure as which the ledger (the counts of request outcomes) counts the failed
-    /// check.
+    /// The kind of failure under which the ledger (the counts of request outcomes) counts the
+    /// request.
     pub failure: RequestFailure,
     /// The index of the error message for the failed check.
     check: usize,
 }
 
-impl AnswerChecks {
+impl ResponseChecks {
     /// Compiles the checks of a route. Returns `None` if the route checks nothing but the status.
-    pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<AnswerChecks>, PatternError> {
+    pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<ResponseChecks>, PatternError> {
         let (expect, captures) = (&route.expect, &route.captures);
         if expect.is_empty() && captures.is_empty() {
             return Ok(None);
@@ -354,7 +356,7 @@ impl AnswerChecks {
                 CaptureSource::Cookie(name) => CaptureCheck::Cookie(name.clone()),
             })
         };
-        Ok(Some(AnswerChecks {
+        Ok(Some(ResponseChecks {
             within_ns: expect.within_ns,
             headers,
             json: expect.json.clone(),
@@ -509,7 +511,8 @@ mod tests {
         };
         let route =
             Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get_root()) };
-        let mut checks = AnswerChecks::compile(&route, &mut PatternCache::default()).expect("compiles").expect("some");
+        let mut checks =
+            ResponseChecks::compile(&route, &mut PatternCache::default()).expect("compiles").expect("some");
         let mut all = Vec::new();
         let mut taken = |_: usize, value: &[u8]| all.push(String::from_utf8(value.to_vec()).expect("text"));
         match checks.check_response(answer, 1_000, &mut taken) {
@@ -529,7 +532,7 @@ mod tests {
         let mut answers: Vec<StoredResponse> = Vec::new();
         let fits = |answer: &mut StoredResponse| {
             (0..4).all(|_| {
-                let fits = answer.has_room(piece.len(), &room);
+                let fits = answer.reserve_content(piece.len(), &room);
                 if fits {
                     answer.content.extend_from_slice(&piece);
                 }
@@ -670,7 +673,7 @@ mod tests {
             }],
             ..Route::new(Request::get_root())
         };
-        let error = AnswerChecks::compile(&route, &mut PatternCache::default())
+        let error = ResponseChecks::compile(&route, &mut PatternCache::default())
             .map(|_| ())
             .expect_err("no pattern")
             .to_string();

@@ -10,7 +10,7 @@ use plimsoll_model::RequestFailure;
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{
-    AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, EncodedRequest, LostResponse, ResponsePiece,
+    Author, AuthorResponse, AuthorStopReason, Batch, EncodedRequest, LostResponse, ResponsePiece, ResponseTimes,
 };
 
 /// The request source of one worker whose requests are written by an author (a script).
@@ -128,7 +128,7 @@ impl AuthorSource {
         exchange: u32,
         status: u16,
         piece: ResponsePiece,
-        times: AnswerTimes,
+        times: ResponseTimes,
         (is_last, may_ask_on): (bool, bool),
     ) -> bool {
         let heard = &mut self.heard[exchange as usize];
@@ -137,7 +137,7 @@ impl AuthorSource {
         if self.halted.is_none() {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
-            let answer = AuthorAnswer { status, head, content, content_bytes, mark, is_last, times };
+            let answer = AuthorResponse { status, head, content, content_bytes, mark, is_last, times };
             // Redirects are rare, so this code may allocate memory.
             let mut further = Batch::default();
             asks_on = may_ask_on && is_redirect(status) && self.author.follow_redirect(&answer, &mut further);
@@ -162,7 +162,7 @@ impl AuthorSource {
 
     /// Reports to the author that an exchange ended without a response. An author that has halted
     /// also gets this report.
-    pub(crate) fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+    pub(crate) fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: ResponseTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.receive_lost_response(&LostResponse { mark, failure, times });
         }

@@ -17,7 +17,7 @@ pub enum ConnectionState {
     /// of the handshake.
     Handshaking,
     /// The connection is open and ready for requests.
-    Standing,
+    Open,
 }
 
 /// The readiness of a connection.
@@ -126,7 +126,7 @@ impl<S> ConnectionSlot<S> {
     /// Returns whether the connection is open and can send another request at once.
     #[inline]
     pub fn can_send_request(&self) -> bool {
-        self.state == ConnectionState::Standing && self.conn.exchanges_available() > 0
+        self.state == ConnectionState::Open && self.conn.exchanges_available() > 0
     }
 }
 

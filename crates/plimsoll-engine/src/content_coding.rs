@@ -42,7 +42,7 @@ impl ContentBudget {
 pub enum DecodeError {
     /// The content is invalid or incomplete.
     Broken,
-    /// The decoded content exceeds the length that checks search.
+    /// The decoded content is longer than checks may search.
     TooLong,
     /// Plimsoll does not know the content coding.
     Unknown,
@@ -55,7 +55,8 @@ impl DecodeError {
     pub const ALL: [DecodeError; 4] =
         [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::BudgetUsed];
 
-    /// Returns the error message. `bytes_max`: the maximum length of content that checks search.
+    /// Returns the error message. `bytes_max`: the maximum length in bytes of the content that
+    /// checks search.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
             DecodeError::Broken => {

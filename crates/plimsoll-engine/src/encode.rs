@@ -4,7 +4,7 @@ use plimsoll_model::traffic::url_host;
 use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
-/// Encodes a request of the plan for the wire.
+/// Encodes a request of the plan for the wire. Returns an error if the request is not valid HTTP.
 pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, h1::RequestError> {
     let host = host_field(plan);
     let parts = h1::RequestParts {
@@ -31,7 +31,8 @@ pub fn host_field(plan: &Plan) -> String {
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 
-/// Creates the TLS client of `plan`; `None`: the plan does not use TLS.
+/// Creates the TLS client of `plan`; `None`: the plan does not use TLS. Returns an error if the TLS
+/// options of the plan are invalid.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
     plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
 }

@@ -3,7 +3,7 @@
 //!
 //! Not here: the choice of the next route.
 
-use crate::answers::AnswerChecks;
+use crate::answers::ResponseChecks;
 use crate::encode::{encode_request, host_field};
 use crate::patterns::{PatternCache, PatternError};
 use crate::template_fill::{FillContext, RequestTemplate, TemplateCompileError, TemplateNames, TemplateValues};
@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The reason why the requests of a plan cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestEncodeError {
-    /// A request is no valid HTTP.
+    /// A request is not valid HTTP.
     #[error(transparent)]
     Request(#[from] h1::RequestError),
     /// A template cannot be filled in.
@@ -27,7 +27,7 @@ pub enum RequestEncodeError {
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The filled-in body of a gRPC call is no valid message of the method's type.
+    /// The filled-in body of a gRPC call is not a valid message of the method's type.
     #[error("the body with its values does not fit the message type of the method")]
     Message,
     /// The plan sends a list of requests, but the list is missing.
@@ -37,7 +37,7 @@ pub enum RequestEncodeError {
 
 /// Which parts of the responses of a route are stored for checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerRetention {
+pub enum ResponseRetention {
     /// Nothing is stored, because only the status is checked.
     Nothing,
     /// The response head is stored, because its cookies or its redirect are needed.
@@ -63,9 +63,9 @@ pub struct EncodedRoute {
     /// The maximum number of redirects that one request of the route may follow.
     pub follow: u8,
     /// Which parts of the route's responses are stored.
-    pub kept: AnswerRetention,
+    pub kept: ResponseRetention,
     /// The compiled checks of the route's responses; `None`: only the status is checked.
-    pub checks: Option<Box<AnswerChecks>>,
+    pub checks: Option<Box<ResponseChecks>>,
     /// The route's request template; `None`: every request of the route is equal.
     pub(crate) form: Option<Box<RouteTemplate>>,
 }
@@ -106,9 +106,9 @@ impl RouteTemplate {
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
     }
 
-    /// Converts the filled-in body of a gRPC call to messages. Returns false if the body is no
-    /// valid message. A call with an invalid body is sent without a message, and the server reports
-    /// the error.
+    /// Converts the filled-in body of a gRPC call to messages. Returns false if the body is not a
+    /// valid message. A call with an invalid body is sent without a message, so that the server
+    /// reports the error.
     fn convert_body_to_messages(&mut self) -> bool {
         let Some(GrpcBodyConverter { text, content }) = &mut self.messages else { return true };
         content.clear();
@@ -122,7 +122,8 @@ impl RouteTemplate {
     }
 
     /// Adds the `Cookie` field with the cookies that match the request's path and query, if there
-    /// are any. No field is added if the plan's request has its own `Cookie` field.
+    /// are any. `write` appends the cookies for a given path and query to a text. No field is added
+    /// if the plan's request has its own `Cookie` field.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -154,8 +155,8 @@ pub(crate) struct RouteCompiler<'a, 'p> {
 }
 
 impl EncodedRoute {
-    /// Sets the converter of gRPC messages. Returns an error if the body, filled in as for the
-    /// first request, is no valid message.
+    /// Sets the converter of gRPC messages. Returns an error if the body of the first request is
+    /// not a valid message.
     pub fn set_grpc_converter(
         &mut self,
         plan: &Plan,
@@ -184,11 +185,11 @@ impl RouteCompiler<'_, '_> {
         if let Some(form) = &form {
             self.values.fill(form, &mut request, &FillContext::for_first_request(self.unix_offset_ns / 1_000_000));
         }
-        let checks = AnswerChecks::compile(route, self.patterns)?;
+        let checks = ResponseChecks::compile(route, self.patterns)?;
         let kept = match (&checks, self.cookies || route.follow > 0) {
-            (Some(_), _) => AnswerRetention::All,
-            (None, true) => AnswerRetention::Head,
-            (None, false) => AnswerRetention::Nothing,
+            (Some(_), _) => ResponseRetention::All,
+            (None, true) => ResponseRetention::Head,
+            (None, false) => ResponseRetention::Nothing,
         };
         let mut encoded = encode_request(self.plan, &request)?;
         let returns_stream = route.grpc.as_ref().is_some_and(|call| call.returns_stream);
@@ -209,7 +210,7 @@ impl RouteCompiler<'_, '_> {
                 let headers = request.headers.len();
                 Box::new(RouteTemplate { form, request, headers, cookie: None, host, keep_alive, messages: None })
             }),
-            request: if kept == AnswerRetention::Nothing { encoded } else { encoded.with_content() },
+            request: if kept == ResponseRetention::Nothing { encoded } else { encoded.with_content() },
             kept,
             checks: checks.map(Box::new),
         })
@@ -297,8 +298,10 @@ impl FilledRoutes {
         }
     }
 
-    /// Prepares the next request of an exchange that follows a redirect: the first request with the
-    /// new path. Redirects are rare, so this function may allocate memory.
+    /// Prepares the next request of an exchange that follows a redirect: the exchange's first
+    /// request, with the path of the redirect. `status` and `location` come from the redirect
+    /// response. Returns the reason if the redirect cannot be followed. Redirects are rare, so this
+    /// function may allocate memory.
     pub fn prepare_redirect(
         &mut self,
         exchange: u32,

@@ -3,8 +3,7 @@
 //!
 //! Exchanges with equal timeouts reach their deadlines in the order of their starts. So a doubly
 //! linked list for each distinct timeout (a lane) adds and removes an exchange at constant cost.
-//! The earliest deadline is the minimum over the first entries of all lanes (one list of exchanges
-//! for each timeout).
+//! The earliest deadline is the minimum of the deadlines of the first exchanges of all lanes.
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -38,12 +37,12 @@ pub struct Exchange {
     pub further: u32,
     /// The number of the previous exchange in the lane, which lists the exchanges with equal
     /// timeouts by deadline.
-    before: u32,
+    previous_in_lane: u32,
     /// The number of the next exchange in the lane, which lists the exchanges with equal timeouts
     /// by deadline.
-    after: u32,
+    next_in_lane: u32,
     /// The number of the next exchange in the same [`ExchangeQueue`].
-    behind: u32,
+    next_in_queue: u32,
 }
 
 // Each busy connection has an exchange, and there may be very many connections. So the size of an
@@ -65,9 +64,9 @@ impl Exchange {
             measured,
             resent: 0,
             further: 0,
-            before: NO_EXCHANGE,
-            after: NO_EXCHANGE,
-            behind: NO_EXCHANGE,
+            previous_in_lane: NO_EXCHANGE,
+            next_in_lane: NO_EXCHANGE,
+            next_in_queue: NO_EXCHANGE,
         }
     }
 }
@@ -149,7 +148,7 @@ impl Exchanges {
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];
         exchange.deadline_ns = now_ns.saturating_add(lane.timeout_ns);
-        exchange.before = lane.last;
+        exchange.previous_in_lane = lane.last;
         let number = match self.free.pop() {
             Some(number) => {
                 self.places[number as usize] = exchange;
@@ -161,9 +160,9 @@ impl Exchanges {
             }
         };
         lane.last = number;
-        match exchange.before {
+        match exchange.previous_in_lane {
             NO_EXCHANGE => (lane.first, lane.first_ns) = (number, exchange.deadline_ns),
-            before => self.places[before as usize].after = number,
+            before => self.places[before as usize].next_in_lane = number,
         }
         number
     }
@@ -172,30 +171,30 @@ impl Exchanges {
     /// exchange begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
-        let Exchange { route, before, after, .. } = self.places[number as usize];
+        let Exchange { route, previous_in_lane: before, next_in_lane: after, .. } = self.places[number as usize];
         let lane = &mut self.lanes[self.lane_of[usize::from(route)] as usize];
         let mut after_ns = u64::MAX;
         match after {
             NO_EXCHANGE => lane.last = before,
             _ => {
                 let next = &mut self.places[after as usize];
-                next.before = before;
+                next.previous_in_lane = before;
                 after_ns = next.deadline_ns;
             }
         }
         match before {
             NO_EXCHANGE => (lane.first, lane.first_ns) = (after, after_ns),
-            _ => self.places[before as usize].after = after,
+            _ => self.places[before as usize].next_in_lane = after,
         }
         self.free.push(number);
     }
 
     /// Appends an exchange to `line`, the queue of exchanges that wait for a connection.
     pub fn append_to_queue(&mut self, line: &mut ExchangeQueue, number: u32) {
-        self.places[number as usize].behind = NO_EXCHANGE;
+        self.places[number as usize].next_in_queue = NO_EXCHANGE;
         match line.last {
             NO_EXCHANGE => line.first = number,
-            last => self.places[last as usize].behind = number,
+            last => self.places[last as usize].next_in_queue = number,
         }
         line.last = number;
         line.length += 1;
@@ -207,7 +206,7 @@ impl Exchanges {
         if number == NO_EXCHANGE {
             return None;
         }
-        line.first = self.places[number as usize].behind;
+        line.first = self.places[number as usize].next_in_queue;
         if line.first == NO_EXCHANGE {
             line.last = NO_EXCHANGE;
         }
@@ -220,10 +219,10 @@ impl Exchanges {
         let Some(before) = self.numbers_in_queue(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
         };
-        if self.places[before as usize].behind != number {
+        if self.places[before as usize].next_in_queue != number {
             return false;
         }
-        self.places[before as usize].behind = self.places[number as usize].behind;
+        self.places[before as usize].next_in_queue = self.places[number as usize].next_in_queue;
         if line.last == number {
             line.last = before;
         }
@@ -234,7 +233,7 @@ impl Exchanges {
     /// Iterates over the numbers of the exchanges in the queue `line`, the first one first.
     pub fn numbers_in_queue(&self, line: &ExchangeQueue) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NO_EXCHANGE).then_some(number);
-        std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
+        std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].next_in_queue))
     }
 
     /// Iterates over all exchanges in flight, in no particular order.
@@ -242,7 +241,7 @@ impl Exchanges {
         let at = |number: u32| (number != NO_EXCHANGE).then(|| &self.places[number as usize]);
         self.lanes
             .iter()
-            .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
+            .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.next_in_lane)))
     }
 
     /// Returns the earliest deadline (absolute, ns) and the number of its exchange; `None` without

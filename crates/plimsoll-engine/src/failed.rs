@@ -9,7 +9,7 @@
 //! (`plimsoll_model::failed_answer`).
 
 use crate::answers::StoredResponse;
-use plimsoll_model::failed_answer::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedExpectation};
+use plimsoll_model::failed_answer::{KEPT_RESPONSE_BYTES, KINDS_MAX, MissedCheck};
 use plimsoll_model::{CallFault, FailedResponse, GrpcStatus, RedactionLevel};
 use plimsoll_wire::ProtocolError;
 
@@ -66,7 +66,7 @@ pub struct AnswerPiece<'a> {
     pub at_ns: u64,
 }
 
-struct FailedAnswerCopy {
+struct FailedResponseCopy {
     kind: FailedResponseKind,
     at_ns: u64,
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ struct FailedAnswerCopy {
     open: Option<u32>,
 }
 
-impl FailedAnswerCopy {
+impl FailedResponseCopy {
     fn add(&mut self, bytes: &[u8]) {
         let room = KEPT_RESPONSE_BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -84,8 +84,8 @@ impl FailedAnswerCopy {
 
 /// The first failed response of each kind that one worker received.
 #[derive(Default)]
-pub struct FailedAnswers {
-    kept: Vec<FailedAnswerCopy>,
+pub struct FailedResponses {
+    kept: Vec<FailedResponseCopy>,
     /// Responses whose status is successful, but which fail an expectation or a capture: the first
     /// response for each failed check.
     missing: Vec<FailedResponse>,
@@ -93,10 +93,10 @@ pub struct FailedAnswers {
     redact: RedactionLevel,
 }
 
-impl FailedAnswers {
+impl FailedResponses {
     /// Creates an empty collection. `redact` says how much of the responses is redacted.
-    pub fn new(redact: RedactionLevel) -> FailedAnswers {
-        FailedAnswers { redact, ..FailedAnswers::default() }
+    pub fn new(redact: RedactionLevel) -> FailedResponses {
+        FailedResponses { redact, ..FailedResponses::default() }
     }
 
     /// Stores a piece of an unfinished response that has failed or may fail.
@@ -118,7 +118,7 @@ impl FailedAnswers {
     #[cold]
     pub fn add_failed_check(
         &mut self,
-        missed: MissedExpectation,
+        missed: MissedCheck,
         status: u16,
         answer: &StoredResponse,
         content: &[u8],
@@ -169,7 +169,7 @@ impl FailedAnswers {
         if !shown || self.kept.iter().any(|kept| kept.kind.counts_as_same_kind(kind)) || self.kept.len() >= KINDS_MAX {
             return None;
         }
-        let mut kept = FailedAnswerCopy { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
+        let mut kept = FailedResponseCopy { kind, at_ns: piece.at_ns, bytes: Vec::new(), open: Some(piece.exchange) };
         if let (true, FailedResponseKind::Status(status) | FailedResponseKind::Call { status, .. }) = (piece.bare, kind)
         {
             kept.add(format!("HTTP/2 {status}\r\n\r\n").as_bytes());
@@ -182,7 +182,7 @@ impl FailedAnswers {
     /// Removes and returns the collected responses, as redacted text.
     pub fn take_answers(&mut self) -> Vec<FailedResponse> {
         let how = self.redact;
-        let told = |kept: FailedAnswerCopy| match kept.kind {
+        let told = |kept: FailedResponseCopy| match kept.kind {
             FailedResponseKind::Unknown => None,
             FailedResponseKind::Status(status) => {
                 Some(FailedResponse::from_response(status, kept.at_ns, &kept.bytes, how))
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_of_each_kind_is_stored_whole() {
-        let mut failed = FailedAnswers::default();
+        let mut failed = FailedResponses::default();
         // Exchange 1 receives a failed response in pieces, and the first piece is too short for the
         // status. Between the pieces, exchange 3 receives a response of the same kind, and exchange
         // 2 receives a successful response.
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn stored_failed_responses_are_bounded() {
-        let mut failed = FailedAnswers::default();
+        let mut failed = FailedResponses::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
             failed.store_last_piece(FailedResponseKind::Status(status), answer_piece(1, true, &long));

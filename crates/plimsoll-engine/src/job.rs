@@ -26,9 +26,9 @@ pub struct SharedWorkerResources {
 
 /// The job of one worker: its share of the load, and all data that the worker needs for it.
 pub struct WorkerJob {
-    /// The index of the worker within this process. The field `number` is the index of the worker
-    /// among the workers of all machines.
+    /// The index of the worker within this process.
     pub index: usize,
+    /// The number of the worker among the workers of all machines.
     pub number: u32,
     /// The source of this worker's requests.
     pub source: Source,
@@ -42,6 +42,7 @@ pub struct WorkerJob {
     /// users share one connection.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
+    /// The share of the arrivals, users and connections that this worker has.
     pub stripe: Stripe,
     /// Whether the open loop ends because its maximum number of requests is reached before its
     /// duration has passed.
@@ -54,6 +55,7 @@ pub struct WorkerJob {
     /// The number of workers in this process.
     pub workers: u64,
     pub spin: Spin,
+    /// Whether this process may use more cores than it has workers.
     pub spare_core: bool,
     /// How much of stored failed responses is redacted.
     pub redact: RedactionLevel,

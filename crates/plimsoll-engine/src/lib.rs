@@ -50,7 +50,7 @@ pub use patterns::{PatternCache, PatternError};
 pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_with_helpers};
 
 use encoded_route::RouteCompiler;
-use plimsoll_model::grpc_message::{GrpcMessageConverter, MessageTexts};
+use plimsoll_model::grpc_message::{GrpcMessageConverter, RouteMessageConverters};
 use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
@@ -61,7 +61,7 @@ use users::{LastRequest, UserAction};
 /// The reason why a plan cannot run at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A request is no valid HTTP, or its template cannot be filled in.
+    /// A request is not valid HTTP, or its template cannot be filled in.
     #[error(transparent)]
     Request(#[from] RequestEncodeError),
     /// The plan comes from the record of an earlier run, which does not contain the arrival times
@@ -85,9 +85,9 @@ impl From<Error> for Failure {
     }
 }
 
-/// Returns the request of a route as the first session sends it. `texts`: the converters of gRPC
-/// messages, as in [`LoadHelpers`].
-pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
+/// Returns the request that the first session sends for a route. `texts`: the converters of gRPC
+/// messages, as in [`LoadHelpers`]. Returns an error if the plan cannot run.
+pub fn first_request(plan: &Plan, texts: &RouteMessageConverters, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.with_message_converters(plan, texts)?.route(route).request.clone())
 }
 
@@ -108,8 +108,8 @@ impl<'p> RouteCheck<'p> {
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
-    /// Checks that a route can be encoded, whatever values its templates get. `text`: the converter
-    /// of a gRPC call's messages.
+    /// Returns an error if the requests of a route cannot be encoded. `text`: the converter of a
+    /// gRPC call's messages.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn GrpcMessageConverter>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
@@ -125,8 +125,8 @@ impl<'p> RouteCheck<'p> {
 }
 
 /// Finds the route of the first request of each arrival in a stripe of an open loop. A stripe is
-/// the share of the arrivals that one worker or machine of the load sends. The routes serve to
-/// count, by route, the requests that a lost worker or machine never sent.
+/// the share of the arrivals that one worker or machine of the load sends. With these routes, the
+/// caller counts by route the requests that a lost worker or machine never sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
@@ -205,7 +205,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
 }
 
 /// The beginning of the placeholder for a captured value. In each placeholder, the number of the
-/// captured value's name follows this text.
+/// capture and a `-` follow this text.
 const CAPTURE_PLACEHOLDER_PREFIX: &str = "plimsoll-captured-";
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub enum Peer<'a> {
     Unix(&'a str),
 }
 
-/// The error number of a failed connect.
+/// The operating system's error number (errno) of a failed connect; 0 if the number is unknown.
 pub type ConnectError = u16;
 
 /// The environment of a worker: clock, connections and readiness events.
@@ -79,7 +79,7 @@ pub trait Net {
     fn cpu_ns(&mut self) -> u64;
     /// Starts to open a connection. As soon as the result of the connect is known, a writable event
     /// with `token` follows. The returned flag is true if the connection is already open, as is
-    /// usual within one machine.
+    /// usual for a server on the same machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
     /// Returns the result of a connect. The result is known after the connection's writable event.
     fn connect_result(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;

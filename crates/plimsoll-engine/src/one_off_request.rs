@@ -1,10 +1,10 @@
 //! Single requests outside a load (setup and teardown). Plimsoll fills in and checks single
 //! requests like the requests of the load.
 //!
-//! Not here: when a single request is sent, and by which connection.
+//! Not here: when a single request is sent, and over which connection.
 
 use crate::Error;
-use crate::answers::{AnswerChecks, StoredResponse};
+use crate::answers::{ResponseChecks, StoredResponse};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
 use crate::patterns::PatternCache;
 use crate::sessions::CAPTURED_VALUE_BYTES_MAX;
@@ -17,7 +17,7 @@ use plimsoll_wire::{EncodedRequest, ResponsePiece};
 #[derive(Debug)]
 pub struct OneOffRequest {
     filled: FilledRoutes,
-    checks: Option<Box<AnswerChecks>>,
+    checks: Option<Box<ResponseChecks>>,
     /// The names of the values that are captured from the response.
     names: Vec<String>,
     origin: Origin,
@@ -43,8 +43,8 @@ impl OneOffAnswer {
 }
 
 impl OneOffRequest {
-    /// Compiles a request of `plan`. The request may use the values captured so far from earlier
-    /// responses.
+    /// Compiles a request of `plan`. The request may use the values that were captured from earlier
+    /// responses. Returns an error if the request cannot be encoded.
     pub fn compile(plan: &Plan, route: &Route) -> Result<OneOffRequest, Error> {
         let unix_offset_ns = unix_offset_ns();
         let (names, mut values) = (TemplateNames::new(plan), TemplateValues::new(plan));
@@ -80,7 +80,7 @@ impl OneOffRequest {
     }
 
     /// Returns the encoded request that follows the redirect in a response. `None`: the response is
-    /// no redirect, or the route follows no redirects.
+    /// not a redirect, has no `Location` field, or the route follows no redirects.
     ///
     /// # Errors
     /// Returns the reason why the redirect cannot be followed.
@@ -124,7 +124,7 @@ impl OneOffRequest {
 mod tests {
     use super::*;
     use plimsoll_model::expect::{CaptureSource, ResponseCapture};
-    use plimsoll_model::grpc_message::MessageTexts;
+    use plimsoll_model::grpc_message::RouteMessageConverters;
     use plimsoll_model::json_path::JsonPath;
     use plimsoll_model::traffic::TemplateFlags;
     use plimsoll_model::{LoadCurve, LoadShape, OneOffRoute, Request};
@@ -135,8 +135,8 @@ mod tests {
         let (mut conn, mut answer, mut plain) = (Conn::new(), OneOffAnswer::default(), Vec::new());
         let _ = conn.start(0, once.encode_repetition(0));
         let mut received = conn.receive(bytes, &mut plain);
-        while let Some(fact) = conn.next(&mut received) {
-            match fact {
+        while let Some(event) = conn.next(&mut received) {
+            match event {
                 ConnectionEvent::Piece { piece, .. } => answer.add(piece),
                 ConnectionEvent::Answered { piece, .. } => {
                     answer.add(piece);
@@ -166,14 +166,14 @@ mod tests {
         let answered = b"HTTP/1.1 201 Created\r\nContent-Length: 16\r\n\r\n{\"token\": \"a b\"}";
         plan.traffic.setup_teardown.captured_values = values_from_response(&mut once, answered).expect("a token");
         assert_eq!(plan.traffic.setup_teardown.captured_value("token"), Some("a b"));
-        let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
+        let asked = crate::first_request(&plan, &RouteMessageConverters::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = values_from_response(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
             .expect_err("no token");
         assert_eq!(missed, "the response has no $.token to capture 'token' from");
         // Before the setup there are no captured values.
         plan.traffic.setup_teardown.captured_values.clear();
-        let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
+        let asked = crate::first_request(&plan, &RouteMessageConverters::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET / "), "{}", String::from_utf8_lossy(asked.h1()));
     }
 }

@@ -10,7 +10,7 @@ use crate::job::{SharedWorkerResources, WorkerJob};
 use crate::net::real::RealNet;
 use crate::source::Source;
 use crate::worker::Worker;
-use plimsoll_model::grpc_message::MessageTexts;
+use plimsoll_model::grpc_message::RouteMessageConverters;
 use plimsoll_model::{ConnectionPlan, EarlyStopReason, Injector, Plan, Run, Schedule, Stripe};
 use plimsoll_wire::WorkerAuthor;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ pub struct LoadHelpers {
     /// The authors (scripts) that write the requests: one for each worker in order, or none.
     pub authors: Vec<WorkerAuthor>,
     /// The converters of gRPC messages by route number; empty if no route needs them.
-    pub texts: MessageTexts,
+    pub texts: RouteMessageConverters,
 }
 
 /// Reports a worker as lost when its thread panics. Without this report the collector would wait
@@ -87,6 +87,9 @@ struct Workers {
 ///
 /// `on_tick` is called about every 100 ms. If `on_tick` returns `Break(reason)`, the load ends as
 /// soon as it begins.
+///
+/// # Errors
+/// Returns the reason why the plan cannot run, or why the operating system refuses a worker.
 pub fn prepare(
     plan: &Plan,
     injector: &Injector,
@@ -152,7 +155,7 @@ pub fn prepare_with_helpers(
     };
     for index in 0..workers {
         let mut job = WorkerJob::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
-        if let Some(WorkerAuthor { author, address, given_up }) = authors.next() {
+        if let Some(WorkerAuthor { author, address, abandon_reason: given_up }) = authors.next() {
             prepared.workers.given_up.push(given_up);
             job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
@@ -178,7 +181,7 @@ pub fn prepare_with_helpers(
                 };
                 let mut worker = Worker::new(net, job, stop);
                 worker.open_ready_connections();
-                // A closed channel means that the run was cancelled.
+                // A closed channel means that the load was cancelled.
                 if sender.send(WorkerMessage::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
@@ -456,7 +459,10 @@ mod tests {
             Ok(0)
         }
 
-        fn receive_response(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
+        fn receive_response(
+            &mut self,
+            _: &plimsoll_wire::AuthorResponse,
+        ) -> Result<(), plimsoll_wire::AuthorStopReason> {
             Ok(())
         }
     }
@@ -473,7 +479,7 @@ mod tests {
         let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| WorkerAuthor {
             author: Box::new(BlockedRequestScript(stuck)),
             address: None,
-            given_up,
+            abandon_reason: given_up,
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
         let load_helpers = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };

@@ -37,15 +37,18 @@ pub struct Recorder {
     /// time, service time and time to first byte, so one histogram update replaces three. With many
     /// routes, histogram updates are most of the recorder's cost.
     at_once: Vec<CountingHistogram>,
+    /// The time that the worker spent on events and request starts since the last interval, ns.
     pub work_ns: u64,
     /// The number of requests in flight.
     in_flight: u64,
     /// The sum of the intended starts of the requests in flight, ns.
     in_flight_starts_ns: u128,
-    /// The time in flight, ns, of requests that finished since the last flush. The time in flight
-    /// that earlier intervals already contain is subtracted.
+    /// The time in flight, ns, of the requests that finished since the last interval. The part of
+    /// this time that earlier intervals already contain is subtracted.
     in_flight_closed_ns: i128,
+    /// The end of the last interval (absolute, ns).
     flushed_ns: u64,
+    /// The CPU time of the worker's thread at the end of the last interval, ns.
     cpu_flushed_ns: u64,
     worker: u32,
     /// The start and end of the measured window (absolute, ns). A request that completes in the
@@ -332,8 +335,9 @@ impl Recorder {
         self.in_flight
     }
 
-    /// Returns the counts since the last flush as the interval that ends at `at_ns`, and resets the
-    /// counts.
+    /// Returns the counts since the last interval as the interval that ends at `at_ns`, and resets
+    /// the counts. `cpu_ns` is the CPU time that the worker's thread has used so far.
+    /// `connections_open` is the number of open connections.
     pub fn take_interval(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
         // The integral of requests in flight over time: the time of finished requests, plus the
         // time of open requests until `at_ns`. Time in flight that earlier intervals already

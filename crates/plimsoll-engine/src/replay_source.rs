@@ -3,7 +3,7 @@
 //!
 //! A list entry takes eight bytes of memory. Distinct paths are stored once, and all requests of a
 //! route are equal except for the path. A request is assembled in a reused buffer when it is sent.
-//! So tens of millions of requests need little more memory than their distinct paths.
+//! So ten million requests need 80 MB, and the memory of their distinct paths.
 //!
 //! Not here: the times of the requests, and converting a log to a list
 //! ([`plimsoll_model::request_list`]).

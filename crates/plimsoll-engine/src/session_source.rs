@@ -1,5 +1,5 @@
-//! A request source whose users run sessions of scenarios. The source fills in each user's next
-//! request with captured values, and captures values from the responses.
+//! A request source whose users run sessions of scenarios. The source captures values from
+//! responses, and fills in the user's later requests with these values.
 //!
 //! Not here: the steps of a session ([`crate::sessions`]), the start of a session, and counting.
 
@@ -77,7 +77,7 @@ impl SessionSource {
         let number = |name: &str| names.capture_number(name).unwrap_or(0);
         let captured = traffic.routes.iter().map(|route| route.captures.iter().map(|it| number(&it.name)).collect());
         let condition = |op: &SessionOp| match op {
-            SessionOp::Unless { text, .. } => TextTemplate::compile(names, text).map(Some),
+            SessionOp::JumpUnlessText { text, .. } => TextTemplate::compile(names, text).map(Some),
             _ => Ok(None),
         };
         let conditions = traffic.scenarios.iter().map(|scenario| scenario.ops.iter().map(condition).collect());
@@ -105,8 +105,8 @@ impl SessionSource {
         self.users = users;
     }
 
-    /// Returns the next action of `user` after its last request. `last` is `None` if the user
-    /// begins.
+    /// Returns the next action of `user`. `last` is the result of the user's last request; `None`
+    /// if the user begins a session.
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
@@ -195,7 +195,7 @@ impl SessionSource {
         let unique = self.users.unique_row(user);
         let form = self.filled.routes[usize::from(route)].form.as_ref();
         let Some((session, form)) = self.sessions.active_session_mut(user).zip(form) else { return false };
-        session.asked += 1;
+        session.requests_prepared += 1;
         let session = &*session;
         if !form.has_template() && session.cookies.is_empty() {
             self.filled.use_fixed_request(exchange);
@@ -256,7 +256,8 @@ impl SessionSource {
         })
     }
 
-    /// Stores invented values for the captures of a route, as if its response had arrived.
+    /// Stores an invented value for each capture of a route, as if a response had arrived. `value`
+    /// returns the invented value for the number of a capture name.
     pub fn store_invented_captures(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
             self.sessions.store_captured_value(user, *number, value(*number).as_bytes());
@@ -266,7 +267,13 @@ impl SessionSource {
 
 /// Returns the context in which the current request of `session` is filled in.
 fn fill_context(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
-    FillContext { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
+    FillContext {
+        number: session.number,
+        request: session.requests_prepared,
+        unique,
+        unix_ms,
+        captured: &session.captured,
+    }
 }
 
 #[cfg(test)]
@@ -304,11 +311,11 @@ mod tests {
         (0..50).for_each(|row| users.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(users)];
         plan.traffic.choice = RouteChoice::Scenarios;
-        let ask = |route| SessionOp::Ask { route, may_continue: false };
+        let ask = |route| SessionOp::Send { route, may_continue: false };
         let ops = vec![
-            SessionOp::Once { to: 2 },
+            SessionOp::JumpUnlessFirstSession { to: 2 },
             ask(0),
-            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 6 },
+            SessionOp::JumpUnlessText { text: "{{ token }}".into(), empty: false, to: 6 },
             SessionOp::Think(ThinkTime::Uniform(1, 1_000_000)),
             ask(1),
             SessionOp::Repeat { times: 2, from: 4, depth: 0 },

@@ -44,16 +44,15 @@ pub struct UserSession {
     scenario: usize,
     /// The index of the next operation in the scenario.
     at: usize,
-    /// For each nesting level of repetitions, how often the current repetition at that level has
-    /// run completely.
+    /// For each nesting level of repetitions, the number of rounds that the current repetition at
+    /// this level has completed.
     rounds: [u32; LOOP_NESTING_MAX],
     /// The number of sessions that this user has begun.
     begun: u64,
     /// Whether a session of the user is active.
-    under_way: bool,
-    /// The number of requests that the session has filled in. Requests of routes that never vary
-    /// are not counted.
-    pub asked: u64,
+    is_active: bool,
+    /// The number of requests that the session has prepared so far.
+    pub requests_prepared: u64,
     /// The slot of the connection that only this session uses; `None` if the session has no own
     /// connection.
     pub slot: Option<u32>,
@@ -66,7 +65,7 @@ pub struct UserSession {
     /// Whether the scenario allows the current request to fail.
     continues_on_failure: bool,
     /// The random number generator for the think times of the session.
-    thought: Option<Rng>,
+    think_time_rng: Option<Rng>,
     /// The captured values, by the number of the capture name. A value that was not captured yet is
     /// empty.
     pub captured: Vec<String>,
@@ -89,9 +88,9 @@ pub struct UserSessions {
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
     free: Vec<Box<UserSession>>,
     /// Whether users keep their cookies and captured values from one session to the next.
-    stays: bool,
+    keeps_user_state: bool,
     /// The number of active sessions.
-    under_way: u64,
+    active_sessions: u64,
 }
 
 impl UserSessions {
@@ -102,13 +101,22 @@ impl UserSessions {
             Some(*sum)
         };
         let up_to = scenarios.iter().scan(0, sum).collect();
-        UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
+        UserSessions {
+            scenarios,
+            up_to,
+            seed,
+            captured,
+            places: HashMap::new(),
+            free: Vec::new(),
+            keeps_user_state: stays,
+            active_sessions: 0,
+        }
     }
 
     /// Sets whether users keep cookies and captured values between sessions. The caller must call
     /// this function before any session begins.
     pub fn set_keeps_user_state(&mut self, stays: bool) {
-        self.stays = stays;
+        self.keeps_user_state = stays;
     }
 
     /// Begins a session of `user`. `number` is the number of the session among all sessions of the
@@ -116,7 +124,7 @@ impl UserSessions {
     pub fn begin(&mut self, user: u64, number: u64) {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
-        if !self.stays {
+        if !self.keeps_user_state {
             // The memory of a session may be reused from an earlier user, so the cookies and
             // captured values of that user are removed.
             session.begun = 0;
@@ -124,8 +132,8 @@ impl UserSessions {
             session.captured.iter_mut().for_each(String::clear);
         }
         session.captured.resize(self.captured, String::new());
-        self.under_way += u64::from(!std::mem::replace(&mut session.under_way, true));
-        (session.asked, session.slot) = (0, None);
+        self.active_sessions += u64::from(!std::mem::replace(&mut session.is_active, true));
+        (session.requests_prepared, session.slot) = (0, None);
         let total = self.up_to.last().copied().unwrap_or(0);
         let drawn = Rng::for_stream(mix_bits(self.seed ^ SCENARIO_CHOICE_SEED), number).uniform_below(total.max(1));
         session.scenario = self.up_to.partition_point(|up_to| *up_to <= drawn);
@@ -134,28 +142,29 @@ impl UserSessions {
         session.begun += 1;
         session.number = number;
         session.continues_on_failure = true;
-        session.thought = Some(Rng::for_stream(mix_bits(self.seed ^ THINK_TIME_SEED), number));
+        session.think_time_rng = Some(Rng::for_stream(mix_bits(self.seed ^ THINK_TIME_SEED), number));
     }
 
-    /// Returns the active session of `user`; `None` without one.
+    /// Returns the active session of `user`; `None` if the user has no active session.
     pub fn active_session(&self, user: u64) -> Option<&UserSession> {
-        self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
+        self.places.get(&user).map(|session| &**session).filter(|session| session.is_active)
     }
 
     /// Returns the active session of `user`, or `None` if the user has no active session.
     pub fn active_session_mut(&mut self, user: u64) -> Option<&mut UserSession> {
-        self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
+        self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.is_active)
     }
 
-    /// Returns the next step of the session of `user`, depending on whether its last request
-    /// succeeded. `is_empty` returns whether the text of a condition is empty when it is filled in.
+    /// Returns the next step of the session of `user`. `went_well`: the last request of the session
+    /// succeeded, or the session begins. `is_empty` fills in the text of a condition, and returns
+    /// whether the result is empty.
     pub fn next(
         &mut self,
         user: u64,
         went_well: bool,
         is_empty: &mut dyn FnMut(&UserSession, usize, usize) -> bool,
     ) -> SessionStep {
-        let Some(session) = self.places.get_mut(&user).filter(|it| it.under_way) else { return SessionStep::Completed };
+        let Some(session) = self.places.get_mut(&user).filter(|it| it.is_active) else { return SessionStep::Completed };
         if !went_well && !session.continues_on_failure {
             return SessionStep::Abandoned;
         }
@@ -167,24 +176,24 @@ impl UserSessions {
             done += 1;
             session.at += 1;
             match op {
-                SessionOp::Ask { route, may_continue } => {
+                SessionOp::Send { route, may_continue } => {
                     session.continues_on_failure = *may_continue;
                     return SessionStep::Ask { wait_ns, route: *route };
                 }
                 SessionOp::Think(think) => {
-                    if let Some(rng) = &mut session.thought {
+                    if let Some(rng) = &mut session.think_time_rng {
                         wait_ns = wait_ns.saturating_add(think.draw_ns(rng));
                     }
                 }
-                SessionOp::Unless { empty, to, .. } => {
+                SessionOp::JumpUnlessText { empty, to, .. } => {
                     if is_empty(session, session.scenario, here) != *empty {
                         session.at = *to as usize;
                     }
                 }
-                SessionOp::Once { to } if session.begun > 1 => session.at = *to as usize,
-                SessionOp::Once { .. } => {}
-                SessionOp::Answered { to } if went_well => session.at = *to as usize,
-                SessionOp::Answered { .. } => {}
+                SessionOp::JumpUnlessFirstSession { to } if session.begun > 1 => session.at = *to as usize,
+                SessionOp::JumpUnlessFirstSession { .. } => {}
+                SessionOp::JumpIfSucceeded { to } if went_well => session.at = *to as usize,
+                SessionOp::JumpIfSucceeded { .. } => {}
                 SessionOp::Repeat { times, from, depth } => {
                     let rounds = &mut session.rounds[usize::from(*depth)];
                     *rounds += 1;
@@ -203,8 +212,8 @@ impl UserSessions {
     /// loop, the state of the ended session is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
-        self.under_way -= u64::from(std::mem::take(&mut session.under_way));
-        if !self.stays {
+        self.active_sessions -= u64::from(std::mem::take(&mut session.is_active));
+        if !self.keeps_user_state {
             self.free.extend(self.places.remove(&user));
         }
     }
@@ -212,12 +221,12 @@ impl UserSessions {
     /// Returns whether any session is active.
     #[inline]
     pub fn has_active_sessions(&self) -> bool {
-        self.under_way > 0
+        self.active_sessions > 0
     }
 
     /// Returns the number of active sessions that count in the measured window.
     pub fn active_measured_sessions(&self) -> u64 {
-        self.places.values().filter(|session| session.under_way && session.measured).count() as u64
+        self.places.values().filter(|session| session.is_active && session.measured).count() as u64
     }
 
     /// Returns whether each session of the scenario of `user` needs a connection of its own.
@@ -230,7 +239,8 @@ impl UserSessions {
         self.active_scenario(user).is_some_and(|scenario| scenario.cookies)
     }
 
-    /// Returns the scenario of the active session of `user`; `None` without one.
+    /// Returns the scenario of the active session of `user`; `None` if the user has no active
+    /// session.
     fn active_scenario(&self, user: u64) -> Option<&Scenario> {
         self.scenarios.get(self.active_session(user)?.scenario)
     }
@@ -252,7 +262,7 @@ mod tests {
     use plimsoll_model::session::ThinkTime;
 
     fn request_op(route: RouteNumber) -> SessionOp {
-        SessionOp::Ask { route, may_continue: false }
+        SessionOp::Send { route, may_continue: false }
     }
 
     fn weighted_scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
@@ -290,17 +300,17 @@ mod tests {
             SessionOp::Repeat { times: 3, from: 0, depth: 0 },
             request_op(2),
         ];
-        let once = vec![SessionOp::Once { to: 2 }, request_op(0), request_op(1)];
+        let once = vec![SessionOp::JumpUnlessFirstSession { to: 2 }, request_op(0), request_op(1)];
         let when = vec![
-            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 2 },
+            SessionOp::JumpUnlessText { text: "{{ token }}".into(), empty: false, to: 2 },
             request_op(1),
             request_op(7),
-            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 5 },
+            SessionOp::JumpUnlessText { text: "{{ token }}".into(), empty: false, to: 5 },
             request_op(2),
-            SessionOp::Unless { text: "{{ token }}".into(), empty: true, to: 7 },
+            SessionOp::JumpUnlessText { text: "{{ token }}".into(), empty: true, to: 7 },
             request_op(3),
         ];
-        let may_continue = vec![SessionOp::Ask { route: 5, may_continue: true }, request_op(6), request_op(1)];
+        let may_continue = vec![SessionOp::Send { route: 5, may_continue: true }, request_op(6), request_op(1)];
         for (ops, expect) in [
             (nested, [vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2], vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2]]),
             (once, [vec![0, 1], vec![1]]),
@@ -329,7 +339,7 @@ mod tests {
     #[test]
     fn an_arrival_starts_without_earlier_state() {
         let mut sessions = UserSessions::new(
-            vec![weighted_scenario(1, vec![SessionOp::Once { to: 2 }, request_op(7), request_op(0)])],
+            vec![weighted_scenario(1, vec![SessionOp::JumpUnlessFirstSession { to: 2 }, request_op(7), request_op(0)])],
             3,
             1,
             false,

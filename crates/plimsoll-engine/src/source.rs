@@ -16,12 +16,12 @@ use crate::replay_source::ReplaySource;
 use crate::session_source::{EndedSession, ResponseCheckInput, SessionSource};
 use crate::template_fill::{TemplateNames, TemplateValues};
 use crate::users::{LastRequest, UserAction, WorkerUsers};
-use plimsoll_model::grpc_message::MessageTexts;
+use plimsoll_model::grpc_message::RouteMessageConverters;
 use plimsoll_model::traffic::RouteChoice;
 use plimsoll_model::{Plan, RequestFailure, RouteNumber, Stripe};
 use plimsoll_wire::redirect::RedirectRefusal;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, ResponsePiece};
+use plimsoll_wire::{Author, EncodedRequest, ResponsePiece, ResponseTimes};
 
 /// A source of requests: encoded requests, and the rule that selects each user's next request.
 #[derive(Debug)]
@@ -80,7 +80,11 @@ impl Source {
     }
 
     /// Sets the converters of gRPC messages, which checks and filled-in bodies need.
-    pub fn with_message_converters(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, RequestEncodeError> {
+    pub fn with_message_converters(
+        mut self,
+        plan: &Plan,
+        texts: &RouteMessageConverters,
+    ) -> Result<Source, RequestEncodeError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
@@ -198,7 +202,7 @@ impl Source {
 
     /// Reports to the author (script) that `exchange` ended without a response.
     #[cold]
-    pub fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+    pub fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: ResponseTimes) {
         if let Source::Authored(_, authored) = self {
             authored.report_missing_response(exchange, failure, times);
         }
@@ -224,7 +228,7 @@ impl Source {
         exchange: u32,
         status: u16,
         piece: ResponsePiece,
-        times: AnswerTimes,
+        times: ResponseTimes,
         ends: (bool, bool),
     ) -> bool {
         match self {
@@ -276,7 +280,8 @@ impl Source {
     }
 
     /// Prepares the request that follows a redirect. `of`: the exchange and its user. `to`: the
-    /// status and the `Location` field of the redirect response.
+    /// status and the `Location` field of the redirect response. Returns the reason if the redirect
+    /// cannot be followed.
     #[cold]
     pub fn prepare_redirect(
         &mut self,
@@ -351,8 +356,8 @@ impl Source {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
-    /// Returns the next action of `user` after its last request. `last` is `None` if the user
-    /// begins.
+    /// Returns the next action of `user`. `last` is the result of the user's last request; `None`
+    /// if the user begins.
     #[inline]
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {

@@ -23,6 +23,8 @@ const WINDOW_NS: u64 = 10_000_000;
 /// The stolen time per window, ns, above which the worker concludes that another thread needs the
 /// core. Interrupts and hypervisors take less than a fifth of the window.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
+/// The shortest and the longest back-off, ns. During a back-off the worker sleeps instead of
+/// polling. Each further back-off is twice as long, up to the maximum.
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
 
@@ -38,8 +40,8 @@ pub struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// Creates the spinner (the choice between polling and sleeping) of one worker. `spare_core` is
-    /// true if there are more cores than workers.
+    /// Creates the policy of one worker. `spare_core` is true if this process may use more cores
+    /// than it has workers.
     pub fn new(mode: Spin, spare_core: bool) -> SpinPolicy {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
         SpinPolicy {
@@ -74,8 +76,8 @@ impl SpinPolicy {
         }
     }
 
-    /// Records the beginning and end of a wait, and whether it returned events. Returns true for a
-    /// poll without events while no other thread wanted the core.
+    /// Records the beginning and end of a wait, and whether the wait returned events. Returns true
+    /// if the wait was a poll that returned no event, while no other thread wanted the core.
     #[inline]
     pub fn record_wait(&mut self, wait: WaitMode, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {

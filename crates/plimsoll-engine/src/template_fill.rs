@@ -154,8 +154,8 @@ impl<'p> TemplateNames<'p> {
 pub struct TemplateValues {
     seed: u64,
     data: Vec<RankedData>,
-    /// The number of rows that the current request has used so far in tables that give each use
-    /// another row.
+    /// The number of rows that the current request has taken so far from tables in which each use
+    /// takes the next row.
     uses: u64,
     scratch: String,
     /// A reused buffer for one value of a body.
@@ -165,6 +165,8 @@ pub struct TemplateValues {
 #[derive(Debug, Clone)]
 struct RankedData {
     rows: Arc<ValueTable>,
+    /// The cumulated Zipf weights of the rows; empty if the rows are not chosen by a Zipf
+    /// distribution.
     ranks: Arc<[f64]>,
 }
 
@@ -173,8 +175,8 @@ struct RankedData {
 pub struct FillContext<'a> {
     /// The number of the request or session.
     pub number: u64,
-    /// The number of the request among the filled-in requests of its session, from 1. The number is
-    /// 0 for requests outside sessions.
+    /// The number of the request within its session, from 1. The number is 0 for requests outside
+    /// sessions.
     pub request: u64,
     /// The index of the row that the session uses in tables with unique rows.
     pub unique: u64,

@@ -28,8 +28,8 @@ pub enum UserAction {
     End,
 }
 
-/// The users of one worker: how often each user has started, and its unique row (a row of a data
-/// table that is used only once).
+/// The users of one worker: how often each user has started, and the user's unique row. A unique
+/// row is a row of a data table that is used only once.
 #[derive(Debug, Clone)]
 pub struct WorkerUsers {
     stripe: Stripe,

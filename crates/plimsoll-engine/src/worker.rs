@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
-    /// Executes the schedule, which begins at `origin_ns` (absolute). Calls `tell` with a report
-    /// after every tick and at the end.
+    /// Executes the schedule, which begins at `origin_ns` (absolute, ns). Calls `tell` with a
+    /// report after every tick (100 ms) and at the end.
     pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(PartReport)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
@@ -82,8 +82,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.record_wait(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A worker that sleeps until an arrival or a response notices a stop only after the
-            // sleep. So a stopped load ends at the time before the sleep.
+            // A sleeping worker notices a stop only when its sleep ends. So a stopped load counts
+            // as ended at the time at which the sleep began.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }
@@ -131,8 +131,8 @@ impl<N: Net> Worker<N> {
         end_ns.saturating_sub(self.origin_ns)
     }
 
-    /// At the end of the load, counts the measured requests that are still in flight, and counts
-    /// the active measured sessions as ended early (cut).
+    /// At the end of the load, counts the measured requests that are still in flight. Counts the
+    /// active measured sessions as cut (ended before their last request).
     fn count_unfinished(&mut self) {
         let measured = self.exchanges.iter_in_flight().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));

@@ -1,12 +1,11 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
-//! The estimate comes from the ping with the shortest round trip among recent pings. The error of
-//! the estimate is at most half of the shortest round trip. The error of the estimate is largest if
-//! one direction takes the whole time of the round trip. More pings do not show how the round-trip
-//! time divides between the directions.
+//! The estimate comes from the recent ping with the smallest error bound. The error bound of a ping
+//! is half of its round trip, plus the largest assumed drift of the clocks since the ping. The
+//! error is largest if one direction takes the whole time of the round trip. More pings do not show
+//! how the round-trip time divides between the directions.
 //!
-//! Clocks drift, so the error bound grows with the age of a ping. Not here: when pings are sent,
-//! and how pings are transported.
+//! Not here: when pings are sent, and how pings are transported.
 
 /// The number of recent pings that are kept for the estimate of the clock offset.
 const PINGS_KEPT: usize = 20;
@@ -27,7 +26,7 @@ pub struct ClockOffset {
 /// offset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ClockSample {
-    came_ns: u64,
+    arrived_ns: u64,
     round_trip_ns: u64,
     offset_ns: i64,
 }
@@ -39,7 +38,7 @@ impl ClockOffset {
     pub fn add(&mut self, sent_ns: u64, there_ns: u64, came_ns: u64) {
         let round_trip_ns = came_ns.saturating_sub(sent_ns);
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
-        self.recent[self.samples as usize % PINGS_KEPT] = ClockSample { came_ns, round_trip_ns, offset_ns };
+        self.recent[self.samples as usize % PINGS_KEPT] = ClockSample { arrived_ns: came_ns, round_trip_ns, offset_ns };
         self.samples = self.samples.saturating_add(1);
         self.last_reply_ns = self.last_reply_ns.max(came_ns);
     }
@@ -53,7 +52,7 @@ impl ClockOffset {
     fn best_sample(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..PINGS_KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
-            let drift_ns = (self.last_reply_ns - sample.came_ns) / DRIFT_DIVISOR;
+            let drift_ns = (self.last_reply_ns - sample.arrived_ns) / DRIFT_DIVISOR;
             (sample, sample.round_trip_ns.div_ceil(2) + drift_ns)
         });
         with_error.min_by_key(|(_, error_ns)| *error_ns)

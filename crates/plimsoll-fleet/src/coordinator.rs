@@ -89,22 +89,22 @@ pub enum FleetEvent {
 enum PartState {
     /// The agent has no part of the load, or has completed its part.
     None,
-    /// The coordinator sent the task, most recently at `said_ns`, and waits for the reply.
-    Asked { task: Box<AgentLoadTask>, said_ns: u64 },
+    /// The coordinator sent the task, most recently at `last_sent_ns`, and waits for the reply.
+    RequestSent { task: Box<AgentLoadTask>, last_sent_ns: u64 },
     /// The agent has opened the connections of its part of the load.
     Ready,
-    /// The coordinator sent the start message, most recently at `said_ns`. `shows` says whether a
-    /// message of the agent has shown that the start message arrived.
-    Started { start: ToAgent, said_ns: u64, shows: bool },
-    /// The coordinator sent the stop message, most recently at `said_ns`.
-    Stopped { said_ns: u64 },
+    /// The coordinator sent the start message, most recently at `last_sent_ns`. `start_confirmed`
+    /// says whether a message of the agent has shown that the start message arrived.
+    Started { start: ToAgent, last_sent_ns: u64, start_confirmed: bool },
+    /// The coordinator sent the stop message, most recently at `last_sent_ns`.
+    Stopped { last_sent_ns: u64 },
 }
 
 /// The state of an agent's calibration.
 #[derive(Debug)]
 enum CalibrationState {
-    /// The coordinator sent the request, most recently at `said_ns`, and waits for the result.
-    Asked { task: CalibrationTask, said_ns: u64 },
+    /// The coordinator sent the request, most recently at `last_sent_ns`, and waits for the result.
+    RequestSent { task: CalibrationTask, last_sent_ns: u64 },
     /// The agent has sent the result: its capacity, or the reason of a failure.
     Answered(Result<SelfMeasurement, String>),
 }
@@ -244,19 +244,19 @@ impl Coordinator {
             let known = &mut self.agents[*agent];
             (known.inbox, known.has_unconfirmed_frames) = (Inbox::default(), false);
             self.outgoing.push((*agent, ToAgent::Prepare(task.clone())));
-            known.part = PartState::Asked { task, said_ns: now_ns };
+            known.part = PartState::RequestSent { task, last_sent_ns: now_ns };
         }
     }
 
     /// Requests a calibration of an agent's machine.
     pub fn request_calibration(&mut self, now_ns: u64, agent: usize, task: CalibrationTask) {
         self.outgoing.push((agent, ToAgent::Calibrate(task.clone())));
-        self.agents[agent].calibration = Some(CalibrationState::Asked { task, said_ns: now_ns });
+        self.agents[agent].calibration = Some(CalibrationState::RequestSent { task, last_sent_ns: now_ns });
     }
 
     /// Whether a calibration of this agent is in progress.
     pub fn is_calibrating(&self, agent: usize) -> bool {
-        matches!(self.agents[agent].calibration, Some(CalibrationState::Asked { .. }))
+        matches!(self.agents[agent].calibration, Some(CalibrationState::RequestSent { .. }))
     }
 
     /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
@@ -270,7 +270,7 @@ impl Coordinator {
 
     /// Whether the preparation of the load has ended on all agents.
     pub fn is_preparation_over(&self) -> bool {
-        self.agents.iter().all(|known| !matches!(known.part, PartState::Asked { .. }))
+        self.agents.iter().all(|known| !matches!(known.part, PartState::RequestSent { .. }))
     }
 
     /// Starts the load on all ready agents at `origin_ns` of the coordinator's clock.
@@ -280,7 +280,7 @@ impl Coordinator {
             if matches!(known.part, PartState::Ready) {
                 let start = ToAgent::Start { epoch, origin_ns: known.clock.to_other_clock(origin_ns), length_ns_max };
                 self.outgoing.push((agent, start.clone()));
-                known.part = PartState::Started { start, said_ns: now_ns, shows: false };
+                known.part = PartState::Started { start, last_sent_ns: now_ns, start_confirmed: false };
             }
         }
     }
@@ -290,12 +290,12 @@ impl Coordinator {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
             match known.part {
-                PartState::Asked { .. } | PartState::Ready => {
+                PartState::RequestSent { .. } | PartState::Ready => {
                     known.part = PartState::None;
                     self.outgoing.push((agent, ToAgent::Stop { epoch }));
                 }
                 PartState::Started { .. } => {
-                    known.part = PartState::Stopped { said_ns: now_ns };
+                    known.part = PartState::Stopped { last_sent_ns: now_ns };
                     self.outgoing.push((agent, ToAgent::Stop { epoch }));
                 }
                 PartState::None | PartState::Stopped { .. } => {}
@@ -343,21 +343,24 @@ impl Coordinator {
                 }
             }
             ToCoordinator::Ready { epoch: of, injector, fitted } if of == epoch => {
-                if matches!(known.part, PartState::Asked { .. }) {
+                if matches!(known.part, PartState::RequestSent { .. }) {
                     known.part = PartState::Ready;
                     known.injector = Some(injector);
                     events.push(FleetEvent::Ready { agent, fitted });
                 }
             }
             ToCoordinator::Refused { epoch: of, reason } if of == epoch => {
-                if matches!(known.part, PartState::Asked { .. } | PartState::Started { shows: false, .. }) {
+                if matches!(
+                    known.part,
+                    PartState::RequestSent { .. } | PartState::Started { start_confirmed: false, .. }
+                ) {
                     known.part = PartState::None;
                     events.push(FleetEvent::Refused { agent, reason });
                 }
             }
             ToCoordinator::Calibrated { number, result } => {
-                if let Some(state @ CalibrationState::Asked { .. }) = &mut known.calibration
-                    && matches!(state, CalibrationState::Asked { task, .. } if task.number == number)
+                if let Some(state @ CalibrationState::RequestSent { .. }) = &mut known.calibration
+                    && matches!(state, CalibrationState::RequestSent { task, .. } if task.number == number)
                 {
                     *state = CalibrationState::Answered(result);
                 }
@@ -406,13 +409,13 @@ impl Coordinator {
 impl AgentState {
     /// Records that the agent has received the start message.
     fn confirm_start(&mut self) {
-        if let PartState::Started { shows, .. } = &mut self.part {
-            *shows = true;
+        if let PartState::Started { start_confirmed, .. } = &mut self.part {
+            *start_confirmed = true;
         }
     }
 
     fn handle_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
-        if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
+        if matches!(self.part, PartState::None | PartState::RequestSent { .. } | PartState::Ready) {
             // An agent whose part is not running repeats frames (result messages), because the
             // agent does not know that the frames are recorded.
             self.has_unconfirmed_frames = true;
@@ -439,26 +442,28 @@ impl AgentState {
         match &mut self.part {
             // While the agent still prepares the task, its reply is not overdue, so the task is not
             // repeated.
-            PartState::Asked { task, said_ns }
-                if passed(*said_ns, TASK_REPEAT_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
+            PartState::RequestSent { task, last_sent_ns }
+                if passed(*last_sent_ns, TASK_REPEAT_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
             {
-                *said_ns = now_ns;
+                *last_sent_ns = now_ns;
                 due.push(ToAgent::Prepare(task.clone()));
             }
-            PartState::Started { start, said_ns, shows: false } if passed(*said_ns, START_REPEAT_NS) => {
-                *said_ns = now_ns;
+            PartState::Started { start, last_sent_ns, start_confirmed: false }
+                if passed(*last_sent_ns, START_REPEAT_NS) =>
+            {
+                *last_sent_ns = now_ns;
                 due.push(start.clone());
             }
-            PartState::Stopped { said_ns } if passed(*said_ns, STOP_REPEAT_NS) => {
-                *said_ns = now_ns;
+            PartState::Stopped { last_sent_ns } if passed(*last_sent_ns, STOP_REPEAT_NS) => {
+                *last_sent_ns = now_ns;
                 due.push(ToAgent::Stop { epoch });
             }
             _ => {}
         }
-        if let Some(CalibrationState::Asked { task, said_ns }) = &mut self.calibration
-            && passed(*said_ns, TASK_REPEAT_NS)
+        if let Some(CalibrationState::RequestSent { task, last_sent_ns }) = &mut self.calibration
+            && passed(*last_sent_ns, TASK_REPEAT_NS)
         {
-            *said_ns = now_ns;
+            *last_sent_ns = now_ns;
             due.push(ToAgent::Calibrate(task.clone()));
         }
         if passed(self.leased_ns, LEASE_INTERVAL_NS) {

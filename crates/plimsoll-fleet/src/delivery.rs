@@ -14,7 +14,8 @@ const FRAMES_AHEAD_MAX: usize = 4_096;
 /// The frames that were sent and that the receiver has not confirmed as recorded.
 #[derive(Debug)]
 pub struct Outbox<T> {
-    /// The frames in ascending order of number, each with the time when it was last sent.
+    /// The frames in ascending order of number: number, frame, and the time when the frame was last
+    /// sent, ns.
     frames: VecDeque<(u64, T, u64)>,
     last: u64,
 }

@@ -38,10 +38,9 @@ const CALIBRATION_WAIT_NS_MAX: u64 = 60_000_000_000;
 const STOP_NS_MAX: u64 = 5_000_000_000;
 /// The longest wait until the agents have ended a load after the user pressed ^C, ns (0.7 s).
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// The smallest delay from the moment when all agents are ready to the start of the load, ns (0.1
-/// s).
+/// The smallest delay from the time when all agents are ready to the start of the load, ns (0.1 s).
 const START_DELAY_NS_MIN: u64 = 100_000_000;
-/// The largest delay from the moment when all agents are ready to the start of the load, ns (3 s).
+/// The largest delay from the time when all agents are ready to the start of the load, ns (3 s).
 const START_DELAY_NS_MAX: u64 = 3_000_000_000;
 /// The delay before the start of a load, in round trips to the slowest agent. During the delay,
 /// every agent receives the start time, even if a start message must be repeated.
@@ -55,7 +54,7 @@ const UNBOUNDED_LOAD_NS_MAX: u64 = 24 * 3_600_000_000_000;
 const MESSAGE_WAIT_MAX: Duration = Duration::from_millis(20);
 const PREPARATION_TICK_NS: u64 = Plan::TICK_NS;
 
-/// Options of a fleet for its loads.
+/// The options that all loads of a fleet share.
 #[derive(Clone)]
 pub struct FleetOptions {
     /// The number of worker threads of each agent. `None` lets each agent choose by its cores.

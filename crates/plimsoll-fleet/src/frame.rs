@@ -41,8 +41,8 @@ pub enum FrameError {
     /// The stream does not begin with the greeting of plimsoll.
     #[error("the program there is not a plimsoll agent")]
     NoGreeting,
-    /// The agent and this plimsoll use different versions of the protocol. The values are the
-    /// agent's protocol version and this program's protocol version.
+    /// The peer and this plimsoll use different versions of the protocol. The values are the peer's
+    /// protocol version and this program's protocol version.
     #[error(
         "the agent uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
          plimsoll on both machines"

@@ -47,8 +47,8 @@ pub fn run_local_fleet(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str
         say(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
     }
     say(&format!("{count} agents are on the bus at {url}. The agents send load only to {allow}. ^C ends the agents."));
-    // The address of a namespace is neither loopback nor private (RFC 1918), so a load on it needs
-    // permission.
+    // The address of a namespace is neither loopback nor private (RFC 1918), so a load on this
+    // address needs the option `--allow-public`.
     let allow_public = if separated.is_ok() { " --allow-public" } else { "" };
     say(&format!("Try: plimsoll run{allow_public} --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {

@@ -41,11 +41,13 @@ struct LoadPart {
 
 enum LoadPartState {
     /// The agent is still running its part of the load.
-    Made,
-    /// The part has ended; the value is the end of its measured window, ns of schedule time.
+    Running,
+    /// The part has ended, or its agent is lost and the load ends. The value is the end of the
+    /// measured window of the part, ns of schedule time.
     Done(u64),
-    /// The agent is lost. The requests that the agent did not send are counted as unsent.
-    Counted(Box<UnsentArrivals>),
+    /// The agent is lost, and the load continues with the other agents. The requests that the lost
+    /// agent did not send are counted as unsent.
+    Lost(Box<UnsentArrivals>),
 }
 
 /// The requests that a lost agent did not send.
@@ -54,7 +56,7 @@ struct UnsentArrivals {
     routes: Option<ArrivalRoutes>,
     /// The counts that the next tick of the lost agent's part must include: requests in flight at
     /// the loss, and unsent requests before the loss.
-    owed: Option<Interval>,
+    carried_counts: Option<Interval>,
 }
 
 impl LoadMerger {
@@ -72,7 +74,7 @@ impl LoadMerger {
             ledgers: BTreeMap::new(),
             lag: Histogram::new(),
             workers: BTreeMap::new(),
-            state: LoadPartState::Made,
+            state: LoadPartState::Running,
         };
         let parts = agents.iter().zip(stripes).map(part).collect();
         LoadMerger { collector, plan: plan.clone(), schedule, parts }
@@ -97,7 +99,7 @@ impl LoadMerger {
         let made = &self.parts[part];
         if u64::from(index) < made.ticks
             || u64::from(index) > INTERVALS_MAX
-            || !matches!(made.state, LoadPartState::Made)
+            || !matches!(made.state, LoadPartState::Running)
         {
             return Err("the agent sent measurements of an unknown load".to_owned());
         }
@@ -140,7 +142,7 @@ impl LoadMerger {
         on_tick: &mut TickListener,
     ) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
-        if !matches!(made.state, LoadPartState::Made) {
+        if !matches!(made.state, LoadPartState::Running) {
             return Ok(ControlFlow::Continue(()));
         }
         if seal.ledger != made.account.ledger {
@@ -161,7 +163,8 @@ impl LoadMerger {
     /// without an outcome count as in flight. If the load continues, the agent's remaining requests
     /// count as unsent.
     ///
-    /// `may_continue` says whether the load may continue without the agent.
+    /// `may_continue` says whether the load may continue without the agent. Returns `Break` if all
+    /// agents must stop.
     pub fn mark_part_lost(
         &mut self,
         part: usize,
@@ -169,7 +172,7 @@ impl LoadMerger {
         may_continue: bool,
         on_tick: &mut TickListener,
     ) -> ControlFlow<()> {
-        if !matches!(self.parts[part].state, LoadPartState::Made) {
+        if !matches!(self.parts[part].state, LoadPartState::Running) {
             return ControlFlow::Continue(());
         }
         let name = &self.parts[part].account.name;
@@ -182,7 +185,7 @@ impl LoadMerger {
             made.state = LoadPartState::Done(made.ticks * Plan::TICK_NS);
             return self.collector.take_report(PartReport::Lost { part, why: stop }, on_tick);
         }
-        self.parts[part].state = LoadPartState::Counted(Box::new(self.unsent_arrivals(part)));
+        self.parts[part].state = LoadPartState::Lost(Box::new(self.unsent_arrivals(part)));
         self.count_unsent(self.complete_tick_count(), on_tick)
     }
 
@@ -215,15 +218,15 @@ impl LoadMerger {
             ledger.unsent += due.saturating_sub(begun);
         }
         let arrivals: Box<dyn Iterator<Item = (u64, u64)>> = Box::new(arrivals);
-        UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
+        UnsentArrivals { arrivals: arrivals.peekable(), routes, carried_counts: Some(owed) }
     }
 
     /// Returns the number of ticks (100 ms each) whose measurements every active agent has
     /// delivered. Without active agents, returns the largest number of ticks of any agent that was
     /// not lost.
     fn complete_tick_count(&self) -> u64 {
-        let making = self.parts.iter().filter(|part| matches!(part.state, LoadPartState::Made));
-        let told = self.parts.iter().filter(|part| !matches!(part.state, LoadPartState::Counted(_)));
+        let making = self.parts.iter().filter(|part| matches!(part.state, LoadPartState::Running));
+        let told = self.parts.iter().filter(|part| !matches!(part.state, LoadPartState::Lost(_)));
         making.map(|part| part.ticks).min().or_else(|| told.map(|part| part.ticks).max()).unwrap_or(0)
     }
 
@@ -233,7 +236,7 @@ impl LoadMerger {
         let (mut flow, from_ns) = (ControlFlow::Continue(()), self.schedule.measured_from_ns());
         for part in 0..self.parts.len() {
             while self.parts[part].ticks < ticks {
-                let LoadPart { ticks: index, state: LoadPartState::Counted(unsent), .. } = &mut self.parts[part] else {
+                let LoadPart { ticks: index, state: LoadPartState::Lost(unsent), .. } = &mut self.parts[part] else {
                     break;
                 };
                 let index = *index;
@@ -248,12 +251,12 @@ impl LoadMerger {
 
     /// Whether the agent of a part (share) still runs its load.
     pub fn is_active(&self, part: usize) -> bool {
-        matches!(self.parts[part].state, LoadPartState::Made)
+        matches!(self.parts[part].state, LoadPartState::Running)
     }
 
     /// Whether every agent has ended its part of the load or is lost.
     pub fn all_parts_ended(&self) -> bool {
-        self.parts.iter().all(|part| !matches!(part.state, LoadPartState::Made))
+        self.parts.iter().all(|part| !matches!(part.state, LoadPartState::Running))
     }
 
     /// Builds the whole run after all parts have ended.
@@ -266,10 +269,10 @@ impl LoadMerger {
         let ticks = self.complete_tick_count().max(end_ns.map_or(0, |end_ns| end_ns.div_ceil(Plan::TICK_NS)));
         let _ = self.count_unsent(ticks, on_tick);
         for part in 0..self.parts.len() {
-            if let LoadPart { ticks, state: LoadPartState::Counted(unsent), .. } = &mut self.parts[part] {
+            if let LoadPart { ticks, state: LoadPartState::Lost(unsent), .. } = &mut self.parts[part] {
                 // The remaining agents ended before the lost agent's next tick (100 ms), so the
                 // counts that belong to this tick (`owed`) are added now.
-                if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
+                if let (index, Some(owed)) = (*ticks, unsent.carried_counts.take()) {
                     let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
@@ -300,7 +303,7 @@ impl UnsentArrivals {
     /// counts from the time of the loss (`owed`). Requests before `from_ns` (the warm-up) do not
     /// count.
     fn unsent_in_tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
-        let mut interval = self.owed.take().unwrap_or_default();
+        let mut interval = self.carried_counts.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
             let route = first_route(&mut self.routes, number);
             if let Some(route) = route.filter(|_| start_ns >= from_ns) {

@@ -46,7 +46,7 @@ struct PartialMessage {
 }
 
 impl PieceAssembler {
-    /// Creates an assembly that keeps at most `bytes_max` bytes of incomplete messages.
+    /// Creates an assembler that keeps at most `bytes_max` bytes of incomplete messages.
     pub fn new(bytes_max: usize) -> PieceAssembler {
         PieceAssembler { open: BTreeMap::new(), bytes: 0, bytes_max }
     }

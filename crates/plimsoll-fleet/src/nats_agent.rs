@@ -38,14 +38,14 @@ const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
 /// The largest number of intervals (measurements of 100 ms each) that are being sent to the bus at
 /// once.
 const IN_FLIGHT_MAX: usize = 16;
-/// The time after which an agent sends measurements (an interval) again if the bus has not
-/// acknowledged the measurements.
+/// The pause between a failed attempt to publish a piece of an interval (the measurements of 100
+/// ms) and the next attempt.
 const PUBLISH_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The time after which an agent sends measurements (an interval) again if no coordinator has
-/// recorded the measurements.
+/// The time after which an interval that the bus has acknowledged, but that no coordinator has
+/// recorded, may be published again.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time after which an agent drops measurements (an interval) that the bus never acknowledged
-/// (24 h). The agent's storage on disk (spool) also drops intervals after 24 h.
+/// The time after which an agent stops publishing an interval that the bus never acknowledged (24
+/// h). The agent's storage on disk (spool) also drops intervals after 24 h.
 const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
@@ -99,7 +99,7 @@ impl AgentTransport for BusTransport {
 }
 
 /// Joins a bus and serves coordinators, one after another, until the connection to the bus ends for
-/// good. `joined` is called once the agent is on the bus.
+/// good. `joined` is called when the agent has joined the bus.
 pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let (sender, events) = channel();
     let (stored_sender, stored) = unbounded_channel();
@@ -108,7 +108,7 @@ pub fn join_bus(terms: BusJoinOptions, joined: &mut dyn FnMut()) -> Result<(), F
         &terms.spool,
         SpoolCallbacks {
             stored: Box::new(move |entry| _ = stored_sender.send(entry)),
-            failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::Unstored(why))),
+            failed: Box::new(move |why| _ = failed.send(AgentSessionEvent::SpoolFailed(why))),
         },
     )?;
     let allow = terms.allow.clone().without_addresses(terms.access.resolve_addresses());
@@ -155,9 +155,13 @@ struct AgentBusWorker {
 
 /// The agent's subscriptions on the bus.
 struct Subscriptions {
+    /// Requests for the presence of all agents.
     who: Subscriber,
+    /// Claims of coordinators on this agent.
     claims: Subscriber,
+    /// Messages of coordinators to this agent, for any run.
     messages: Subscriber,
+    /// Presence messages under this agent's name, which reveal another agent with the name.
     namesakes: Subscriber,
 }
 

@@ -73,7 +73,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 enum CoordinatorBusCommand {
     Send(usize, Vec<u8>),
     BeginLoad(Box<LoadRecord>),
-    ForgetLoad,
+    PurgeStoredLoad,
     Store(PathBuf, Sender<Result<(), String>>),
     End,
 }
@@ -156,7 +156,7 @@ impl Bus for NatsBus {
     }
 
     fn delete_stored_load(&mut self) {
-        let _ = self.orders.send(CoordinatorBusCommand::ForgetLoad);
+        let _ = self.orders.send(CoordinatorBusCommand::PurgeStoredLoad);
     }
 
     fn store_file(&mut self, path: &Path) -> Result<Option<String>, String> {
@@ -247,8 +247,7 @@ impl CoordinatorBusWorker {
         let claimed = self.claim_agents(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // One agent could not be claimed for this run, so the agents that are already claimed
-            // are set free again.
+            // One agent could not be claimed for this run, so all agents of the run are released.
             for name in &names {
                 self.publish(&client, name, 0, &encode_single_message_stream(|out| ToAgent::Leave.encode(out))).await;
             }
@@ -377,7 +376,7 @@ impl CoordinatorBusWorker {
                         let pieces = split_message(number, &record.encode_json(), largest_piece_bytes(&client));
                         tokio::spawn(store_pieces(client.clone(), presence::load_record_subject(&self.run), pieces));
                     }
-                    Some(CoordinatorBusCommand::ForgetLoad) => purge_stored_frames(&stream, &self.run).await,
+                    Some(CoordinatorBusCommand::PurgeStoredLoad) => purge_stored_frames(&stream, &self.run).await,
                     Some(CoordinatorBusCommand::Store(path, reply)) => {
                         tokio::spawn(store_run_file(client.clone(), self.run.clone(), path, reply));
                     }

@@ -30,8 +30,8 @@ const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
 /// Fill level, in percent, of the stream that stores intervals; above this level no new run starts.
 const STREAM_FULL_PERCENT: u64 = 90;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time after which measurements (an interval) are published again if the bus has not
-/// acknowledged them.
+/// The longest wait until the bus acknowledges a published piece of an interval (the measurements
+/// of 100 ms). A piece without an acknowledgement is published again.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(500);
 const BUS_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between pings to the server.

@@ -39,7 +39,7 @@ pub struct PipeCommand {
     /// Bytes to write to standard input before any message.
     pub first: Option<Vec<u8>>,
     /// Explains the end of the process to the user.
-    pub last_words: ExitFormatter,
+    pub explain_exit: ExitFormatter,
 }
 
 /// The processes of all agents. Dropping the `PipeBus` ends the processes of all agents.
@@ -62,7 +62,7 @@ impl PipeBus {
         let (sender, arrived) = channel();
         let mut bus = PipeBus { ends: Vec::new(), arrived };
         for (agent, started) in commands.into_iter().enumerate() {
-            let PipeCommand { name, mut command, first, last_words: explain } = started;
+            let PipeCommand { name, mut command, first, explain_exit: explain } = started;
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
             let mut child = command.spawn().map_err(|error| {
                 Failure::cannot_start(format!(

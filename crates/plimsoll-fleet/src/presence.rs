@@ -3,14 +3,14 @@
 //! which a coordinator claims an agent ([`AgentClaim`]).
 //!
 //! ```text
-//! pl.who              coordinator to all    asks all agents for a presence
-//! pl.here.AGENT       agent to all          a presence
-//! pl.claim.AGENT      coordinator to one    a claim
+//! pl.who              coordinator to all    a request for all presence messages
+//! pl.here.AGENT       agent to all          a presence message
+//! pl.claim.AGENT      coordinator to one    a claim message
 //! pl.RUN.to.AGENT     coordinator to one    messages in pieces
 //! pl.RUN.from.AGENT   agent to coordinator  messages in pieces
 //! pl.RUN.f.AGENT      agent, stored         intervals and ends of loads, in pieces
 //! pl.RUN.load         coordinator, stored   the record of the load, in pieces
-//! pl.RUN.echo         coordinator to itself shows whether the bus works
+//! pl.RUN.echo         coordinator to itself an echo, which shows that the bus works
 //! ```
 //!
 //! The subjects of an agent end with its name, so the agent's credentials can be limited to

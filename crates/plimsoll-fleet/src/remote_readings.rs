@@ -57,7 +57,8 @@ struct RemoteReadingsState {
 
 impl SharedRemoteReadings {
     fn lock(&self) -> MutexGuard<'_, RemoteReadingsState> {
-        // Readings change only under the lock, so the state is consistent even after a panic.
+        // A panic of the other thread poisons the lock. The state is used in spite of the panic,
+        // because each change leaves valid readings.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -42,7 +42,7 @@ pub enum AgentSessionEvent {
     /// The connection has closed; if the connection ended early, the value is the reason.
     Closed(Option<String>),
     /// The spool (the agent's storage on disk) cannot store intervals; the value is the reason.
-    Unstored(String),
+    SpoolFailed(String),
     /// The result of preparing the load with this number.
     Prepared(u64, Result<(Injector, Vec<String>), String>),
     /// The result of the calibration with this number.
@@ -77,9 +77,9 @@ pub struct Permissions {
 #[derive(Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The coordinator ended the session.
-    Left,
+    EndedByCoordinator,
     /// No message of the coordinator arrived during the agent's lease (10 s).
-    Deserted,
+    CoordinatorSilent,
     /// The connection closed; if the connection ended early, the value is the reason.
     Closed(Option<String>),
 }
@@ -127,7 +127,7 @@ pub fn serve_over_stdio(permissions: Permissions) -> Result<(), Failure> {
     let (sender, events) = channel();
     let mut link = StdioLink::start(sender.clone());
     match serve_session("", &events, &sender, &mut link, &Arc::new(permissions)) {
-        SessionEnd::Left | SessionEnd::Deserted | SessionEnd::Closed(None) => Ok(()),
+        SessionEnd::EndedByCoordinator | SessionEnd::CoordinatorSilent | SessionEnd::Closed(None) => Ok(()),
         SessionEnd::Closed(Some(why)) => Err(Failure::cannot_start(why)),
     }
 }
@@ -149,7 +149,7 @@ pub fn serve_session(
         match events.recv_timeout(EVENT_WAIT_MAX).ok() {
             Some(AgentSessionEvent::Message(came_ns, message)) => agent.handle_message(came_ns, message, &mut acts),
             Some(AgentSessionEvent::Closed(why)) => break SessionEnd::Closed(why),
-            Some(AgentSessionEvent::Unstored(why)) => {
+            Some(AgentSessionEvent::SpoolFailed(why)) => {
                 unstored = Some(why);
                 load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed));
             }
@@ -184,11 +184,11 @@ pub fn serve_session(
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
                 AgentAction::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
-                AgentAction::Leave => break 'session SessionEnd::Left,
+                AgentAction::Leave => break 'session SessionEnd::EndedByCoordinator,
             }
         }
         if carrier.keeps_running_without_coordinator() && agent.is_coordinator_gone(monotonic_ns()) {
-            break SessionEnd::Deserted;
+            break SessionEnd::CoordinatorSilent;
         }
     };
     if let Some(load) = load.filter(|_| carrier.keeps_running_without_coordinator()) {
@@ -214,8 +214,8 @@ pub fn system_identifier() -> String {
     }
 }
 
-/// Returns a fingerprint of this machine. The fingerprint changes with the machine, the number of
-/// its cores and its processor model.
+/// Returns a fingerprint of this machine. The fingerprint changes with the machine id, the host
+/// name, the processor model and the number of cores.
 fn machine_fingerprint() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));

@@ -45,8 +45,8 @@ pub struct SimBus {
     pub agents: Vec<SimAgent>,
     rng: Rng,
     /// The messages that have not arrived, by arrival time in ns and number of the message.
-    mail: BTreeMap<(u64, u64), MessageInTransit>,
-    mails: u64,
+    in_transit: BTreeMap<(u64, u64), MessageInTransit>,
+    messages_sent: u64,
     arrived: VecDeque<(usize, u64, BusEvent)>,
 }
 
@@ -90,8 +90,8 @@ impl SimBus {
             interrupted_at_ns: u64::MAX,
             agents: (0..agents).map(agent).collect(),
             rng: Rng::for_stream(seed, 1),
-            mail: BTreeMap::new(),
-            mails: 0,
+            in_transit: BTreeMap::new(),
+            messages_sent: 0,
             arrived: VecDeque::new(),
         }
     }
@@ -110,16 +110,16 @@ impl SimBus {
                 continue;
             }
             let jitter_ns = (self.rng.next_f64() * self.message_faults.jitter_ns as f64) as u64;
-            self.mails += 1;
-            let at = (self.now_ns + self.message_faults.delay_ns + jitter_ns, self.mails);
-            self.mail.insert(at, MessageInTransit { agent, is_to_agent, bytes: bytes.clone() });
+            self.messages_sent += 1;
+            let at = (self.now_ns + self.message_faults.delay_ns + jitter_ns, self.messages_sent);
+            self.in_transit.insert(at, MessageInTransit { agent, is_to_agent, bytes: bytes.clone() });
         }
     }
 
     /// Advances the simulated time by 1 ms.
     pub fn advance_one_ms(&mut self) {
         self.now_ns += MILLISECOND_NS;
-        while let Some(first) = self.mail.first_entry()
+        while let Some(first) = self.in_transit.first_entry()
             && first.key().0 <= self.now_ns
         {
             let MessageInTransit { agent, is_to_agent, bytes } = first.remove();
@@ -298,7 +298,8 @@ impl SimLoad {
     }
 }
 
-/// Returns the calibrated capacity of an agent's machine; it grows with the agent's number.
+/// Returns the calibrated capacity of an agent's machine. The capacity grows with the agent's
+/// number.
 pub fn simulated_calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }

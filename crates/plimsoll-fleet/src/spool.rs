@@ -73,8 +73,9 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Locks a folder, passes the entries that an earlier agent left in the folder to `outlet`, and
-    /// starts the writing thread.
+    /// Locks a folder and starts the writing thread. Entries that an earlier agent left in the
+    /// folder are passed to `outlet.stored`. An error says that the folder is not writable, or
+    /// belongs to a running agent.
     pub fn open(folder: &Path, mut outlet: SpoolCallbacks) -> Result<Spool, Failure> {
         let cannot = |error: io::Error| {
             Failure::cannot_start(format!(
@@ -162,7 +163,7 @@ fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(Strin
             fs::remove_file(&path)?;
             continue;
         }
-        let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Over)?;
+        let mut file = output_file::open_file(&path, plimsoll_sys::file::WriteMode::Overwrite)?;
         // The last entry of the file may be incomplete; an incomplete entry is cut off.
         file.set_len(whole_bytes)?;
         file.seek(SeekFrom::End(0))?;

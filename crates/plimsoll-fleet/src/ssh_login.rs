@@ -53,7 +53,7 @@ pub fn remote_agent_command(
     let command = ssh_command(host, &remote_command_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
     let last_words: ExitFormatter = Box::new(move |words, wrong| exit_explanation(&of, words, wrong, copy_flag));
-    PipeCommand { name: host.name.clone(), command, first: program, last_words }
+    PipeCommand { name: host.name.clone(), command, first: program, explain_exit: last_words }
 }
 
 /// Returns the command line for the remote shell. If plimsoll is copied to the remote machine, its

@@ -23,8 +23,8 @@ const SECRET_PREFIX: &str = "ed25519-secret:";
 /// The prefix of a text line with a public key.
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// The time for which a task is valid after it was signed, s (10 min). The calendar clocks of
-/// coordinator and agent may also differ by 10 min.
+/// The time after its signing at which a task expires, s (10 min). An agent accepts a task if the
+/// calendar clocks of coordinator and agent differ by at most this time.
 const TASK_VALIDITY_S: u64 = 600;
 /// The prefix of the bytes of a task that are signed. The prefix makes a task's signature invalid
 /// for other data, such as calibration requests.

@@ -127,7 +127,8 @@ impl<B: Bus> WatchLink<B> {
     }
 
     /// Receives messages once and returns the messages about the measurement. Returns an error if
-    /// the time `until_ns` has passed. `timeout_text` is the text of this error.
+    /// the agent is lost, the user interrupts the program, or the time `until_ns` has passed.
+    /// `timeout_text` is the error after the time `until_ns`.
     fn receive_before_deadline(&mut self, until_ns: u64, timeout_text: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.exchange_messages(MESSAGE_WAIT_MAX);
         if let Some(why) = self.coordinator.loss_reason(AGENT_NUMBER) {

@@ -18,7 +18,7 @@ pub const MARKS_SUFFIX: &str = ".marks";
 /// changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    /// The length of the run file and its marks file, in bytes.
+    /// The sum of the lengths of the run file and its marks file, in bytes.
     pub bytes: i64,
     /// The later of the last changes of the run file and its marks file, in ns since 1970.
     pub modified_ns: i64,
@@ -41,7 +41,7 @@ pub fn run_files(folder: &Path) -> io::Result<BTreeMap<String, FileStamp>> {
         if stem_of_marks.is_none() && !name.ends_with(RUN_FILE_SUFFIX) || name.starts_with('.') {
             continue;
         }
-        // The metadata is that of the folder entry itself, so symbolic links are not followed. A
+        // `DirEntry::metadata` describes the entry itself, so symbolic links are not followed. A
         // file that was removed after the folder was listed is skipped.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() {

@@ -1,8 +1,8 @@
-//! The index of a store ([`Index`]): an SQLite file next to the run files, with a row for each run:
-//! the facts that a list of runs shows. A damaged index is created again. If the file cannot be
-//! written, the index is in memory, so that a read-only or full store remains readable. If another
-//! program's database has the file name of the index, the index is in memory, and the database is
-//! left unchanged.
+//! The index of a store ([`Index`]): an SQLite file next to the run files. The index has a row for
+//! each run, with the facts that a list of runs shows. A damaged index is created again. If the
+//! file cannot be written, the index is in memory, so that a read-only or full store remains
+//! readable. If another program's database has the file name of the index, the index is in memory,
+//! and the database is left unchanged.
 //!
 //! Several processes may write one index. Each process waits for the lock on the index before it
 //! writes. All processes write equal rows, because they read the rows from the same run files. Not
@@ -59,8 +59,8 @@ impl Index {
     /// index is in memory.
     fn recreate_index(path: PathBuf) -> Result<Index, Error> {
         for beside in database_files(&path) {
-            // Errors of removing a file are ignored, because a missing file needs no removal. A
-            // file that cannot be removed causes an error when it is opened.
+            // Errors of a removal are ignored. A missing file needs no removal, and a file that
+            // cannot be removed causes an error when the file is opened.
             let _ = fs::remove_file(beside);
         }
         match open_file(&path) {
@@ -69,10 +69,10 @@ impl Index {
         }
     }
 
-    /// Runs `work` on the index, and repeats `work` once or twice after an error. If the index is
-    /// damaged, it is created again before `work` is repeated. After any other error, `work` is
-    /// repeated with an index in memory. `work` must write all rows that it needs, because the new
-    /// index is empty.
+    /// Runs `work` on the index. After an error on an index file, repeats `work` once or twice. If
+    /// the index file is damaged, the index is first created again. After any other error, `work`
+    /// gets an index in memory. `work` must write all rows that it needs, because the new index is
+    /// empty.
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
@@ -87,7 +87,7 @@ impl Index {
 }
 
 /// Returns the path of the index, and the paths of the temporary files that SQLite creates next to
-/// it.
+/// the index.
 fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
         let mut beside = path.as_os_str().to_owned();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const BYTES_MAX: u64 = 64 << 10;
 /// The maximum number of tags of a run.
 const TAGS_MAX: usize = 50;
-/// The maximum number of characters in the key, and in the value, of a tag `key=value`.
+/// The maximum number of characters of the key of a tag `key=value`, and also of its value.
 const TAG_CHARS_MAX: usize = 200;
 
 /// The marks that a user gave a finished run: tags and a pin.

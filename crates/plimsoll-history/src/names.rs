@@ -46,8 +46,8 @@ impl RunName {
     }
 
     /// Returns the run that this name from the command line means. `runs` must be sorted, the
-    /// oldest first. Unfinished runs are skipped. Returns `None` for a path, and an error if no run
-    /// matches.
+    /// oldest first. Unfinished runs are skipped. Returns `None` if this name is a path, and an
+    /// error if no run matches.
     pub fn find<'a>(&self, runs: &'a [HistoryRun]) -> Result<Option<&'a HistoryRun>, NameError> {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {

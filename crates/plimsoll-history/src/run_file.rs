@@ -16,9 +16,9 @@ use std::path::Path;
 /// shorter than 16 KiB.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
-/// Reads the facts that a list of runs shows about the run file at `path`; `name` is its file name
-/// in the store. An error is the end of a sentence that begins with the path of the file in
-/// quotation marks.
+/// Reads the facts that a list of runs shows about the run file at `path`. `name` is the file name
+/// in the store. An error is the second part of a sentence: the caller writes the path of the file
+/// in quotation marks before the error.
 pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");

@@ -10,7 +10,8 @@ use plimsoll_model::{Experiment, ExperimentSpec};
 use plimsoll_sys::files::{self, FilePurpose};
 use std::path::Path;
 
-/// Reads the run file at `path`. Calls `warn` with a sentence for each missing part.
+/// Reads the run file at `path`. Calls `warn` with a sentence for each missing part. Fails if the
+/// file is not readable, or if the only load of a `run` is missing.
 pub fn read_experiment(path: &Path, warn: &mut dyn FnMut(String)) -> Result<Experiment, Failure> {
     let bytes = files::read(path, FilePurpose::RunFile)
         .map_err(|why| Failure::cannot_start(format!("'{}' {why}", path.display())))?;

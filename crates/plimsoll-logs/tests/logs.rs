@@ -603,7 +603,7 @@ proptest::proptest! {
         }
         let figures = survey.finish();
         proptest::prop_assert_eq!(figures.requests, requests.len() as u64);
-        let placed: u64 = figures.moments.iter().map(|moment| moment.arrivals).sum();
+        let placed: u64 = figures.intervals.iter().map(|moment| moment.arrivals).sum();
         proptest::prop_assert_eq!(placed + figures.late, figures.requests);
         proptest::prop_assert!(figures.concurrency.is_none_or(|c| c.mean.is_finite()));
     }

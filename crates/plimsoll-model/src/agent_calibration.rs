@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// The longest fingerprint of a machine, in bytes.
 pub const FINGERPRINT_BYTES_MAX: usize = 64;
-/// Upper bound for the number of cores of an agent: a larger number counts as damaged.
+/// Upper bound for the number of cores of an agent. A calibration with a larger number is refused
+/// as damaged.
 const CORES_MAX: u32 = 1 << 16;
 
 /// The calibration of one agent: the capacity of its machine.

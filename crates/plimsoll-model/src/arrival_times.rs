@@ -47,13 +47,14 @@ impl ArrivalTimes {
         ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }
 
-    /// Returns whether the list of starts is present, as the execution of a load needs.
+    /// Returns whether the list of starts is present. Only a load with its list of starts can be
+    /// executed.
     pub fn has_starts(&self) -> bool {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Returns whether both lists have the same starts. Either value may lack its list of starts (a
-    /// record), because only digests are compared.
+    /// Returns whether both values have the same starts. A value may be a record without its list
+    /// of starts, because only counts, digests and rates are compared.
     pub fn has_same_starts(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }

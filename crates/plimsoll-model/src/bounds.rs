@@ -1,7 +1,7 @@
-//! Upper bounds for the numbers of a run file. A damaged or forged frame with a valid checksum can
-//! still claim a load of 292 years (2^63 ns). A list of the intervals of a load of 292 years would
-//! need all memory. A number that plimsoll never writes counts as damage of the file, so that later
-//! code needs no checks.
+//! Upper bounds for the numbers of a run file. A damaged or forged frame can have a valid checksum,
+//! and claim a load of 292 years (2^63 ns). The intervals of such a load would need more memory
+//! than any machine has. A number that plimsoll never writes counts as damage of the file, so that
+//! later code needs no checks.
 //!
 //! Not here: whether the numbers agree with each other.
 
@@ -37,7 +37,7 @@ const MACHINE_TEXT_BYTES_MAX: usize = 1 << 16;
 /// The maximum number of workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
 /// The maximum number of workers that a user may request for one machine.
-pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
+pub const WORKERS_REQUESTED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
 /// Upper bound for a count in one interval. With this upper bound, sums over all intervals and all
@@ -89,7 +89,7 @@ impl Load {
 /// The maximum number of load levels that a sweep tries.
 const LEVELS_MAX: usize = 1 << 16;
 /// Possible numbers of arms (compared targets) of a comparison or of a ladder (a sequence of
-/// targets). Each arm has a letter as its name.
+/// targets). The maximum is 26, because a letter identifies each arm.
 pub const ARM_COUNT_RANGE: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
@@ -159,7 +159,7 @@ impl Terms<RedactedText> {
     pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
-            && self.injector.workers.is_none_or(|workers| workers <= WORKERS_ASKED_MAX)
+            && self.injector.workers.is_none_or(|workers| workers <= WORKERS_REQUESTED_MAX)
             && is_valid_time_ns(self.builds.start_ns_max)
             && self.fleet.as_ref().is_none_or(|fleet| {
                 let is_text = |text: &str| text.len() <= MACHINE_TEXT_BYTES_MAX;
@@ -172,8 +172,8 @@ impl Terms<RedactedText> {
     }
 }
 
-/// Returns whether routes with these weights and timeouts are valid: at least one route has a
-/// weight above 0, and every timeout is in its range.
+/// Returns whether routes with these weights and timeouts (ns) are valid. The number of routes and
+/// every timeout must be in range, and a route must have a weight above 0.
 fn are_valid_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
         && routes.clone().all(|(_, timeout_ns)| is_valid_time_ns(timeout_ns))
@@ -193,8 +193,9 @@ impl Plan {
     }
 }
 
-/// Returns whether the plan has a request list if its rule for choosing requests needs a list, and
-/// otherwise has none. The list must have one entry for each given arrival time.
+/// Returns whether the plan has a valid request list. The plan must have a list if its rule for
+/// choosing requests needs a list, and no list otherwise. The list must have one entry for each
+/// given arrival time.
 fn has_valid_request_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.has_starts() => return false,
@@ -217,8 +218,8 @@ fn has_valid_request_list(plan: &Plan) -> bool {
     }
 }
 
-/// Returns whether the traffic has valid scenarios if its rule for choosing requests needs
-/// scenarios, and otherwise has none.
+/// Returns whether the scenarios of the traffic are valid. The traffic must have scenarios if its
+/// rule for choosing requests needs scenarios, and no scenarios otherwise.
 fn has_valid_scenarios(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {

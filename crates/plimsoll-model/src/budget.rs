@@ -1,6 +1,6 @@
-//! A budget for the expansion of untrusted input: through references, variables and compression, a
-//! few bytes can expand to very many bytes. All parsers use [`ParseBudget`], so that all parsers
-//! have the same two limits: one in proportion to the input, and one in total.
+//! A budget for the expansion of untrusted input. References, variables and compression can expand
+//! a few bytes to very many bytes. All parsers use [`ParseBudget`], so that all parsers have the
+//! same two limits: one in proportion to the input, and one in total.
 //!
 //! Not here: how many bytes of a file are read, and the message for an input that exceeds its
 //! budget.
@@ -9,8 +9,8 @@ use thiserror::Error;
 
 /// Number of bytes to which even the smallest input may expand.
 pub const EXPANSION_BYTES_MIN: usize = 4 << 20;
-/// Largest expansion of an input as a multiple of its length, if this multiple exceeds
-/// [`EXPANSION_BYTES_MIN`]. Real inputs expand to less than ten times their length.
+/// An input may expand to this multiple of its length, or to [`EXPANSION_BYTES_MIN`] if that is
+/// more. Real inputs expand to less than ten times their length.
 pub const EXPANSION_FACTOR_MAX: usize = 16;
 /// Largest expansion of any input, in bytes.
 pub const EXPANSION_BYTES_MAX: usize = 256 << 20;

@@ -91,7 +91,7 @@ pub enum Frame {
     },
     /// An event of the experiment that belongs to no load.
     Remark(ExperimentEvent),
-    /// The experiment has ended; this frame is the last frame of the file.
+    /// The experiment has ended. A file of a finished experiment ends with this frame.
     ExperimentEnd {
         /// Length of the experiment, ns.
         elapsed_ns: u64,
@@ -215,7 +215,8 @@ impl Frame {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Decodes a frame, and counts its figures that this version of plimsoll does not know.
+    /// Decodes a frame. The number in the result is the count of figures that this version of
+    /// plimsoll does not know. `None` means that the kind is unknown or the payload is damaged.
     fn decode(kind: u8, payload: &[u8]) -> Option<(Frame, usize)> {
         if kind == KIND_INTERVAL {
             let (index, interval, unknown) = read_interval(FieldReader::new(payload))?;
@@ -266,7 +267,7 @@ pub enum FileError {
     OtherVersion(u8),
     /// The file is cut off or damaged within its first frame.
     #[error("this run file is cut off or damaged at its beginning: plimsoll cannot read any data from the file")]
-    Nothing,
+    NoReadableFrame,
 }
 
 /// Formats the error for a file of an unsupported format version. The error says which versions of
@@ -312,8 +313,9 @@ pub fn is_run_file(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
 
-/// Reads a run file. A cut or damaged tail is skipped and reported in [`RunFileContents::damage`].
-/// The result is an error only if no frame is readable.
+/// Decodes a run file. A cut or damaged tail is skipped and reported in
+/// [`RunFileContents::damage`]. The result is an error if the format is unknown, or if the first
+/// frame is not readable.
 pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
     if !is_run_file(bytes) {
         return Err(FileError::NotARunFile);
@@ -343,7 +345,7 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
         }
         at = next;
     }
-    let mut experiment = experiment.ok_or(FileError::Nothing)?;
+    let mut experiment = experiment.ok_or(FileError::NoReadableFrame)?;
     experiment.trials.iter_mut().for_each(|trial| complete_ledger(&mut trial.run));
     let damage = (at < bytes.len()).then(|| DamagedTail { good_bytes: at, lost_bytes: bytes.len() - at });
     Ok(RunFileContents { experiment, damage, frames_unknown, figures_unknown })
@@ -371,9 +373,9 @@ pub fn head_length(first: &[u8]) -> Result<usize, FileError> {
     if !(VERSION_MIN..=MAGIC[7]).contains(&first[7]) {
         return Err(FileError::OtherVersion(first[7]));
     }
-    let length = first.get(MAGIC.len()..MAGIC.len() + 4).ok_or(FileError::Nothing)?;
+    let length = first.get(MAGIC.len()..MAGIC.len() + 4).ok_or(FileError::NoReadableFrame)?;
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-    if length > PAYLOAD_MAX { Err(FileError::Nothing) } else { Ok(HEAD_BYTES_MIN + length + FRAME_TAIL_BYTES) }
+    if length > PAYLOAD_MAX { Err(FileError::NoReadableFrame) } else { Ok(HEAD_BYTES_MIN + length + FRAME_TAIL_BYTES) }
 }
 
 /// Reads the head of a run file, which describes the experiment.
@@ -381,7 +383,7 @@ pub fn read_head(bytes: &[u8]) -> Result<RunFileHeader, FileError> {
     head_length(bytes)?;
     match next_frame(bytes, MAGIC.len()).and_then(|(kind, payload, _)| Frame::decode(kind, payload)) {
         Some((Frame::Experiment(header), _)) if header.is_bounded() => Ok(*header),
-        _ => Err(FileError::Nothing),
+        _ => Err(FileError::NoReadableFrame),
     }
 }
 
@@ -398,8 +400,8 @@ pub struct RunFileEnd {
 }
 
 /// Reads the end of a run file from its last bytes. `None` means that the experiment still runs or
-/// was aborted, or that the file was cut. The last frame is recognised by its length, which leads
-/// exactly to the end of the file, and by its valid checksum.
+/// was aborted, or that the file was cut off. The last frame is recognised by its length, which
+/// leads exactly to the end of the file, and by its valid checksum.
 pub fn read_end(tail: &[u8]) -> Option<RunFileEnd> {
     let last = tail.len().checked_sub(FRAME_HEAD_BYTES + FRAME_TAIL_BYTES)?;
     let ends_there = |at: &usize| {
@@ -416,7 +418,8 @@ pub fn read_end(tail: &[u8]) -> Option<RunFileEnd> {
     }
 }
 
-/// Returns the whole frame at offset `at`: its kind, its payload, and the offset of the next frame.
+/// Returns the frame at offset `at`: its kind, its payload, and the offset of the next frame.
+/// `None` means that the frame is incomplete, or that its checksum is wrong.
 fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     let head = bytes.get(at..at + FRAME_HEAD_BYTES)?;
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -435,8 +438,10 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
 #[error("damaged, or of another version")]
 pub struct InvalidFrame;
 
-/// Reads the first frame of a stream of bytes, and its length; `None` means that the frame is not
-/// complete yet. The numbers of the frame are checked against [`crate::bounds`].
+/// Reads the first frame of a stream of bytes. Returns the frame and its length in bytes; `None`
+/// means that the frame is not complete yet. The numbers of a load's frames are checked against
+/// [`crate::bounds`]. The other frames ([`Frame::Experiment`], [`Frame::Remark`],
+/// [`Frame::ExperimentEnd`]) are not checked.
 pub fn read_first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
     let Some(head) = bytes.get(..FRAME_HEAD_BYTES) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;

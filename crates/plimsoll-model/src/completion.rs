@@ -66,9 +66,10 @@ pub enum RestoreError {
     /// An input differs from the input in the record.
     Differs(MissingInput),
     /// The traffic file or log of the record cannot be read.
-    Unread,
-    /// Targets that had equal requests in the record have different requests now, or the reverse.
-    Alike,
+    UnreadableTraffic,
+    /// Targets with equal requests in the record have different requests now, or targets with
+    /// different requests have equal requests now.
+    TargetEqualityChanged,
 }
 
 /// Gives each item a number, so that equal items have equal numbers.
@@ -76,7 +77,8 @@ pub fn number_equal_items<T: PartialEq>(all: &[T]) -> Vec<u32> {
     all.iter().map(|one| all.iter().position(|other| other == one).unwrap_or_default() as u32).collect()
 }
 
-/// Gives each target of these plans a number, so that equal targets have equal numbers.
+/// Gives each target of these plans a number, so that equal targets have equal numbers. `user_info`
+/// says for each target whether its URL contains a user and password; missing entries mean no.
 pub fn number_equal_targets<'a>(plans: impl IntoIterator<Item = &'a Plan>, user_info: &[bool]) -> Vec<TargetTerms> {
     let asked: Vec<_> = plans.into_iter().map(|plan| (&plan.traffic.origin, &plan.traffic.routes)).collect();
     let user_info = user_info.iter().copied().chain(std::iter::repeat(false));
@@ -103,7 +105,9 @@ impl RouteRecord {
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// Restores the redacted inputs of the route. `url` is the path and query, without redaction.
+    /// Restores the redacted inputs of the route. `url` is the complete path and query that the
+    /// user gave; `None` means that the record has them. Fails if an input is missing or differs
+    /// from the record.
     fn restore_route(
         &self,
         how: RedactionLevel,
@@ -189,8 +193,9 @@ impl PlanRecord {
         missing
     }
 
-    /// Restores the redacted inputs of the plan. The result has no addresses or certificates, since
-    /// the caller resolves the addresses and reads the certificates again.
+    /// Restores the plan with its redacted inputs. The result has no addresses or certificates,
+    /// since the caller resolves the addresses and reads the certificates again. Fails if an input
+    /// is missing, superfluous or different from the record.
     pub fn restore_plan(&self, how: RedactionLevel, mut secrets: PlanSecrets) -> Result<Plan, RestoreError> {
         let origin = &self.traffic.origin;
         let mut routes = Vec::with_capacity(self.traffic.routes.len());
@@ -218,7 +223,7 @@ impl PlanRecord {
             routes,
             choice,
             scenarios,
-            first,
+            preflight: first,
             data,
             variables,
             setup_teardown: around,
@@ -375,8 +380,8 @@ pub fn recorded_log_paths(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
-/// Returns whether all targets have the same URL, as with builds of a server that plimsoll starts
-/// one after the other.
+/// Returns whether all targets have the same URL. All targets have the same URL if plimsoll itself
+/// starts the compared builds, one at a time.
 pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks_spec().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
@@ -410,7 +415,8 @@ pub struct TrafficFromFile {
 }
 
 /// Restores the experiment and its terms in executable form. `of_file` reads the traffic of each
-/// target from a file or logs.
+/// target again from the traffic file or the logs, and returns `None` if reading fails. Fails if an
+/// input is missing, superfluous or different from the record.
 pub fn restore_experiment(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
@@ -459,7 +465,7 @@ pub fn restore_experiment(
     }
     let from_file = match complete.mix.is_some() || complete.replay.is_some() {
         false => None,
-        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(RestoreError::Unread)?),
+        true if given.headers.is_empty() => Some(of_file(&complete).ok_or(RestoreError::UnreadableTraffic)?),
         true => return Err(RestoreError::Superfluous(TextKind::Header)),
     };
     let body = given.body.map(|(_, bytes)| bytes);
@@ -472,7 +478,7 @@ pub fn restore_experiment(
             Some(from_file) => {
                 let number = if one_url.is_some() { 0 } else { index };
                 let TrafficFromFile { traffic, arrivals } =
-                    from_file.get(number).cloned().ok_or(RestoreError::Unread)?;
+                    from_file.get(number).cloned().ok_or(RestoreError::UnreadableTraffic)?;
                 let same_moments = match (&record.load.shape, &arrivals) {
                     (LoadShape::Given { arrivals: then }, Some(now)) => now.has_same_starts(then),
                     (shape, now) => now.is_none() && shape.is_executable(),
@@ -525,7 +531,7 @@ pub fn restore_experiment(
     // Targets that differ in the record must stay different, and equal targets must stay equal. If
     // different targets became equal, a comparison would compare A with A.
     if !terms.demo && number_equal_targets(asked.plans(), &user_info) != terms.targets {
-        return Err(RestoreError::Alike);
+        return Err(RestoreError::TargetEqualityChanged);
     }
     Ok((asked, complete))
 }

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns whether a character is a control character: it acts on the text around it and is not
-/// visible.
+/// Returns whether a character is a control character: an invisible character that changes how the
+/// text around it is shown.
 pub fn is_control_character(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -23,7 +23,7 @@ pub fn escape_to_one_line(text: &str) -> Cow<'_, str> {
     escape_controls(text, |_| false)
 }
 
-/// Returns `text` with its lines kept, and other control characters made visible.
+/// Returns `text` with control characters made visible, except the ends of lines.
 pub fn escape_keeping_lines(text: &str) -> Cow<'_, str> {
     // CR LF also ends a line, because lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");

@@ -66,7 +66,7 @@ pub enum CurveError {
     /// The level of the curve is always zero.
     #[error("'{0}' results in no load")]
     Zero(String),
-    /// The curve has several stages, and one of them has no length.
+    /// The curve has several stages, and one of the stages has no length.
     #[error("'{0}' has no length; with several stages write each as LEVEL@TIME, such as 10@10s,100@30s")]
     NoLength(String),
     /// A stage with a changing level has no length.

@@ -6,8 +6,8 @@
 use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Longest text of all cells of a table together, in bytes. With this limit, the offsets of the
-/// cells fit 32 bits.
+/// Maximum length of the texts of all cells of a table together, in bytes. With this limit, the
+/// offset of a cell fits 32 bits.
 pub const TABLE_TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// The rule by which a session gets its row of a table.

@@ -11,7 +11,8 @@
 
 use crate::json_path::JsonPath;
 
-/// The maximum number of bytes of a response's content that checks search; later bytes are ignored.
+/// Number of bytes at the beginning of a response's content in which expectations and captures
+/// search. Later bytes are ignored.
 pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 
 /// Expectations of a response beyond its status.
@@ -31,7 +32,7 @@ pub struct Expectations {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextExpectation {
     /// The checked text must contain the given text.
-    Holds(String),
+    Contains(String),
     /// The regular expression must match somewhere in the checked text.
     Matches(String),
 }
@@ -91,7 +92,7 @@ impl TextExpectation {
     pub fn parse(text: &str) -> TextExpectation {
         match text.strip_prefix("regex:") {
             Some(pattern) => TextExpectation::Matches(pattern.to_owned()),
-            None => TextExpectation::Holds(text.to_owned()),
+            None => TextExpectation::Contains(text.to_owned()),
         }
     }
 
@@ -99,7 +100,7 @@ impl TextExpectation {
     pub fn pattern(&self) -> Option<&str> {
         match self {
             TextExpectation::Matches(pattern) => Some(pattern),
-            TextExpectation::Holds(_) => None,
+            TextExpectation::Contains(_) => None,
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::ledger::RequestFailure;
 use crate::redact::{self, RedactionLevel};
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of kinds of failed responses that a load records: one response for each kind.
+/// The maximum number of kinds of failed responses that a load records. A load records one response
+/// of each kind.
 pub const KINDS_MAX: usize = 16;
 /// Number of first bytes of a failed response that plimsoll keeps. The number exceeds the length of
 /// most response headers.
@@ -22,17 +23,17 @@ pub const KEPT_RESPONSE_BYTES: usize = 4 << 10;
 /// The maximum number of characters of a response's content that are shown.
 const SHOWN_CONTENT_CHARS_MAX: usize = 200;
 
-/// The first failed response of a kind. The kind is the HTTP status or the failed check; for gRPC,
-/// the gRPC status and the fault of the call are part of the kind.
+/// The first failed response of a kind. The kind is the HTTP status or the failed check. For gRPC,
+/// the kind also contains the gRPC status and the fault of the call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedResponse {
-    /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status 0
-    /// means that the received bytes were no HTTP response.
+    /// The HTTP status, by which failed responses are grouped unless `miss` is set. The status is 0
+    /// if the received bytes were no HTTP response.
     pub status: u16,
     /// The failed check (expectation or capture) of a response whose status counts as success. If a
     /// check failed, responses are grouped by the check instead of the HTTP status.
     #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
-    pub miss: Option<MissedExpectation>,
+    pub miss: Option<MissedCheck>,
     /// The status of a gRPC call ([`GrpcStatus`]). Failed responses with different gRPC statuses
     /// are different kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +65,7 @@ pub struct FailedResponse {
 
 /// A failed check of a route: a response did not meet an expectation, or lacked a value to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct MissedExpectation {
+pub struct MissedCheck {
     /// The route of the failed request.
     pub route: RouteNumber,
     /// The kind of failure: [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
@@ -77,17 +78,18 @@ impl FailedResponse {
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
     /// Returns the kind of the failed response.
-    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<MissedExpectation>) {
+    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<MissedCheck>) {
         // All responses that fail the same check are one kind, whatever their HTTP status, so the
         // kind of a failed check contains the status 0.
         (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
     }
 
-    /// Creates the entry for a response with a successful status that fails an expectation or
-    /// capture.
+    /// Creates the entry for a response with a successful status that fails an expectation or a
+    /// capture. `answer` has the status line and the content of the response. `at_ns` is the
+    /// schedule time of the failure, ns.
     pub fn from_failed_check(
         status: u16,
-        missed: MissedExpectation,
+        missed: MissedCheck,
         at_ns: u64,
         answer: (&[u8], &[u8]),
         reason: &str,
@@ -187,8 +189,8 @@ impl FailedResponse {
     }
 }
 
-/// Merges two lists of first failed responses, ascending by kind. For each kind, the merged list
-/// contains the earlier response.
+/// Merges `theirs` into `mine`: two lists of first failed responses. The merged list is sorted by
+/// kind, contains the earlier response of each kind, and has at most [`KINDS_MAX`] responses.
 pub fn keep_first_failures(mine: &mut Vec<FailedResponse>, theirs: &[FailedResponse]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
@@ -252,7 +254,8 @@ fn redacted_one_line_text(bytes: &[u8], how: RedactionLevel) -> String {
     };
     match how {
         RedactionLevel::SecretsButBodies => one_line(&text),
-        // A word that is cut off could be half of a secret, so such a word is dropped.
+        // Redact the text before it is shortened, because the first half of a secret could look
+        // like a plain word.
         RedactionLevel::Secrets | RedactionLevel::All => shorten_text(&one_line(&redact::redact_excerpt(&text))),
     }
 }

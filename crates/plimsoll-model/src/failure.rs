@@ -1,8 +1,8 @@
 //! The reason why a command ends without its result ([`Failure`]), and the exit codes. The reason
 //! is one sentence that names the flag or file, and says what to do.
 //!
-//! Not here: the sentences (the code that detects a failure writes them), and how a terminal shows
-//! them.
+//! Not here: the sentences, which the code that detects a failure writes, and how a terminal shows
+//! a sentence.
 
 use std::fmt;
 

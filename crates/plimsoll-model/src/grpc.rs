@@ -96,8 +96,8 @@ impl GrpcStatus {
         }
     }
 
-    /// Returns whether the status is a rejection under load, as a limiter or an overloaded server
-    /// sends it.
+    /// Returns whether the status is a rejection under load, which a rate limiter or an overloaded
+    /// server sends.
     pub fn is_refusal(self) -> bool {
         matches!(self, GrpcStatus::ResourceExhausted | GrpcStatus::Unavailable)
     }

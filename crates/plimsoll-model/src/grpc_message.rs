@@ -30,7 +30,7 @@ pub trait GrpcMessageConverter: Send + Sync + std::fmt::Debug {
 
 /// The message converter of each route, by route number. The converter is `None` if plimsoll
 /// neither checks the route's responses nor fills in its request messages.
-pub type MessageTexts = Vec<Option<Arc<dyn GrpcMessageConverter>>>;
+pub type RouteMessageConverters = Vec<Option<Arc<dyn GrpcMessageConverter>>>;
 
 /// The reason why the content of a response cannot be split into gRPC messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -93,8 +93,8 @@ pub struct GrpcMessageCounter {
     prefix: u8,
     /// The length of the current message, computed from the prefix bytes that have arrived.
     length: u32,
-    /// `compressed`: whether a message had the compression flag 1. `odd`: whether a compression
-    /// flag was neither 0 nor 1, which is invalid.
+    /// Whether any message had the compression flag 1. The next field, `odd`, says whether any
+    /// compression flag was invalid (neither 0 nor 1).
     compressed: bool,
     odd: bool,
     large: bool,

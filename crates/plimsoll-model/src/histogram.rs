@@ -1,10 +1,10 @@
 //! Latency histograms with one fixed geometry (bucket bounds), so that any two histograms can be
 //! added exactly.
 //!
-//! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave (a
-//! doubling of the value). The buckets cover 1 ns to [`HIGHEST_NS`] (one hour). Values have three
-//! exact digits from 1 us up, and values below 2 048 ns are exact. Values above one hour count in
-//! the last bucket; minimum, maximum and sum are exact.
+//! The geometry equals the geometry of HdrHistogram for three significant digits: each octave (a
+//! doubling of the value) has 1 024 buckets. The buckets cover 1 ns to [`HIGHEST_NS`] (one hour).
+//! Values have three exact digits from 1 us up, and values below 2 048 ns are exact. Values above
+//! one hour count in the last bucket; minimum, maximum and sum are exact.
 //!
 //! [`CountingHistogram`] is for fast recording (a value costs a shift, a page lookup and an
 //! addition) and is drained often. [`SparseHistogram`] is the compact form of a histogram for
@@ -176,8 +176,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the number of values in the buckets above the bucket of `bound_ns`. Values in the
-    /// bucket of `bound_ns` itself do not count.
+    /// Returns the number of values above `bound_ns`, ns. Values in the same bucket as `bound_ns`
+    /// do not count, so the result can be slightly too small.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;

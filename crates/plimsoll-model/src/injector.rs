@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// Idle workers poll if the machine has a spare core, and as long as no other thread needs the
-    /// worker's core.
+    /// Idle workers poll if the machine has more cores than workers, and as long as no other thread
+    /// needs the worker's core.
     #[default]
     Auto,
     /// Idle workers always poll.

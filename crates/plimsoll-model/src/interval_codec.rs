@@ -2,9 +2,9 @@
 //! (`measures`) defines which figures exist, and which tag each figure has.
 //!
 //! ```text
-//! interval  = 1: number  2: figures of the load  3: route, for each, ascending
+//! interval  = 1: number  2: figures of the load  3: route (one field for each route, ascending)
 //! route     = number (varint)  figures
-//! figures   = field of each figure that is not empty, by its tag
+//! figures   = one field for each figure that is not empty; the field has the tag of the figure
 //! counter   = gauge = varint
 //! times     = number of buckets  for each bucket {distance from previous bucket, count}  min  max
 //!             sum (low, high)   (all varint)

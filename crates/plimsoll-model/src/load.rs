@@ -130,8 +130,8 @@ pub struct Load {
     pub warmup_ns: u64,
     /// Longest wait after the end of the schedule for responses to requests in flight, ns.
     pub grace_ns: u64,
-    /// Number of connections that are opened before the schedule begins, so that the time to open
-    /// them is not measured. The value is 0 without keep-alive.
+    /// Number of connections that are opened before the schedule begins, so that their opening is
+    /// not measured. The value is 0 without keep-alive.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
@@ -184,8 +184,10 @@ impl Load {
 }
 
 impl Load {
-    /// Multiplies the users or the rate by `times`. If the resulting number of users is outside the
-    /// allowed range, the error is the resulting number.
+    /// Multiplies the users or the rate by `times`, and also the maximum number of requests. In a
+    /// closed loop, the number of ready connections is multiplied, too. A list of arrival times
+    /// stays unchanged. If the resulting number of users is outside the allowed range, the error is
+    /// this number.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
             LoadShape::Open { rate, .. } => *rate = rate.scale_levels(times),
@@ -215,8 +217,9 @@ impl Load {
         }
     }
 
-    /// Returns the load with one batch of `requests` requests for each arrival: the same number of
-    /// requests, in fewer arrivals.
+    /// Returns the load in which each arrival is a batch of `requests` requests. In an open loop,
+    /// the load has fewer arrivals, so that the rate of requests stays the same. In a closed loop,
+    /// the number of users stays the same.
     pub fn in_batches_of(&self, requests: u32) -> Load {
         let mut load = self.clone();
         let requests = requests.max(1);

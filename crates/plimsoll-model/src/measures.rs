@@ -204,8 +204,8 @@ impl WorkerTime {
     }
 }
 
-/// Defines the Rust type for each [`FigureKind`] of figure, and how to reference its value or drain
-/// the value from a recorder.
+/// Maps each [`FigureKind`] to the Rust type of its values, to a [`FigureRef`] or [`FigureMut`] of
+/// a value, and to the code that takes the value out of a recorder.
 #[rustfmt::skip]
 macro_rules! of_kind {
     (type Counter $h:ident) => { u64 };
@@ -398,7 +398,8 @@ table! {
     /// The figures of a load as a whole, over all routes. Figures of a load include the warm-up and
     /// the preparation of connections, unless the figure's own comment says otherwise.
     LoadFigures
-    /// Lag of measured requests behind their intended start, caused by the generator.
+    /// Lag of measured requests: the delay between intended start and sending that the load
+    /// generator causes.
     1 lag: Times of Ns, csv "lag" [CsvColumn::Quantile(990)];
     /// Bytes received on all connections, including response heads.
     2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [CsvColumn::Value];
@@ -408,7 +409,7 @@ table! {
     4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [CsvColumn::Value];
     /// Number of connections that were opened.
     5 connections_opened: Counter of Connections, json "connections_opened";
-    /// Time to open a connection, until it is writable.
+    /// Time from the start of a connection attempt until the connection is writable.
     6 connect: Times of Ns, json "connect_ns";
     /// Time of TLS handshakes, from the open connection to the first possible request.
     7 handshake: Times of Ns, json "handshake_ns";
@@ -461,16 +462,16 @@ table! {
     /// Number of redirects that were followed. Each followed redirect is part of the original
     /// request.
     27 redirects: Counter of Requests, json "redirects";
-    /// Number of responses to measured requests, by worker (its number modulo 65 536).
+    /// Number of responses to measured requests, by worker. The key is the number of the worker
+    /// modulo 65 536.
     28 worker_answers: Tally(Worker) of Requests;
-    /// Idle time: time in which workers polled without a reply, while no other thread used their
-    /// core. All other CPU time of workers counts as used, because sleeping and waking cost CPU
-    /// time, too.
+    /// Idle time of the workers, ns: workers polled, no response had arrived, and no other thread
+    /// used their core. All other CPU time of the workers counts as used, because sleeping and
+    /// waking cost CPU time, too.
     29 looked_ns: Counter of Ns;
-    /// Time from the arrival of a reply in the socket until plimsoll reads the reply, inside the
-    /// measured window. The client, not the server, adds the wait until a reply is read to the
-    /// response time. If a reply arrives while its worker is busy, the middle of the busy time
-    /// counts as the arrival.
+    /// Time from the arrival of response bytes in the socket until plimsoll reads the bytes, inside
+    /// the measured window. The client, not the server, adds this wait to the response time. If
+    /// bytes arrive while their worker is busy, the middle of the busy time counts as the arrival.
     30 read_wait: Times of Ns;
 }
 

@@ -8,8 +8,9 @@ use crate::budget::ParseBudget;
 
 /// Largest compiled size of one regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Size limits with which a pattern is compiled, in bytes, tried in ascending order until one limit
-/// suffices. The sum of all limits tried for a pattern is subtracted from the budget.
+/// Size limits for the compilation of a pattern, in bytes. The limits are tried in ascending order
+/// until the compiled pattern fits. The sum of all limits tried for a pattern is subtracted from
+/// the budget.
 const COMPILE_LIMITS_BYTES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, PATTERN_BYTES_MAX];
 /// The memory budget for all patterns of an input, in bytes. Real plans use a tenth of the budget.
 pub const ALL_PATTERNS_BYTES_MAX: usize = 64 << 20;

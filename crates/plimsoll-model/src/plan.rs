@@ -73,7 +73,8 @@ impl ArmIndex {
         }
     }
 
-    /// Returns the letter of the arm (the compared target): A, B, ... Z.
+    /// Returns the letter of the arm (the compared target), from A to Z. Every arm after the 26th
+    /// has the letter Z.
     pub fn letter(self) -> char {
         char::from(b'A' + self.index().min(25) as u8)
     }
@@ -129,7 +130,8 @@ impl Plan {
 
     /// Returns the executable plan. If the plan's arrivals are drawn from a log
     /// ([`ArrivalSpacing::Replayed`]), the result contains the drawn times and requests. `None`
-    /// means that the log has no sessions to draw from.
+    /// means that the arrivals cannot be drawn: the log has no sessions, the load has no length, or
+    /// the measured part gets no arrival.
     pub fn with_drawn_arrivals(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: ArrivalSpacing::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));

@@ -1,8 +1,8 @@
 //! A complete plan as bytes, for another machine to execute. The bytes include bodies, keys and
 //! trusted certificates.
 //!
-//! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses unknown fields, since a
-//! plan without the unknown fields would be a different load. [`Plan::from_bytes`] returns valid
+//! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses a plan with unknown
+//! fields, because the reader would execute a different load. [`Plan::from_bytes`] returns valid
 //! plans only, and its memory is bounded by the length of the bytes.
 //!
 //! Not here: the record of a plan in a run file (`codec`), which has no secrets.
@@ -29,7 +29,7 @@ const PLAN_FORMAT_VERSION: u64 = 3;
 pub enum PlanError {
     /// The bytes have the format of another plimsoll version.
     #[error("the plan is from another plimsoll version: use the same version on all machines")]
-    OtherForm,
+    OtherVersion,
     /// The bytes are cut or damaged, or contain values that no plan has.
     #[error("the plan is incomplete")]
     NotAPlan,
@@ -63,7 +63,7 @@ impl Plan {
             Some(())
         });
         match (form, whole, parts) {
-            (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherForm),
+            (Some(form), ..) if form != PLAN_FORMAT_VERSION => Err(PlanError::OtherVersion),
             (_, Some(()), (Some(traffic), Some(load), Some(carriage))) => {
                 let plan = Plan { traffic, load, carriage };
                 if plan.is_bounded() { Ok(plan) } else { Err(PlanError::NotAPlan) }

@@ -5,8 +5,8 @@
 //! their usual names. With `--watch`, the names of series of the load generator's machine begin
 //! with [`GENERATOR_SERIES_PREFIX`].
 //!
-//! This file has plain data and its arithmetic. Not here: how readings are taken, and what the
-//! readings mean.
+//! This file has plain data, and arithmetic on the data. Not here: how readings are taken, and what
+//! the readings mean.
 
 use crate::sampled::SampledFunctions;
 use serde::{Deserialize, Serialize};
@@ -141,10 +141,11 @@ impl Series {
         &self.samples[first.min(end)..end]
     }
 
-    /// Returns the samples of the series for a chart. A gauge stays unchanged; a counter becomes
-    /// its rate at the end of each step between readings. CPU time in ns becomes cores, and waiting
-    /// time becomes the mean number of waiting threads. A step shorter than half the usual length
-    /// (at the edges of a load) joins the next step, since the rate of short steps is imprecise.
+    /// Returns the samples of the series for a chart. A gauge stays unchanged; a counter becomes a
+    /// rate: one value for each step between two readings, at the end of the step. CPU time in ns
+    /// becomes cores, and waiting time becomes the mean number of waiting threads. A step shorter
+    /// than half the median step joins the next step, because the rate of a short step is
+    /// imprecise. Short steps occur at the beginning and the end of a load.
     pub fn chart_samples(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -260,7 +261,8 @@ impl Probes {
         }
     }
 
-    /// Returns whether load generator and server share a machine, and so its cores.
+    /// Returns whether the load generator runs on the machine that these readings describe. Without
+    /// `--watch` the result is always true, because plimsoll then reads only its own machine.
     pub fn shares_machine(&self) -> bool {
         let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
         self.host.is_none() || self.generator_series(TARGET_LOCAL_SERIES).is_some_and(is_one)

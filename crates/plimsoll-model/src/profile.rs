@@ -58,8 +58,8 @@ pub struct Label {
     pub value: LabelValue,
 }
 
-/// The end of one sample's entries in each of the tables `stacks` and `sample_labels`, which all
-/// samples share.
+/// Where the entries of one sample end: an index into each of the tables `stacks` and
+/// `sample_labels`, which all samples share. The entries begin where the previous sample ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct SampleEnd {
     stack: u32,
@@ -85,8 +85,8 @@ pub struct Profile {
     labels: Vec<Label>,
     /// The functions of all places (code addresses). The functions of place p, innermost first, are
     /// `place_functions[place_ends[p - 1]..place_ends[p]]`.
-    place_functions: Vec<FunctionId>,
-    place_ends: Vec<u32>,
+    location_functions: Vec<FunctionId>,
+    location_ends: Vec<u32>,
     stacks: Vec<u32>,
     sample_labels: Vec<u32>,
     samples: Vec<SampleEnd>,
@@ -110,8 +110,9 @@ impl Profile {
         (0..self.samples.len()).map(|index| ProfileSample { profile: self, index })
     }
 
-    /// Returns the index of the column with this name or number. If `wanted` is `None`, the result
-    /// is the index of the default column. The name `inuse_space` also matches a column `space`.
+    /// Returns the index of the column with this name or number; `None` means that no column
+    /// matches. If `wanted` is `None`, the result is the index of the default column. The name
+    /// `inuse_space` also matches a column `space`.
     pub fn sample_type_index(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -121,10 +122,10 @@ impl Profile {
         self.sample_types.iter().position(|t| t.kind == wanted || t.kind == short)
     }
 
-    fn functions_at_place(&self, place: u32) -> &[FunctionId] {
+    fn functions_at_location(&self, place: u32) -> &[FunctionId] {
         let place = place as usize;
-        let start = if place == 0 { 0 } else { self.place_ends[place - 1] as usize };
-        &self.place_functions[start..self.place_ends[place] as usize]
+        let start = if place == 0 { 0 } else { self.location_ends[place - 1] as usize };
+        &self.location_functions[start..self.location_ends[place] as usize]
     }
 }
 
@@ -152,7 +153,7 @@ impl<'a> ProfileSample<'a> {
         let profile = self.profile;
         let stack =
             &profile.stacks[self.previous_sample_end().stack as usize..profile.samples[self.index].stack as usize];
-        stack.iter().rev().flat_map(|place| profile.functions_at_place(*place).iter().rev().copied())
+        stack.iter().rev().flat_map(|place| profile.functions_at_location(*place).iter().rev().copied())
     }
 
     /// Returns the labels of the sample.
@@ -170,8 +171,8 @@ fn text_heap_bytes(text: &str) -> usize {
 }
 
 /// Builds a profile in this order: functions, then places (code addresses) with functions, then
-/// samples with places. Ids of another builder are a bug and cause a panic when the profile is
-/// read, or earlier.
+/// samples with places. A caller must not use ids of another builder: such ids cause a panic when
+/// the profile is read, or earlier.
 #[derive(Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
@@ -195,8 +196,8 @@ impl ProfileBuilder {
             duration_ns: 0,
             functions: Vec::new(),
             labels: Vec::new(),
-            place_functions: Vec::new(),
-            place_ends: Vec::new(),
+            location_functions: Vec::new(),
+            location_ends: Vec::new(),
             stacks: Vec::new(),
             sample_labels: Vec::new(),
             samples: Vec::new(),
@@ -211,7 +212,7 @@ impl ProfileBuilder {
     pub fn memory_bytes(&self) -> usize {
         const GROWTH_MEMORY_FACTOR: usize = 3;
         let it = &self.profile;
-        let numbers = it.place_functions.len() + it.place_ends.len() + it.stacks.len() + it.sample_labels.len();
+        let numbers = it.location_functions.len() + it.location_ends.len() + it.stacks.len() + it.sample_labels.len();
         let tables = 4 * numbers + 8 * it.values.len() + size_of::<SampleEnd>() * it.samples.len();
         let names = it.functions.len() * (size_of::<Function>() + size_of::<(String, FunctionId)>() + 1);
         let labels = it.labels.len() * (2 * size_of::<Label>() + size_of::<u32>() + 1);
@@ -237,10 +238,10 @@ impl ProfileBuilder {
 
     /// Adds a place (code address) with these functions, innermost first, and returns the number of
     /// the place.
-    pub fn add_place(&mut self, functions: &[FunctionId]) -> u32 {
-        self.profile.place_functions.extend_from_slice(functions);
-        self.profile.place_ends.push(self.profile.place_functions.len() as u32);
-        self.profile.place_ends.len() as u32 - 1
+    pub fn add_location(&mut self, functions: &[FunctionId]) -> u32 {
+        self.profile.location_functions.extend_from_slice(functions);
+        self.profile.location_ends.push(self.profile.location_functions.len() as u32);
+        self.profile.location_ends.len() as u32 - 1
     }
 
     /// Returns the number of this label, and adds the label if it is missing.
@@ -259,7 +260,7 @@ impl ProfileBuilder {
 
     /// Adds a place (code address) to the stack of the next sample. The first place of a stack is
     /// the leaf (the code that was running).
-    pub fn push_place(&mut self, place: u32) {
+    pub fn push_location(&mut self, place: u32) {
         self.profile.stacks.push(place);
     }
 
@@ -313,9 +314,9 @@ mod tests {
         let ids: Vec<_> = ["main", "serve", "inlined", "main"].map(|name| builder.intern_function(name, "")).to_vec();
         assert_eq!(ids, [0, 1, 2, 0], "functions are one by name");
         builder.intern_function("serve", "serve.go");
-        let (main, serve) = (builder.add_place(&[0]), builder.add_place(&[2, 1]));
-        builder.push_place(serve);
-        builder.push_place(main);
+        let (main, serve) = (builder.add_location(&[0]), builder.add_location(&[2, 1]));
+        builder.push_location(serve);
+        builder.push_location(main);
         let label = Label { key: "endpoint".into(), value: LabelValue::Text("/a".into()) };
         let id = builder.intern_label(label.clone());
         assert_eq!(builder.intern_label(label.clone()), id, "labels are kept once");

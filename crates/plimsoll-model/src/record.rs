@@ -71,7 +71,8 @@ pub struct ScenarioRecord {
     pub weight: u32,
     /// Whether each user has its own connection.
     pub own_connection: bool,
-    /// Whether a user keeps cookies. In older records without this field, users kept cookies.
+    /// Whether a user stores cookies and sends them again. A record without this field means that
+    /// users do.
     #[serde(default = "keeps_cookies", skip_serializing_if = "Clone::clone")]
     pub cookies: bool,
     /// The maximum number of requests that one session can send.
@@ -80,7 +81,7 @@ pub struct ScenarioRecord {
     pub digest: String,
 }
 
-/// Returns the value of [`ScenarioRecord::cookies`] in older records, which lack the field.
+/// Returns the value of [`ScenarioRecord::cookies`] for records without the field.
 fn keeps_cookies() -> bool {
     true
 }
@@ -146,8 +147,8 @@ pub struct RouteRecord {
     pub follow: u8,
 }
 
-/// Returns whether no redirect is followed, which is also the meaning of an older record without
-/// the field.
+/// Returns whether no redirect is followed. A record without the field [`RouteRecord::follow`] has
+/// this meaning.
 fn follows_no_redirects(hops: &u8) -> bool {
     *hops == 0
 }

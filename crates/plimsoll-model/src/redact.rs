@@ -4,7 +4,8 @@
 //! Redaction hides every text that is not known to be harmless. Plain text stays: words and
 //! numbers, paths of words and numbers, and the values of a few harmless headers. All text that is
 //! not plain is replaced by [`REDACTED`] or shortened, since no list of secrets is complete. Every
-//! redacting function but [`redact_command_to_program`] is idempotent.
+//! redacting function is idempotent, except [`redact_command_to_program`] and
+//! [`redact_command_line`].
 //!
 //! Not here: which command-line arguments can contain secrets (`plimsoll/src/secrets.rs`).
 
@@ -97,8 +98,8 @@ pub fn is_secret_name(name: &str) -> bool {
     parts.iter().any(|part| SECRET_NAME_PARTS.contains(&part.as_str()))
 }
 
-/// Returns whether a run of letters looks like a word: consistent capitals, few consonants in a
-/// row, and not too many letters.
+/// Returns whether a run of letters looks like a word: consistent capitals, few consonants in
+/// sequence, and a limited number of letters.
 fn looks_like_word(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
@@ -133,8 +134,8 @@ fn has_joined_words(word: &str) -> bool {
     count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
-/// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. A text that
-/// mixes letters and digits in another order counts as plain up to `mixed_max` characters.
+/// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. A text with
+/// another order of letters and digits is plain up to a length of `mixed_max` characters.
 fn is_plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -154,9 +155,10 @@ fn is_plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Returns whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group of a code alone
-/// may look like a word or number. Several groups of equal length, or several groups that each mix
-/// letters and digits, are a code.
+/// Returns whether a text looks like a secret code in groups, such as `A1B2-C3D4-E5F6`. A single
+/// group of a code may look like a plain word or number. Two or more groups that each mix letters
+/// and digits are a code. Groups of equal length can be a code, too: this depends on the number,
+/// the length and the capitals of the groups.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -172,7 +174,8 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a short list of words and numbers, separated by the given characters.
+/// Returns whether a text is a short list of plain words and numbers, separated by any of the
+/// characters `separators`. `mixed_max` is the limit of [`is_plain_word`].
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decode(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
@@ -251,7 +254,7 @@ fn is_static_file_name(segment: &str) -> bool {
 }
 
 /// Redacts the name of a request. In the name, [`redact_url`] redacts words that are URLs,
-/// [`redact_target`] redacts words that are paths, and [`line`] redacts all other words.
+/// [`redact_target`] redacts words that are paths, and [`redact_line`] redacts all other words.
 pub fn redact_request_name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => redact_url(word, RedactionLevel::Secrets),
@@ -263,10 +266,10 @@ pub fn redact_request_name(name: &str) -> String {
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces each part of a path and query that looks like a key by `replacement`. Parts that look
-/// like keys are segments and query values that are not plain, and values whose name marks a
-/// secret. Names of static files (`main.3f2a9b1c.js`) stay unchanged. The result is the target of a
-/// request, not a text for display.
+/// Replaces each part of a path and query that looks like a key by `replacement`. A path segment, a
+/// query name or a query value looks like a key if its words are not plain. A query value also
+/// counts as a key if its name marks a secret. Names of static files (`main.3f2a9b1c.js`) stay
+/// unchanged. The result is the target of a request, not a text for display.
 pub fn replace_keys(target: &str, mut replacement: impl FnMut(&str) -> String) -> String {
     let (before, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let is_known = |text: &str, separators: &str, mixed_max: usize| {
@@ -484,7 +487,8 @@ pub fn redact_line(text: &str) -> String {
 /// length always stays.
 const KEY_CHARS_MIN: usize = 8;
 
-/// Returns a run of letters, digits and `-_.`, shortened if it looks like a key.
+/// Returns `run`, a sequence of letters, digits and `-_.`. The result is shortened if `run` looks
+/// like a key.
 fn shorten_if_key(run: &str) -> Cow<'_, str> {
     match run.chars().count() < KEY_CHARS_MIN || is_plain(run, "-_.", 5) {
         true => run.into(),
@@ -493,8 +497,8 @@ fn shorten_if_key(run: &str) -> Cow<'_, str> {
 }
 
 /// Redacts a text that the user typed and that a message repeats. Words that look like keys are
-/// shortened, as in [`line`]. A value after the name of a secret stays, since a typed text may be a
-/// sentence such as `the token is wrong`.
+/// shortened, as by [`redact_line`]. A value after the name of a secret stays, since a typed text
+/// may be a sentence such as `the token is wrong`.
 pub fn redact_typed_text(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -515,8 +519,8 @@ pub fn redact_typed_text(text: &str) -> String {
 const EXCERPT_WORD_CHARS_MAX: usize = 11;
 
 /// Redacts the beginning of an arbitrary text, so that a reader can still recognise the text. The
-/// rules of [`line`] apply to the text. Long words, and words that mix letters and digits, are also
-/// replaced by [`REDACTED`].
+/// text is first redacted by [`redact_line`]. Then long words, and words that mix letters and
+/// digits, are replaced by [`REDACTED`].
 pub fn redact_excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = redact_line(text);

@@ -89,8 +89,7 @@ pub struct ReplayFacts {
     /// within each second.
     #[serde(rename = "spread")]
     pub has_whole_seconds: bool,
-    /// Facts about the sessions of the log; `None` means that loads are not sampled from these
-    /// sessions.
+    /// Facts about the sessions of the log; `None` means that loads are not drawn from sessions.
     #[serde(rename = "drawn_from", default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<LogSessionsFacts>,
 }
@@ -163,8 +162,7 @@ impl RequestList {
     }
 
     /// Returns whether a response status below 500 equals the logged status. An equal status is
-    /// expected even if it is unsuccessful, because the server behaves as it did when the log was
-    /// written.
+    /// expected even if it is not a success: the server behaves as in the log.
     #[inline]
     pub fn equals_logged_status(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)

@@ -27,12 +27,12 @@ pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     }
     let again = Route { label: retry_label(&route.label), ..route.clone() };
     let end = 1 + 3 * times;
-    let mut ops = vec![SessionOp::Ask { route: FIRST_ATTEMPT_ROUTE, may_continue: true }];
+    let mut ops = vec![SessionOp::Send { route: FIRST_ATTEMPT_ROUTE, may_continue: true }];
     for turn in 0..times {
         ops.extend([
-            SessionOp::Answered { to: end },
+            SessionOp::JumpIfSucceeded { to: end },
             SessionOp::Think(ThinkTime::Fixed(FIRST_WAIT_NS << turn)),
-            SessionOp::Ask { route: RETRY_ROUTE, may_continue: true },
+            SessionOp::Send { route: RETRY_ROUTE, may_continue: true },
         ]);
     }
     let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, cookies: true, ops };

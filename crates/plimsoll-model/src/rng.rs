@@ -46,7 +46,7 @@ impl Rng {
     /// Returns a uniform number in (0, 1]. Zero is excluded, so that callers can take the
     /// logarithm.
     #[inline]
-    pub fn next_f64_open(&mut self) -> f64 {
+    pub fn next_f64_above_zero(&mut self) -> f64 {
         1.0 - self.next_f64()
     }
 
@@ -60,22 +60,23 @@ impl Rng {
     /// Returns an exponentially distributed number with mean 1.
     #[inline]
     pub fn exponential(&mut self) -> f64 {
-        -self.next_f64_open().ln()
+        -self.next_f64_above_zero().ln()
     }
 
-    /// Returns a Poisson distributed number with the given mean. The number is exact, not an
-    /// approximation: the number of unit-rate arrivals before time `mean`. The arrivals are counted
-    /// in slices of 16 by Knuth's product method, so that no product underflows.
+    /// Returns a Poisson distributed number with the given mean. The distribution is exact, not an
+    /// approximation: the result is the number of arrivals before time `mean` in a Poisson process
+    /// of rate 1. Knuth's product method counts the arrivals in time slices of length 16, so that
+    /// no product underflows.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let mut left = mean;
         let mut count = 0;
         while left > 0.0 {
             let slice = left.min(16.0);
             let floor = (-slice).exp();
-            let mut product = self.next_f64_open();
+            let mut product = self.next_f64_above_zero();
             while product > floor {
                 count += 1;
-                product *= self.next_f64_open();
+                product *= self.next_f64_above_zero();
             }
             left -= slice;
         }

@@ -43,8 +43,8 @@ pub enum EarlyStopReason {
     UsedUp,
 }
 
-/// The result of one load: its plan and its figures in numbered intervals. Merging results is
-/// associative and commutative, so that the results of several machines can be merged in any order.
+/// The result of one load: the plan, and the figures in numbered intervals. The results of several
+/// machines can be merged in any order, because merging is associative and commutative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The plan of the load.
@@ -54,10 +54,11 @@ pub struct Run {
     /// The figures: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time. The last
     /// intervals belong to the grace period, the wait for responses after the schedule.
     pub intervals: BTreeMap<u32, Interval>,
-    /// How the load ended; `None` while it runs, or if the recording was cut.
+    /// How the load ended; `None` while the load runs, or if the recording was cut off.
     pub ending: Option<LoadEnd>,
-    /// Start and end of the measured window in schedule time, ns. The window ends with the
-    /// schedule, at an early stop, or, for a fixed number of requests, at the last response.
+    /// Start and end of the measured window in schedule time, ns. The window ends at the end of the
+    /// schedule or at an early stop. With a fixed number of requests, the window ends at the last
+    /// response.
     pub window_ns: (u64, u64),
     /// Readings of the server and its host during the load.
     pub probes: Probes,
@@ -113,8 +114,8 @@ impl Run {
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
-            // Keep the stop reason that comes first in [`Stop`], so that the order of merging does
-            // not matter.
+            // Keep the stop reason that sorts first ([`EarlyStopReason`]), so that the order of
+            // merging does not matter.
             (Some(LoadEnd::Stopped(a)), Some(LoadEnd::Stopped(b))) => Some(LoadEnd::Stopped(a.min(b))),
             (Some(LoadEnd::Finished), theirs) => theirs,
             (mine, Some(LoadEnd::Finished)) => mine,
@@ -135,8 +136,9 @@ impl Run {
     }
 
     /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
-    /// all grace periods. Readings of the target are dropped, because the time of a reading belongs
-    /// to a single load. Returns `None` if `visits` is empty.
+    /// all grace periods. `visits` are the loads, in the order of joining. Readings of the target
+    /// are dropped, because the clock of a reading starts with its load. Returns `None` if `visits`
+    /// is empty.
     pub fn join_loads(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -186,9 +188,9 @@ impl Run {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// Returns the count that `of` selects inside the measured window, divided by the window's
-    /// length, 1/s. An interval that is partly inside the window counts in proportion. Returns 0
-    /// without a measured window.
+    /// Returns a rate in the measured window, 1/s: the sum of the count that `of` selects, divided
+    /// by the length of the window. An interval that is partly inside the window counts in
+    /// proportion. Returns 0 without a measured window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -202,8 +204,8 @@ impl Run {
     }
 
     /// Returns the number of requests that succeeded inside the measured window and were scheduled
-    /// before the window. Successes of requests from before the window count as throughput, but not
-    /// in the window's ledger.
+    /// before the window. Successes of such requests count as throughput, but are not in the ledger
+    /// of the window.
     pub fn successes_scheduled_before_window(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.all_routes();
@@ -356,8 +358,8 @@ pub enum ExperimentEvent {
 }
 
 impl ExperimentEvent {
-    /// Returns the tag of the load that was not executed and the reason; `None` for every remark
-    /// but [`ExperimentEvent::Unheld`].
+    /// Returns the tag of the load that was not executed and the reason; `None` for every event
+    /// other than [`ExperimentEvent::Unheld`].
     pub fn skipped_load(&self) -> Option<(LoadTag, &LoadSkipReason)> {
         match self {
             ExperimentEvent::Unheld { tag, reason } => Some((*tag, reason)),
@@ -370,7 +372,7 @@ impl ExperimentEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadSkipReason {
-    /// The time budget was used up.
+    /// The time budget was exhausted.
     NoTime,
     /// The machine cannot generate the load, with the reason in words.
     Machine(String),

@@ -4,13 +4,13 @@
 //! of the schedule. Stripes partition the schedule exactly, so workers and machines share the
 //! schedule without communication.
 //!
-//! Let r(t) be the rate and L(t) the integral of r(t). Arrival n of a constant load starts when the
-//! integral L(t) of the rate reaches n. A Poisson load is built in blocks of
-//! [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The number of arrivals in each block of a Poisson
-//! load has a Poisson distribution. The arrivals of a block are uniform in the integral L(t) of the
-//! rate, and generated in ascending order (order statistics; Devroye 1986, V.3). The start of any
-//! arrival can be computed without generating the blocks of arrivals before it. Arrival times that
-//! are given as a list are looked up in that list.
+//! Let r(t) be the rate and L(t) the integral of r(t). Arrival n of an evenly spaced load starts
+//! when L(t) reaches n. Arrival times that are given as a list are looked up in the list.
+//!
+//! A Poisson load is built in blocks of [`BLOCK_ARRIVALS_EXPECTED`] expected arrivals. The number
+//! of arrivals in a block has a Poisson distribution. The arrivals of a block are uniform in L(t),
+//! and generated in ascending order (order statistics; Devroye 1986, V.3). To compute the start of
+//! an arrival, only the arrivals of one block are generated.
 //!
 //! Not here: waiting, clocks, connections.
 
@@ -23,8 +23,8 @@ use std::sync::Arc;
 /// draws only the arrivals of one block.
 const BLOCK_ARRIVALS_EXPECTED: f64 = 1024.0;
 
-/// A stage of the load in schedule time. The level of a stage is a rate in requests per second, or
-/// a number of users.
+/// A stage of the load in schedule time. The level of a stage (`from`, `to`) is a rate in requests
+/// per second, or a number of users.
 #[derive(Debug, Clone, Copy)]
 struct ScheduleStage {
     start_ns: f64,
@@ -32,7 +32,8 @@ struct ScheduleStage {
     length_ns: f64,
     from: f64,
     to: f64,
-    /// Integral of the level over all earlier stages, in arrivals.
+    /// Integral of the level over all earlier stages: a number of arrivals (for a closed loop,
+    /// users x s).
     area_before: f64,
 }
 
@@ -78,8 +79,8 @@ enum ScheduleSpacing {
     Given(Arc<[u64]>),
 }
 
-/// A compiled load, which gives the intended start of every arrival, or the number of users at any
-/// time.
+/// A compiled load: the intended start of every arrival of an open loop, or the number of users of
+/// a closed loop at any time.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     segments: Vec<ScheduleStage>,
@@ -296,7 +297,8 @@ impl Schedule {
         whole_users(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
     }
 
-    /// Returns the next time after `t_ns` at which the number of users changes, ns.
+    /// Returns the next time after `t_ns` at which the number of users changes, ns; `None` means
+    /// that the number does not change any more.
     pub fn next_users_change_ns(&self, t_ns: u64) -> Option<u64> {
         let t = t_ns as f64;
         let segment = self.segments.iter().find(|s| t < s.end_ns())?;
@@ -315,7 +317,8 @@ impl Schedule {
     }
 
     /// Returns the number of measured requests of a stripe (part of the schedule) in a closed loop
-    /// with a limited number of requests. User k modulo the number of users sends request k.
+    /// with a limited number of requests. Request k belongs to user (k modulo the number of users).
+    /// `None` means that the number of requests is not limited.
     pub fn requests_of_stripe(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max
@@ -333,8 +336,8 @@ fn whole_users(level: f64) -> u64 {
     if level <= 0.0 { 0 } else { ((level + 1e-9).floor() as u64).max(1) }
 }
 
-/// The arrivals of one block (piece) of a Poisson schedule, in ascending order. Each arrival is
-/// given as the integral of the rate at the arrival's time.
+/// The arrivals of one block of a Poisson schedule, in ascending order. The time of each arrival is
+/// expressed as the integral of the rate until that time.
 #[derive(Debug, Clone)]
 struct PoissonBlockArrivals {
     rng: Rng,
@@ -360,7 +363,7 @@ impl Iterator for PoissonBlockArrivals {
             return None;
         }
         // Draw the smallest of `left` uniform points between `position` and the end of the block.
-        let share = 1.0 - (self.rng.next_f64_open().ln() / self.left as f64).exp();
+        let share = 1.0 - (self.rng.next_f64_above_zero().ln() / self.left as f64).exp();
         self.position += (1.0 - self.position) * share;
         self.left -= 1;
         Some(self.base + self.position * BLOCK_ARRIVALS_EXPECTED)

@@ -51,8 +51,8 @@ impl SeriesRow {
         self.name.replace('*', label)
     }
 
-    /// Returns the text of `name` that stands for the `*`; `None` means that the name does not
-    /// match.
+    /// Returns the text of `name` that stands for the first `*` of this row. `None` means that
+    /// `name` does not match, or that the row has no `*`.
     pub fn matched_label<'n>(&self, name: &'n str) -> Option<&'n str> {
         pattern_labels(self.name, name)?.first().copied()
     }
@@ -108,7 +108,7 @@ series! {
     /// Number of cores on which any server process may run.
     SERVER_CORES_ALLOWED: "server.cores_allowed", Gauge, "cores", Server;
     /// Cores used by the server thread with the most CPU time, at most 1.
-    SERVER_FULLEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
+    SERVER_BUSIEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
     /// Number of server threads that run or wait for a core.
     SERVER_THREADS_RUNNABLE: "server.threads_runnable", Gauge, "", Server;
     /// Number of server threads in uninterruptible sleep.
@@ -124,7 +124,7 @@ series! {
     /// Number of server threads that wait for storage.
     SERVER_IN_DISK: "server.in_disk", Gauge, "", Server;
     /// Number of server threads that wait on the most contended futex.
-    SERVER_IN_SAME_LOCK: "server.in_same_lock", Gauge, "", Server;
+    SERVER_IN_BUSIEST_LOCK: "server.in_same_lock", Gauge, "", Server;
     /// Number of open files of the server process that is nearest to its limit of open files.
     SERVER_FILES_OPEN: "server.files_open", Gauge, "", Server;
     /// The limit of open files of the server process that is nearest to this limit.
@@ -225,7 +225,7 @@ series! {
     TCP_TIME_WAIT_PAIR: "tcp.time_wait_pair", Gauge, "", Network;
     /// Whether the address pair of [`TCP_TIME_WAIT_PAIR`] belongs to a network namespace other than
     /// the server's: 1 for yes, 0 for no.
-    TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
+    TCP_TIME_WAIT_OTHER_NAMESPACE: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
     /// Number of elapsed periods of the control group's CPU quota; the kernel grants the quota anew
@@ -255,7 +255,7 @@ series! {
     /// acknowledged.
     ACCEPTED_SEND_QUEUE: "accepted.send_queue", Gauge, "bytes", Socket;
     /// Whether the accepted connections come from clients other than the load generator: 1 or 0.
-    ACCEPTED_BY_OTHERS: "accepted.by_others", Gauge, "", Socket;
+    ACCEPTED_FROM_OTHER_CLIENTS: "accepted.by_others", Gauge, "", Socket;
     /// Share of the server's sending time in which the client's receive window was closed.
     ACCEPTED_WINDOW_LIMITED: "accepted.window_limited", Gauge, "share", Socket;
     /// Share of the server's sending time in which the server's send buffer was too small.
@@ -266,7 +266,7 @@ series! {
     /// CPU time of downstream dependencies on the server's machine.
     DOWNSTREAM_CPU: "downstream.cpu", Counter, "ns", Dependency;
     /// CPU time of downstream dependencies that may run only on the server's cores.
-    DOWNSTREAM_CPU_ON_ITS_CORES: "downstream.cpu_on_its_cores", Counter, "ns", Dependency;
+    DOWNSTREAM_CPU_ON_SERVER_CORES: "downstream.cpu_on_its_cores", Counter, "ns", Dependency;
     /// Number of processes of downstream dependencies.
     DOWNSTREAM_PROCESSES: "downstream.processes", Gauge, "", Dependency;
     /// Number of database sessions that wait for a lock.
@@ -287,14 +287,14 @@ series! {
     /// Number of connections that wait for a response from a dependency.
     PEER_WAITING: "peer.*.waiting", Gauge, "", Dependency;
     /// Number of connections with recently received data from a dependency.
-    PEER_COMING: "peer.*.coming", Gauge, "", Dependency;
+    PEER_RECEIVING: "peer.*.coming", Gauge, "", Dependency;
     /// Bytes from a dependency that the server has not read.
     PEER_UNREAD: "peer.*.unread", Gauge, "bytes", Dependency;
     /// Bytes that the server has written to a dependency and that the dependency has not
     /// acknowledged.
-    PEER_UNSENT: "peer.*.unsent", Gauge, "bytes", Dependency;
+    PEER_UNACKNOWLEDGED: "peer.*.unsent", Gauge, "bytes", Dependency;
     /// Bytes that a dependency has sent and that have not arrived at the server.
-    PEER_ON_THE_WAY: "peer.*.on_the_way", Gauge, "bytes", Dependency;
+    PEER_IN_TRANSIT: "peer.*.on_the_way", Gauge, "bytes", Dependency;
     /// Number of segments with data that were sent to a dependency.
     PEER_SEGMENTS_SENT: "peer.*.segments_sent", Counter, "", Dependency;
     /// Bytes received from a dependency.
@@ -345,7 +345,7 @@ mod tests {
             ("threads.worker-", Some(THREADS)),
             ("peer.10.0.0.1:5432.connections", Some(PEER_CONNECTIONS)),
             ("peer.[::1]:5432.process.postgres", Some(PEER_PROCESS)),
-            ("peer.:8080.unsent", Some(PEER_UNSENT)),
+            ("peer.:8080.unsent", Some(PEER_UNACKNOWLEDGED)),
             ("net.eth0.bytes_in", Some(NET_BYTES_IN)),
             ("downstream.periods.db", Some(DOWNSTREAM_PERIODS)),
             ("downstream.periods_throttled.db", Some(DOWNSTREAM_PERIODS_THROTTLED)),
@@ -365,8 +365,8 @@ mod tests {
     #[test]
     fn series_labels_round_trip() {
         let peer = "10.0.0.1:5432";
-        let name = PEER_COMING.name_with_label(peer);
-        assert_eq!((name.as_str(), PEER_COMING.matched_label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
+        let name = PEER_RECEIVING.name_with_label(peer);
+        assert_eq!((name.as_str(), PEER_RECEIVING.matched_label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
         assert_eq!((PEER_WAITING.matched_label(&name), SERVER_CPU.matched_label("server.cpu")), (None, None));
         assert_eq!(PEER_PROCESS.matched_label_pair("peer.10.0.0.1:5432.process.db.x"), Some((peer, "db.x")));
         assert_eq!(PEER_PROCESS.matched_label_pair("peer.10.0.0.1:5432.coming"), None);

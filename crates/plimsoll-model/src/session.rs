@@ -14,7 +14,7 @@ pub const SCENARIO_OPS_MAX: usize = 10_000;
 pub const LOOP_NESTING_MAX: usize = 16;
 /// The maximum number of repetitions of one step.
 pub const REPETITIONS_MAX: u32 = 1_000_000;
-/// Longest random think time, ns: one day.
+/// Longest think time, ns: one day. A longer random think time is shortened to one day.
 const THINK_NS_MAX: f64 = 86_400e9;
 /// Largest standard deviation of a think time's logarithm, in thousandths.
 const SIGMA_MILLI_MAX: u32 = 10_000;
@@ -38,7 +38,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionOp {
     /// Sends a request of a route and waits for its response.
-    Ask {
+    Send {
         /// The route of the request.
         route: RouteNumber,
         /// Whether the session continues if the request fails.
@@ -46,24 +46,24 @@ pub enum SessionOp {
     },
     /// Waits for a think time.
     Think(ThinkTime),
-    /// Jumps unless the text, with its template values filled in, is empty (or not empty, if
-    /// `empty` is `false`).
-    Unless {
+    /// Jumps over the following operations unless a condition on a text is true. The template
+    /// values of the text are filled in first.
+    JumpUnlessText {
         /// A template, usually with one captured value.
         text: String,
-        /// Whether the condition is an empty text; `false` means that the condition is a text that
-        /// is not empty.
+        /// The condition: if `true`, the text must be empty; if `false`, the text must not be
+        /// empty.
         empty: bool,
         /// Index of the operation to jump to, after the conditional operations.
         to: u32,
     },
     /// Jumps unless the current session is the user's first session.
-    Once {
+    JumpUnlessFirstSession {
         /// Index of the operation to jump to.
         to: u32,
     },
     /// Jumps if the last request succeeded.
-    Answered {
+    JumpIfSucceeded {
         /// Index of the operation to jump to.
         to: u32,
     },
@@ -81,14 +81,15 @@ pub enum SessionOp {
 impl Scenario {
     /// Returns the maximum number of requests that one session of the scenario can send.
     pub fn requests_max(&self) -> u64 {
-        // Repetitions are nested or in sequence: an inner repetition does not start before the
-        // outer repetition.
+        // `asked[at]` is the number of requests before operation `at`. A nested repetition begins
+        // at or after the start of the outer repetition, so `asked[from]` does not count the nested
+        // repetition.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
         asked.push(0);
         for op in &self.ops {
             let so_far = asked.last().copied().unwrap_or(0);
             asked.push(match op {
-                SessionOp::Ask { .. } => so_far.saturating_add(1),
+                SessionOp::Send { .. } => so_far.saturating_add(1),
                 SessionOp::Repeat { times, from, .. } => {
                     let before = asked.get(*from as usize).copied().unwrap_or(0);
                     so_far.saturating_add((so_far - before).saturating_mul(u64::from(*times).saturating_sub(1)))
@@ -99,19 +100,20 @@ impl Scenario {
         asked.last().copied().unwrap_or(0)
     }
 
-    /// Returns whether every jump leads to an operation or to the end, every route exists, and the
-    /// program ends.
+    /// Returns whether the program is valid: every jump leads to an operation or to the end, every
+    /// route exists, and a request is sent. All numbers must be within their limits, and the
+    /// program must end.
     pub fn is_sound(&self, routes: usize) -> bool {
         let ops = self.ops.len();
-        let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
+        let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Send { .. }));
         asks && ops <= SCENARIO_OPS_MAX
             && self.ops.iter().enumerate().all(|(at, op)| match op {
-                SessionOp::Ask { route, .. } => usize::from(*route) < routes,
+                SessionOp::Send { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
                 // Conditional jumps may lead forward only, so that the program ends.
-                SessionOp::Unless { to, .. } | SessionOp::Once { to } | SessionOp::Answered { to } => {
-                    (at + 1..=ops).contains(&(*to as usize))
-                }
+                SessionOp::JumpUnlessText { to, .. }
+                | SessionOp::JumpUnlessFirstSession { to }
+                | SessionOp::JumpIfSucceeded { to } => (at + 1..=ops).contains(&(*to as usize)),
                 SessionOp::Repeat { times, from, depth } => {
                     (1..=REPETITIONS_MAX).contains(times)
                         && (*from as usize) < at
@@ -206,7 +208,7 @@ impl ThinkTime {
             ThinkTime::Exponential(mean) => rng.exponential() * *mean as f64,
             ThinkTime::LogNormal(median, sigma) => {
                 // Draw a normal variable by the Box-Muller transform.
-                let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
+                let radius = (-2.0 * rng.next_f64_above_zero().ln()).sqrt();
                 let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
                 *median as f64 * (f64::from(*sigma) / 1e3 * normal).exp()
             }
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_maximum_requests_of_a_session_are_computed() {
-        let ask = || SessionOp::Ask { route: 0, may_continue: false };
+        let ask = || SessionOp::Send { route: 0, may_continue: false };
         let repeat = |times, from, depth| SessionOp::Repeat { times, from, depth };
         for (ops, expect) in [
             (vec![ask()], 1),
@@ -295,7 +297,12 @@ mod tests {
             // x 3 + 1 = 11.
             (vec![ask(), ask(), ask(), repeat(2, 2, 1), repeat(3, 1, 0), ask()], 11),
             (
-                vec![SessionOp::Once { to: 2 }, ask(), repeat(REPETITIONS_MAX, 0, 1), repeat(REPETITIONS_MAX, 0, 0)],
+                vec![
+                    SessionOp::JumpUnlessFirstSession { to: 2 },
+                    ask(),
+                    repeat(REPETITIONS_MAX, 0, 1),
+                    repeat(REPETITIONS_MAX, 0, 0),
+                ],
                 1_000_000_000_000,
             ),
         ] {
@@ -306,18 +313,18 @@ mod tests {
 
     #[test]
     fn an_endless_session_program_is_invalid() {
-        let ask = SessionOp::Ask { route: 1, may_continue: false };
+        let ask = SessionOp::Send { route: 1, may_continue: false };
         let repeat = |times, from| SessionOp::Repeat { times, from, depth: 0 };
         let sound = |ops: Vec<SessionOp>| {
             Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2)
         };
-        assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
+        assert!(sound(vec![SessionOp::JumpUnlessFirstSession { to: 2 }, ask.clone(), repeat(3, 1)]));
         assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(ThinkTime::Fixed(1))]));
-        assert!(!sound(vec![SessionOp::Ask { route: 2, may_continue: false }]));
+        assert!(!sound(vec![SessionOp::Send { route: 2, may_continue: false }]));
         assert!(
-            !sound(vec![ask.clone(), SessionOp::Once { to: 1 }])
-                && !sound(vec![SessionOp::Once { to: 3 }, ask.clone()])
-                && !sound(vec![ask.clone(), SessionOp::Answered { to: 0 }])
+            !sound(vec![ask.clone(), SessionOp::JumpUnlessFirstSession { to: 1 }])
+                && !sound(vec![SessionOp::JumpUnlessFirstSession { to: 3 }, ask.clone()])
+                && !sound(vec![ask.clone(), SessionOp::JumpIfSucceeded { to: 0 }])
         );
         assert!(!sound(vec![ask.clone(), repeat(0, 0)]) && !sound(vec![ask.clone(), repeat(2, 1)]));
     }

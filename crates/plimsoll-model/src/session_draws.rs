@@ -2,17 +2,18 @@
 //! ([`LogSessions`]).
 //!
 //! Sessions begin at random times, and the requests of a session keep the time gaps recorded in the
-//! log. The number of sessions follows from the wanted rate. The load is a time window of an
-//! endless sequence of random sessions. The mix of requests and the timing within sessions equal
-//! the log, and visitors arrive independently of each other. Changes of the log's rate over hours
-//! are not reproduced.
+//! log. The requested rate determines the number of sessions. The load is a time window of an
+//! endless sequence of random sessions. The load has the log's mix of requests and the log's timing
+//! within sessions. Visitors arrive independently of each other.
 //!
-//! The load's requests and times are a function of the load (its seed, rate and length) and the
-//! log. The record of a load contains the randomly drawn times, but not the list of the log's
-//! requests.
+//! Changes of the log's rate over hours are not reproduced.
+//!
+//! The drawn requests and times are a function of the log and of the load (its seed, rate and
+//! length). The record of a load therefore contains neither the drawn times nor the log's requests.
 //!
 //! Not here: how a log becomes a list (`plimsoll-logs`), replay at the logged times
-//! ([`crate::arrival_times`]), and how a plan uses the draws (`ListedSessions::draw_requests`).
+//! ([`crate::arrival_times`]), and how a plan uses the draws
+//! ([`crate::Plan::with_drawn_arrivals`]).
 
 use crate::curve::LoadStage;
 use crate::load::Load;
@@ -79,7 +80,7 @@ impl LogSessions {
         &self.starts_ns
     }
 
-    /// Indices of requests, session by session.
+    /// Indices of the log's requests: session by session, sorted by time.
     pub fn request_indices_by_session(&self) -> &[u32] {
         &self.by_session
     }
@@ -101,8 +102,8 @@ impl LogSessions {
         from..self.ends[session] as usize
     }
 
-    /// Appends `count` random requests within `length_ns` to `drawn`: the time of each request, ns,
-    /// and the index of the request; unsorted.
+    /// Appends `count` random requests to `drawn`, unsorted. Each entry is the time of a request
+    /// within the window of `length_ns`, ns, and the index of the request in the log.
     ///
     /// A random request is placed at a random time in the window of `length_ns`. The other requests
     /// of the chosen session that fall inside the window are appended with the time gaps of the

@@ -1,5 +1,5 @@
-//! Quotes texts for a POSIX shell: always ([`quote`]), or only if the text needs quotation marks
-//! ([`quote_if_needed`]).
+//! Quotes texts for a POSIX shell. [`quote`] always adds quotation marks; [`quote_if_needed`] adds
+//! quotation marks only if the text needs them.
 //!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 

@@ -450,9 +450,9 @@ impl ExperimentSpec {
         }
     }
 
-    /// Returns the name for the file of a profile. With a single target, the name is that of the
-    /// profiled load: `low`, `line` or `load`. In a comparison, the name is the side and the number
-    /// of its profile: `a1`, `b2`.
+    /// Returns the name for the file of a profile. With a single target, the name is the word for
+    /// the profiled load: `low`, `line` or `load`. In a comparison, the name is the letter of the
+    /// build and the number of the profile: `a1`, `b2`.
     pub fn profile_name(&self, tag: &LoadTag) -> String {
         debug_assert_eq!(tag.purpose, LoadPurpose::Profile);
         match (self, tag.arm, tag.turn) {

@@ -16,7 +16,7 @@ pub struct Stripe {
     /// Number of this part, from 0 to `of` - 1.
     pub index: u64,
     /// Number of equal parts.
-    pub of: u64,
+    pub equal_parts: u64,
     pattern: StripePattern,
 }
 
@@ -27,7 +27,7 @@ struct StripePattern {
     items: u128,
     /// Number of items after which the pattern repeats.
     period: u64,
-    /// The number of this part, and the number of parts.
+    /// The number of this part among the `parts` unequal parts, from 0.
     part: u64,
     parts: u64,
 }
@@ -74,7 +74,7 @@ impl Stripe {
 
     /// Creates part `index` of `of` equal parts.
     pub const fn new(index: u64, of: u64) -> Stripe {
-        Stripe { index, of, pattern: StripePattern::ALL_ITEMS }
+        Stripe { index, equal_parts: of, pattern: StripePattern::ALL_ITEMS }
     }
 
     /// Creates part `index` of the parts with the weights `weights`. `None` means that
@@ -99,12 +99,16 @@ impl Stripe {
             items |= u128::from(next == index) << item;
         }
         let (part, parts) = (index as u64, weights.len() as u64);
-        Some(Stripe { index: 0, of: 1, pattern: StripePattern { items, period, part, parts } })
+        Some(Stripe { index: 0, equal_parts: 1, pattern: StripePattern { items, period, part, parts } })
     }
 
     /// Returns part `index` of `of` equal parts of this stripe.
     pub fn split(self, index: u64, of: u64) -> Stripe {
-        Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
+        Stripe {
+            index: self.index + self.equal_parts * index,
+            equal_parts: self.equal_parts * of,
+            pattern: self.pattern,
+        }
     }
 
     /// Returns a number that is unique among the stripes that partition a schedule.
@@ -114,19 +118,19 @@ impl Stripe {
 
     /// Returns whether this stripe (part of the schedule) has item n.
     pub fn contains_item(self, n: u64) -> bool {
-        self.pattern.contains_item(n) && self.pattern.count_items_below(n) % self.of == self.index
+        self.pattern.contains_item(n) && self.pattern.count_items_below(n) % self.equal_parts == self.index
     }
 
     /// Returns how many of the items 0..n belong to this stripe (part of the schedule).
     pub fn count_items_below(self, n: u64) -> u64 {
         let n = if self.pattern.has_all_items() { n } else { self.pattern.count_items_below(n) };
-        (n + self.of - 1 - self.index) / self.of
+        (n + self.equal_parts - 1 - self.index) / self.equal_parts
     }
 
     /// Returns the number, in the whole schedule, of this stripe's k-th item.
     #[inline]
     pub fn nth_item(self, k: u64) -> u64 {
-        let n = self.index + self.of * k;
+        let n = self.index + self.equal_parts * k;
         if self.pattern.has_all_items() { n } else { self.pattern.nth_item(n) }
     }
 
@@ -134,25 +138,27 @@ impl Stripe {
     #[inline]
     pub fn next_item_after(self, n: u64) -> u64 {
         if self.pattern.has_all_items() {
-            n + self.of
+            n + self.equal_parts
         } else {
-            self.pattern.nth_item(self.pattern.count_items_below(n) + self.of)
+            self.pattern.nth_item(self.pattern.count_items_below(n) + self.equal_parts)
         }
     }
 
-    /// Returns the maximum number of items that this stripe can have among any `count` items.
+    /// Returns the maximum number of items that this stripe can have among any `count` consecutive
+    /// items.
     pub fn max_items(self, count: u64) -> u64 {
-        count.saturating_mul(self.pattern.items_per_period()).div_ceil(self.pattern.period * self.of)
+        count.saturating_mul(self.pattern.items_per_period()).div_ceil(self.pattern.period * self.equal_parts)
     }
 
-    /// Returns the number of items in the whole schedule if this stripe has `count` items.
+    /// Returns the approximate number of items in the whole schedule if this stripe has `count`
+    /// items.
     pub fn total_items(self, count: u64) -> u64 {
-        count.saturating_mul(self.pattern.period * self.of) / self.pattern.items_per_period()
+        count.saturating_mul(self.pattern.period * self.equal_parts) / self.pattern.items_per_period()
     }
 
     /// Returns the share of all items that this stripe has, 0..=1.
     pub fn share(self) -> f64 {
-        self.pattern.items_per_period() as f64 / self.pattern.period as f64 / self.of as f64
+        self.pattern.items_per_period() as f64 / self.pattern.period as f64 / self.equal_parts as f64
     }
 }
 

@@ -47,8 +47,8 @@ pub struct StudySummary {
     /// Three numbers: trials that met the SLO, trials that broke the SLO, and void trials.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
-    /// The reason why the study is void (says nothing about the server), such as a load generator
-    /// at its limit. `None` means that plimsoll found no reason to call the study void.
+    /// The reason why the study is void (gives no information about the server), such as a load
+    /// generator at its limit. `None` means that plimsoll found no reason to call the study void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
 }

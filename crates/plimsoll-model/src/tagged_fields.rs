@@ -1,9 +1,10 @@
 //! Tagged fields: the encoding of packed frames in a run file, and of plans between machines.
 //!
 //! ```text
-//!     message = field*                      as long as its frame, or the field that contains it
+//!     message = field*                      ends with the frame or field that contains the message
 //!     field   = tag (varint)  length (varint)  value (length bytes)
-//!     varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
+//!     varint  = bytes with seven bits of the number each, the lowest bits first (LEB128);
+//!               the eighth bit is 1 in every byte except the last byte
 //! ```
 //!
 //! A field that is absent has its default value. A reader skips and counts unknown tags, so that
@@ -95,7 +96,7 @@ impl<'a> FieldReader<'a> {
         Some(taken)
     }
 
-    /// Returns the value of a field that consists of a single number.
+    /// Returns the value of a field that consists of a single number (varint).
     pub(crate) fn read_number(mut self) -> Option<u64> {
         let value = self.read_varint()?;
         self.is_empty().then_some(value)

@@ -1,5 +1,5 @@
-//! Templates of texts whose values the engine fills in for each request: `/items?page={{ int(1,50)
-//! }}`. A template is parsed once; the engine draws new values for each request.
+//! Templates: texts with placeholders, such as `/page/{{ int(1,50) }}`. A template is parsed once;
+//! the engine fills in new values for each request.
 //!
 //! The text between `{{` and `}}` is a function with arguments, `env.NAME`, a table's column
 //! (`user.name`), or the name of a captured value. A text in quotation marks, such as `{{ "{{" }}`,
@@ -66,7 +66,8 @@ pub enum TemplateValue {
     Hex(u32),
     /// The current time in UTC, in the given format.
     Now(Vec<TimeFormatPiece>),
-    /// The number of the request or session, from 1.
+    /// The number of the request in the load, from 1. In a load of scenarios: the number of the
+    /// session.
     Seq,
     /// One text of the given list, chosen at random.
     Pick(Vec<String>),

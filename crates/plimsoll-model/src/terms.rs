@@ -600,8 +600,8 @@ flag_terms! {
 const REVISION_CHARS_MAX: usize = 200;
 
 /// Returns the revision of a build that is given as `git:REV`; `None` means that the build is given
-/// as a command. A revision is refused if git could read its name as a flag, or if the name has
-/// unusual characters.
+/// as a command, or that the revision is refused. A revision is refused if git could read its name
+/// as a flag, or if the name is too long or has unusual characters.
 pub fn parse_git_revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
     let name = side.strip_prefix("git:")?;

@@ -54,7 +54,7 @@ pub enum DateTimePart {
 }
 
 impl StampFormat {
-    /// Parses a timestamp to ns since the Unix epoch.
+    /// Parses a timestamp to ns since the Unix epoch; `None` if the text does not match the format.
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
             StampFormat::Auto => unix_time_ns(text),
@@ -239,7 +239,8 @@ fn unix_ns(civil: CalendarTime, fraction_ns: u64, east_s: i64) -> Option<u64> {
     seconds.checked_mul(SECOND)?.checked_add(fraction_ns)
 }
 
-/// Parses a timestamp in any common format to ns since the Unix epoch.
+/// Parses a timestamp in any common format to ns since the Unix epoch; `None` if the format is
+/// unknown or a part is out of range.
 pub fn unix_time_ns(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"[").map_or(text, |rest| rest.strip_suffix(b"]").unwrap_or(rest));

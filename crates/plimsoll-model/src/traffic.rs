@@ -221,7 +221,7 @@ pub struct Traffic {
     pub scenarios: Vec<Scenario>,
     /// The route of the preflight request, which checks that the server responds; `None` means that
     /// no route's request can safely be sent once more.
-    pub first: Option<RouteNumber>,
+    pub preflight: Option<RouteNumber>,
     /// Tables of values that are inserted into requests.
     pub data: Vec<Arc<ValueTable>>,
     /// Variables that are inserted into requests, with their values; run files never contain the
@@ -243,7 +243,7 @@ impl Traffic {
             routes: vec![route],
             choice: RouteChoice::Weighted,
             scenarios: Vec::new(),
-            first: Some(0),
+            preflight: Some(0),
             data: Vec::new(),
             variables: Vec::new(),
             setup_teardown: SetupTeardown::default(),
@@ -254,7 +254,7 @@ impl Traffic {
 
     /// Returns the route of the preflight request.
     pub fn preflight_route(&self) -> Option<&Route> {
-        self.routes.get(usize::from(self.first?))
+        self.routes.get(usize::from(self.preflight?))
     }
 
     /// Returns the distinct names of the values that are captured from responses.
@@ -276,7 +276,7 @@ impl Traffic {
     }
 }
 
-/// Returns the host as URLs contain it. An IPv6 address gets brackets, so that its colons do not
+/// Returns the host in the form for a URL. An IPv6 address gets brackets, so that its colons do not
 /// look like the colon before a port.
 pub fn url_host(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }

@@ -5,7 +5,7 @@
 pub const MS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
-/// Longest accepted time, ns: ten years. The sum of several times of ten years still fits an i64.
+/// Longest accepted time, ns: ten years. The sum of twenty such times still fits an i64.
 pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
 /// Why a number or time could not be read. The error text contains the input and the expected form.

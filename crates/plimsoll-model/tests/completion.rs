@@ -220,7 +220,7 @@ fn urls_with_a_user_are_requested_again() {
     );
     let (record, recorded) = (asked.record(), terms.record());
     for (urls, expect) in [
-        (vec![with(a), with(a)], RestoreError::Alike),
+        (vec![with(a), with(a)], RestoreError::TargetEqualityChanged),
         (vec![with(a)], RestoreError::Missing),
         (vec![with(a), with(b), with(b)], RestoreError::Superfluous(TextKind::Url)),
     ] {
@@ -346,7 +346,7 @@ fn a_requested_number_of_connections_is_repeated() {
 fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = post_plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
     mixed.traffic.routes.push(Route::new(Request::get_root()));
-    (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
+    (mixed.traffic.preflight, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
     let asked = run_spec_with_plan(mixed.clone());
     let mix = TrafficFileTerms {
         file: format!("/tmp/{SECRET_TOKEN}/mix.toml"),
@@ -381,7 +381,7 @@ fn a_rerun_reads_the_traffic_file_again() {
     assert!(matches!(outcome, Err(RestoreError::Differs(it)) if it.kind == TextKind::Traffic));
     assert_eq!(
         restore_experiment(&record, &recorded, given.clone(), &mut read_no_traffic_file),
-        Err(RestoreError::Unread)
+        Err(RestoreError::UnreadableTraffic)
     );
     for (name, given, expect) in [
         ("no file", RerunInputs { texts: Default::default(), ..given.clone() }, RestoreError::Missing),

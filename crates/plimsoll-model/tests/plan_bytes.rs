@@ -79,7 +79,7 @@ fn random_route(rng: &mut Rng) -> Route {
 fn random_scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let ns = |rng: &mut Rng| rng.uniform_below(1 << 40);
     let mut ops =
-        vec![SessionOp::Ask { route: rng.uniform_below(routes) as u16, may_continue: rng.uniform_below(2) == 0 }];
+        vec![SessionOp::Send { route: rng.uniform_below(routes) as u16, may_continue: rng.uniform_below(2) == 0 }];
     for _ in 0..rng.uniform_below(6) {
         let at = ops.len() as u32;
         ops.push(match rng.uniform_below(9) {
@@ -88,9 +88,9 @@ fn random_scenario(rng: &mut Rng, routes: u64) -> Scenario {
             1 => SessionOp::Think(ThinkTime::Uniform(5, 5 + ns(rng))),
             2 => SessionOp::Think(ThinkTime::Exponential(ns(rng))),
             3 => SessionOp::Think(ThinkTime::LogNormal(ns(rng), rng.uniform_below(10_000) as u32)),
-            4 => SessionOp::Unless { text: random_text(rng), empty: rng.uniform_below(2) == 0, to: at + 1 },
-            5 => SessionOp::Once { to: at + 1 },
-            6 => SessionOp::Answered { to: at + 1 },
+            4 => SessionOp::JumpUnlessText { text: random_text(rng), empty: rng.uniform_below(2) == 0, to: at + 1 },
+            5 => SessionOp::JumpUnlessFirstSession { to: at + 1 },
+            6 => SessionOp::JumpIfSucceeded { to: at + 1 },
             _ => SessionOp::Repeat {
                 times: 1 + rng.uniform_below(9) as u32,
                 from: rng.uniform_below(at.into()) as u32,
@@ -108,7 +108,7 @@ fn random_json_path(rng: &mut Rng) -> JsonPath {
 
 fn random_text_expectation(rng: &mut Rng) -> TextExpectation {
     if rng.uniform_below(2) == 0 {
-        TextExpectation::Holds(random_text(rng))
+        TextExpectation::Contains(random_text(rng))
     } else {
         TextExpectation::Matches(random_text(rng))
     }
@@ -263,7 +263,7 @@ fn random_plan(seed: u64) -> Plan {
         cleanup: random_list(rng, 0, once),
         captured_values: random_list(rng, 0, |rng| (random_text(rng), random_text(rng))),
     };
-    plan.traffic.first = random_option(rng, |rng| rng.uniform_below(1 << 16) as u16);
+    plan.traffic.preflight = random_option(rng, |rng| rng.uniform_below(1 << 16) as u16);
     plan.traffic.redact =
         [RedactionLevel::Secrets, RedactionLevel::All, RedactionLevel::SecretsButBodies][rng.uniform_below(3) as usize];
     plan.load.seed = rng.next_u64();
@@ -338,8 +338,8 @@ fn invalid_plan_bytes_are_refused() {
         (Vec::new(), PlanError::NotAPlan),
         (b"hello, world".to_vec(), PlanError::NotAPlan),
         // A plan in another format version is refused, whatever its content.
-        (other, PlanError::OtherForm),
-        (vec![1, 1, 9], PlanError::OtherForm),
+        (other, PlanError::OtherVersion),
+        (vec![1, 1, 9], PlanError::OtherVersion),
         // An unknown field, and a field that occurs twice, are refused.
         (with(&[9, 1, 0]), PlanError::NotAPlan),
         (with(&whole[3..]), PlanError::NotAPlan),

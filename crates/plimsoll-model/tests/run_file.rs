@@ -331,7 +331,7 @@ proptest! {
         let bytes = codec::encode(&experiment);
         let cut = (cut * bytes.len() as f64) as usize;
         match codec::decode(&bytes[..cut]) {
-            Err(error) => prop_assert!(matches!(error, FileError::NotARunFile | FileError::Nothing)),
+            Err(error) => prop_assert!(matches!(error, FileError::NotARunFile | FileError::NoReadableFrame)),
             Ok(decoded) => {
                 prop_assert_eq!(decoded.damage.map_or(cut, |d| d.good_bytes + d.lost_bytes), cut);
                 prop_assert!(decoded.experiment.trials.len() <= experiment.trials.len());
@@ -467,8 +467,8 @@ fn files_of_other_formats_are_recognised() {
     for (bytes, expect) in [
         (&b""[..], FileError::NotARunFile),
         (b"hello, world", FileError::NotARunFile),
-        (b"PLIMSOL\x03", FileError::Nothing),
-        (b"PLIMSOL\x02\xff\xff\xff\xff\x01", FileError::Nothing),
+        (b"PLIMSOL\x03", FileError::NoReadableFrame),
+        (b"PLIMSOL\x02\xff\xff\xff\xff\x01", FileError::NoReadableFrame),
         (b"PLIMSOL\x01", FileError::OtherVersion(1)),
         (b"PLIMSOL\x04", FileError::OtherVersion(4)),
     ] {

@@ -24,8 +24,8 @@ pub struct CgroupProbe {
 }
 
 impl CgroupProbe {
-    /// Returns the group that `--cgroup` names. The flag's value is the path of a folder, either as
-    /// written or below /sys/fs/cgroup.
+    /// Creates the probe of the group that `--cgroup` names. The flag's value is the path of a
+    /// folder, either as written or below /sys/fs/cgroup.
     pub fn from_flag_path(path: &str) -> Result<CgroupProbe, Failure> {
         let bad = |why: String| Failure::cannot_start(format!("--cgroup: {why}"));
         let within = Path::new(CGROUP_ROOT).join(path.trim_start_matches('/'));
@@ -45,7 +45,7 @@ impl CgroupProbe {
         Ok(CgroupProbe::open(&cgroup::CgroupFolders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
-    /// Returns the folder of the control group that limits a process; `None` if the group is not
+    /// Creates the probe of the control group that limits a process; `None` if the group is not
     /// visible.
     pub fn for_process(pid: u32) -> Option<CgroupProbe> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
@@ -92,7 +92,8 @@ impl CpuLimit {
         CpuLimit { throttling: open_folder_file(folder, "cpu.stat"), quota }
     }
 
-    /// Returns the CPU quota of the control group that limits a process, with the group's folder.
+    /// Opens the files with the CPU quota of the control group that limits a process. Returns the
+    /// group's folder and the open files; `None` if the group is not visible.
     pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::find_cgroup_folders(&text, Path::new(CGROUP_ROOT)).cpu?;

@@ -93,7 +93,7 @@ impl NoResponse {
             NoResponse::Exchange(ExchangeError::StreamReset(error)) => {
                 format!("{server} reset the request's HTTP/2 stream ({error_name})", error_name = error.name())
             }
-            NoResponse::Exchange(ExchangeError::Left(error)) => {
+            NoResponse::Exchange(ExchangeError::GoAway(error)) => {
                 format!("{server} ended the connection ({error_name})", error_name = error.name())
             }
             NoResponse::System(error) => {
@@ -134,14 +134,15 @@ pub struct BlockingSocket {
 }
 
 impl BlockingSocket {
-    /// Starts a connection with `connect`, and waits until the connection is open.
+    /// Starts a connection with `connect`, and waits until the connection is open. Fails if the
+    /// deadline passes (`TimedOut`), or if the user asks to stop.
     pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
-        BlockingSocket::open_ignoring_stop(connect, deadline, false)
+        BlockingSocket::open_until_deadline(connect, deadline, false)
     }
 
     /// Starts a connection, and waits like [`BlockingSocket::open`] until the connection is open.
-    /// With `in_any_case`, the wait continues after the user has asked to stop.
-    fn open_ignoring_stop(
+    /// If `in_any_case` is true, the wait continues after the user has asked to stop.
+    fn open_until_deadline(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
         in_any_case: bool,
@@ -234,7 +235,7 @@ impl SingleRequest<'_> {
         heard: &mut dyn FnMut(&ResponsePiece) -> bool,
     ) -> Result<SingleResponse, NoResponse> {
         let mut line =
-            BlockingSocket::open_ignoring_stop(connect, self.connect_until.min(self.deadline), self.ignores_stop)
+            BlockingSocket::open_until_deadline(connect, self.connect_until.min(self.deadline), self.ignores_stop)
                 .map_err(NoResponse::Connect)?;
         line.deadline = self.deadline;
         let mut conn = match (self.tls, self.http) {
@@ -275,9 +276,9 @@ impl SingleRequest<'_> {
                 return handle_close(&mut conn, stands);
             }
             let mut received = conn.receive(&buffer[..received], &mut plain);
-            while let Some(fact) = conn.next(&mut received) {
-                match fact {
-                    ConnectionEvent::Stands { .. } => {
+            while let Some(event) = conn.next(&mut received) {
+                match event {
+                    ConnectionEvent::HandshakeDone { .. } => {
                         stands = true;
                         conn.start(0, self.request);
                     }
@@ -306,10 +307,10 @@ impl SingleRequest<'_> {
                     ConnectionEvent::Failed { error, .. } | ConnectionEvent::Refused { error, .. } => {
                         return Err(NoResponse::Exchange(error));
                     }
-                    ConnectionEvent::Broke(error) => return Err(NoResponse::Exchange(error.into())),
+                    ConnectionEvent::ProtocolViolation(error) => return Err(NoResponse::Exchange(error.into())),
                     // A request in flight still gets a response after the server has sent the frame
                     // GOAWAY.
-                    ConnectionEvent::Leaves { .. } => {}
+                    ConnectionEvent::GoAway { .. } => {}
                     ConnectionEvent::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
                     ConnectionEvent::Ended => return handle_close(&mut conn, stands),
                     ConnectionEvent::TlsFailed(reason) => {

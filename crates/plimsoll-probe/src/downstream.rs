@@ -92,7 +92,8 @@ impl DownstreamProbe {
         Arc::clone(&self.asked)
     }
 
-    /// Reads the CPU time of the dependencies of the processes `server`.
+    /// Searches for dependencies of the processes `server` if a search is due. Reports the CPU time
+    /// and the CPU quotas of the dependencies, and the database sessions that wait.
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
         let edge = sink.extent() == SampleExtent::Edge;
         if edge {
@@ -104,7 +105,7 @@ impl DownstreamProbe {
             listener::find_dependencies(server, &asked, *port, std::process::id())
         });
         if let Some(Ok(found)) = found {
-            report_dependency_names(&found.takers, sink);
+            report_dependency_names(&found.accepting_pids, sink);
             self.adopt_processes(found.pids, server, sink);
         }
         let at_ns = monotonic_ns();

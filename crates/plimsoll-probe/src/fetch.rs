@@ -38,12 +38,10 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Targets of requests for metrics and profiles, which go to the server of a load in addition to
-/// the load itself. Requests for metrics and profiles go to the addresses of the load, without
-/// another name lookup.
 impl FetchTarget {
-    /// Returns the target for requests to the server of a load. The user has already permitted
-    /// requests to that server.
+    /// Returns the target for requests for metrics and profiles to the server of a load. The
+    /// requests go to the resolved addresses of the load, without another name lookup. The user has
+    /// already permitted requests to that server. Fails if the load uses TLS or a unix socket.
     pub fn for_load_server(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {

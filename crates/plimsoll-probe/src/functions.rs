@@ -132,7 +132,7 @@ impl FunctionSampling {
         let kernel: Arc<str> = Arc::from(KERNEL_GROUP_NAME);
         sampler.for_each_new_record(|record| match record {
             SamplingRecord::Lost(count) => stretch.lost += count,
-            SamplingRecord::Caught { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
+            SamplingRecord::Sample { pid, in_kernel, places, top } if pids.binary_search(&pid).is_ok() => {
                 let mut stack = Vec::new();
                 if in_kernel {
                     stack.push(stretch.intern_name(Arc::clone(&kernel)));
@@ -160,7 +160,7 @@ impl FunctionSampling {
                 }
                 *stretch.stacks.entry(stack).or_default() += 1;
             }
-            SamplingRecord::Caught { .. } => {}
+            SamplingRecord::Sample { .. } => {}
         });
     }
 }

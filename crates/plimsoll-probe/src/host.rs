@@ -103,7 +103,7 @@ impl Host {
 
     fn report_network_traffic(&mut self, sink: &mut Sink) {
         if let Some(interface) = &self.interface {
-            match self.traffic.read(&mut self.buffer, |text| host::parse_traffic(text, interface)) {
+            match self.traffic.read(&mut self.buffer, |text| host::parse_interface_counters(text, interface)) {
                 Ok(traffic) => {
                     for (what, value) in [
                         ("bytes_in", traffic.bytes_in),

@@ -1,10 +1,9 @@
 //! Measures the target while a load runs ([`Watcher`]). Ten times a second, a separate thread reads
 //! the kernel's figures about the server's processes, the host, control groups and sockets.
 //!
-//! A failed reading becomes a gap with its reason, and never fails the run. The readings also
-//! report the CPU time that taking the readings costs. This crate also sends single HTTP requests
-//! outside any load ([`client`], [`fetch`]), and reads facts about this machine
-//! ([`machine_facts`]).
+//! A failed reading becomes a gap with its reason, and never fails the run. The readings include
+//! the CPU time that the probes themselves use. This crate also sends single HTTP requests outside
+//! any load ([`client`], [`fetch`]), and reads facts about this machine ([`machine_facts`]).
 //!
 //! Not here: the meaning of readings, the execution of loads, and reports.
 
@@ -78,7 +77,7 @@ struct SharedState {
 
 struct WatcherChannel {
     /// The id of another plimsoll process that generates a part of the load; 0 if there is none.
-    ours: Arc<AtomicU32>,
+    generator_pid: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
 }
@@ -175,9 +174,10 @@ impl Watcher {
         Watcher::start(site, None, effort, 1)
     }
 
-    /// Starts to measure plimsoll and other processes on this machine, and the server's own
-    /// metrics. Another watcher measures the server's processes. `shared` says whether the server,
-    /// which another watcher measures, runs on this machine, for example in a container.
+    /// Starts to measure plimsoll, the other processes of this machine, and the server's own
+    /// metrics, but not the server's processes. Another watcher, such as a watcher on the server's
+    /// machine, measures the server's processes. `shared` says whether the server runs on this
+    /// machine, for example in a container.
     pub fn begin_generator_probes(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -195,17 +195,21 @@ impl Watcher {
         together: u32,
     ) -> Result<Watcher, Failure> {
         let live = LiveServerCpu::without_value();
-        let shared =
-            Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(WatcherChannel {
+            generator_pid: Arc::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let mut threads = Vec::new();
         let cannot =
             |reason: std::io::Error| Failure::cannot_start(format!("no thread for probes could be started: {reason}"));
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
-                // The watcher's thread gets its own file table, because the files of thousands of
-                // server threads must not use up the load's file limit. In a container that refuses
-                // a separate file table, the watcher shares the file table of the load.
+                // The watcher's thread gets its own file table. The /proc files that the watcher
+                // keeps open for thousands of server threads then do not count against the load's
+                // limit of open files. In a container that refuses a separate file table, the
+                // watcher shares the file table of the load.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.create_probes(live, &shared, effort);
                 take_samples(&shared, &mut probes, SAMPLE_PERIOD_NS, effort, together, true);
@@ -235,7 +239,7 @@ impl WatchSite {
     /// Creates the probes of the watcher.
     fn create_probes(self, live: LiveServerCpu, shared: &WatcherChannel, effort: ProbeEffort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
-        let machine = Box::new(machine::MachineProbe::with_other_process(local, Arc::clone(&shared.ours)));
+        let machine = Box::new(machine::MachineProbe::with_other_process(local, Arc::clone(&shared.generator_pid)));
         let Some(finder) = finder else { return vec![machine] };
         let port = addresses.first().filter(|_| local).map(SocketAddr::port);
         let server = server::ServerProbe::new(finder, live, port);
@@ -263,7 +267,7 @@ impl ReadingSource for Watcher {
     }
 
     fn count_process_as_plimsoll(&self, pid: u32) {
-        self.shared.ours.store(pid, Ordering::Relaxed);
+        self.shared.generator_pid.store(pid, Ordering::Relaxed);
     }
 
     fn sample_now(&self) {
@@ -293,8 +297,9 @@ impl Drop for Watcher {
     }
 }
 
-/// Takes samples until the measurement is stopped. `answers` says whether this thread serves
-/// [`ReadingSource::sample_now`].
+/// Takes samples until the measurement is stopped. `answers` says whether this thread takes the
+/// samples that [`ReadingSource::sample_now`] requests. If so, readings are published after every
+/// `together` samples and after every requested sample. Otherwise every sample is published.
 fn take_samples(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],

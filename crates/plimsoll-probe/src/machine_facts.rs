@@ -22,8 +22,8 @@ const NAMED_PROCESS_CORES_MIN: f64 = 0.01;
 /// while the caller is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
-    // The check for separate file tables needs a new thread, because a new file table closes all
-    // other files of its thread.
+    // The check whether a thread can have its own file table runs in a new thread. After the check,
+    // this new thread can no longer use the open files of the process.
     let own_tables = std::thread::spawn(|| process::unshare_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),

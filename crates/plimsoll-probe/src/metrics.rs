@@ -26,8 +26,8 @@ pub struct MetricsProbe {
     target: FetchTarget,
     known: BTreeSet<String>,
     left_out: usize,
-    /// Which metrics are recorded: runtime metrics or all metrics. The first response decides which
-    /// metrics are recorded, so that the recorded series stay the same.
+    /// Whether runtime metrics or all metrics are recorded. The first response decides, so that the
+    /// recorded series stay the same.
     take: MetricSelection,
 }
 

@@ -10,7 +10,9 @@
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
 use super::sink::{ExpensiveReading, SampleExtent, Sink};
-use plimsoll_sys::probe::listener::{UnixConnection, ipv4_if_mapped, other_networks, socket_inode, unix_links};
+use plimsoll_sys::probe::listener::{
+    UnixConnection, ipv4_if_mapped, pids_in_other_networks, socket_inode, unix_connections,
+};
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, states};
 use plimsoll_sys::probe::unix_diag::UnixSocket;
@@ -25,12 +27,14 @@ use std::sync::PoisonError;
 /// The largest number of peers that get their own series. The peers with the most connections get a
 /// series first.
 const PEERS_MAX: usize = 8;
-/// The number of open files that one sample searches at the lowest effort (`Effort::Little`). A
-/// higher effort, which allows the probes more CPU time, multiplies this number.
+/// The number of open files that one sample searches at the lowest effort (`ProbeEffort::Little`).
+/// A higher effort, which allows the probes more CPU time, multiplies this number.
 const FILES_PER_SAMPLE: u64 = 64;
 /// The number of open files that one sample searches when the CPU budget is used up and the search
 /// has already taken long.
 const FILES_PER_SAMPLE_MIN: u64 = 32;
+/// The time since the start of a search after which the search continues even if the CPU budget is
+/// used up, ns.
 const SEARCH_WAIT_NS: u64 = 1_000_000_000;
 /// The longest duration of a search through open files, ns. A longer search is reported to the
 /// user, because connections were not read during the search.
@@ -62,8 +66,9 @@ pub struct PeerProbe {
     /// The traffic of each connection since the connection was opened, at the last snapshot, by
     /// inode.
     carried: BTreeMap<u32, LifetimeTraffic>,
-    /// The sums of the connections' traffic over their lifetimes, by peer.
-    carried_by: BTreeMap<PeerAddress, (u64, u64)>,
+    /// The traffic of the server's connections so far, by peer: data segments that the server sent,
+    /// and bytes that the server received.
+    traffic_by_peer: BTreeMap<PeerAddress, (u64, u64)>,
 }
 
 /// The traffic of a connection since the connection was opened.
@@ -212,12 +217,12 @@ impl PeerProbe {
             search: None,
             known: BTreeSet::new(),
             carried: BTreeMap::new(),
-            carried_by: BTreeMap::new(),
+            traffic_by_peer: BTreeMap::new(),
         }
     }
 
     /// Takes a snapshot of the connections that do not use `port`, and continues the search for
-    /// their owners.
+    /// their owners. Reports the readings of a snapshot once the search is complete.
     pub fn sample(&mut self, asker: &mut SocketDiagnostics, port: u16, now_ns: u64, sink: &mut Sink) {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
@@ -244,7 +249,7 @@ impl PeerProbe {
                 && let Some((pid, _)) = tables.first()
             {
                 let found = self.foreign_schedule.read(sink, || {
-                    let mut askers: Vec<SocketDiagnostics> = other_networks(*pid)
+                    let mut askers: Vec<SocketDiagnostics> = pids_in_other_networks(*pid)
                         .into_iter()
                         .filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok())
                         .collect();
@@ -345,7 +350,7 @@ impl PeerProbe {
                 // traffic belongs to the time since that snapshot.
                 let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
-                let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
+                let (segments, bytes) = self.traffic_by_peer.entry(connection.peer.clone()).or_default();
                 *segments += u64::from(carried.segments_sent.wrapping_sub(before.segments_sent));
                 *bytes += carried.bytes_received.saturating_sub(before.bytes_received);
             }
@@ -384,7 +389,7 @@ impl PeerProbe {
                 tell("unsent", "bytes", traffic.unsent);
                 tell("on_the_way", "bytes", traffic.on_the_way);
             }
-            if let Some((segments, bytes)) = self.carried_by.get(peer) {
+            if let Some((segments, bytes)) = self.traffic_by_peer.get(peer) {
                 sink.counter_at(&format!("peer.{peer}.segments_sent"), "", seen.at_ns, *segments as f64);
                 sink.counter_at(&format!("peer.{peer}.received"), "bytes", seen.at_ns, *bytes as f64);
             }
@@ -476,7 +481,7 @@ fn snapshot_candidate_connections(
             }
         }
     }
-    let links = unix_links(asker);
+    let links = unix_connections(asker);
     let mut listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
     led_away.files = links.iter().filter(|link| !listening.iter().any(|it| link.leads_to(it, true))).cloned().collect();
     for asker in elsewhere.iter_mut() {
@@ -583,7 +588,7 @@ impl AcceptQueues {
 }
 
 impl OpenFileSearch {
-    /// Returns the next open file: `Some(inode)` for a socket, `Some(None)` for another file;
+    /// Returns the next open file: `Some(Some(inode))` for a socket, `Some(None)` for another file;
     /// `None` if there are no more files.
     fn next(&mut self) -> Option<Option<u32>> {
         loop {

@@ -9,7 +9,7 @@
 use super::optional_file::OptionalFile;
 use super::sink::{ExpensiveReading, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
-use plimsoll_sys::probe::listener::other_networks;
+use plimsoll_sys::probe::listener::pids_in_other_networks;
 use plimsoll_sys::probe::sockets::{IpVersion, SocketDiagnostics, SocketFilter, SocketRow, states};
 use plimsoll_sys::process::local_port_count;
 use std::cmp::Ordering;
@@ -19,12 +19,13 @@ use std::net::{IpAddr, SocketAddr};
 /// The number of connections in TIME-WAIT up to which pairs of addresses are not counted, because
 /// no pair can be near its limit.
 const UNCOUNTED_CONNECTIONS_MAX: u64 = 64;
-/// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
-/// client that uses the system's port range leaves gaps, because the kernel chooses ports in steps
+/// The smallest share (0 to 1) of used ports, among the ports between a pair's lowest and highest
+/// used port, that shows a narrow range. The client then has only the ports of this narrow range. A
+/// client that uses the system's whole range leaves gaps, because the kernel chooses ports in steps
 /// of at least two.
 const DENSE_PORT_SHARE_MIN: f64 = 0.9;
-/// This share (0 to 1) of the lowest and of the highest used ports is ignored. Other clients of the
-/// same peer may use ports outside the range of the measured client.
+/// The share (0 to 1) of a pair's used ports that is ignored at each end of its range. Other
+/// clients of the same peer may use ports outside the range of the measured client.
 const FOREIGN_PORT_SHARE_MAX: f64 = 0.05;
 
 /// Ports of connections in TIME-WAIT, by pair of addresses.
@@ -89,7 +90,7 @@ impl TimeWaitProbe {
             sockstat,
             asker: server.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace).ok(),
         };
-        let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
+        let others = server.map(pids_in_other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
             sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
             asker: SocketDiagnostics::open_namespace_of_process(pid).ok(),
         });

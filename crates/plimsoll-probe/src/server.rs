@@ -35,7 +35,7 @@ const WAIT_REASON_SERIES: [(&str, WaitReason); 5] = [
     ("server.in_lock", WaitReason::Lock),
     ("server.in_sleep", WaitReason::Sleep),
     ("server.in_read", WaitReason::Data),
-    ("server.in_write", WaitReason::Room),
+    ("server.in_write", WaitReason::BufferSpace),
     ("server.in_disk", WaitReason::Disk),
 ];
 /// One of this many readings of a process includes the kernel's sums over all threads, which are
@@ -74,15 +74,21 @@ struct ServerProcess {
 enum ReadDepth {
     /// The process has ended, so nothing was read.
     Gone,
+    /// Only the CPU clock was read.
     Clock,
+    /// The CPU clock and the file `stat` of the first thread (state, memory, number of threads)
+    /// were read.
     Brief,
+    /// The CPU clock and the file `stat` of the process, with its slow sums over all threads, were
+    /// read.
     Whole,
 }
 
-/// The sums over ended processes: ticks in user and kernel mode, ns of waiting, context switches,
-/// page faults.
+/// The sums over one process or several processes since the measurement began. The sums are ticks
+/// in user and kernel mode, ns of waiting for a core, context switches (voluntary, involuntary),
+/// and page faults that waited for a device.
 #[derive(Default, Clone, Copy)]
-struct EndedProcessSums {
+struct ProcessSums {
     user_ticks: u64,
     system_ticks: u64,
     wait_ns: u64,
@@ -112,7 +118,7 @@ pub struct ServerProbe {
     earlier_cpu_ns: u64,
     /// CPU time of child processes that have ended since the restart, ns.
     ended_ns: u64,
-    ended: EndedProcessSums,
+    ended: ProcessSums,
     lost: Option<String>,
     /// The start time of plimsoll's own process, in ticks. The whole CPU time of a process that
     /// started after plimsoll counts.
@@ -190,8 +196,8 @@ impl ServerProcess {
         self.last.reaped_ticks.saturating_sub(self.first.reaped_ticks)
     }
 
-    fn sums_since_first_reading(&self) -> EndedProcessSums {
-        EndedProcessSums {
+    fn sums_since_first_reading(&self) -> ProcessSums {
+        ProcessSums {
             user_ticks: self.last.user_ticks.saturating_sub(self.first.user_ticks),
             system_ticks: self.last.system_ticks.saturating_sub(self.first.system_ticks),
             wait_ns: self.threads.wait_ns(),
@@ -201,8 +207,8 @@ impl ServerProcess {
     }
 }
 
-impl EndedProcessSums {
-    fn add(&mut self, other: EndedProcessSums) {
+impl ProcessSums {
+    fn add(&mut self, other: ProcessSums) {
         self.user_ticks += other.user_ticks;
         self.system_ticks += other.system_ticks;
         self.wait_ns += other.wait_ns;
@@ -230,7 +236,7 @@ impl ServerProbe {
             members: Vec::new(),
             earlier_cpu_ns: 0,
             ended_ns: 0,
-            ended: EndedProcessSums::default(),
+            ended: ProcessSums::default(),
             lost: None,
             own_start_ticks,
             shown: BTreeSet::new(),

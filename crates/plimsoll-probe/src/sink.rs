@@ -37,7 +37,7 @@ pub enum ProbeEffort {
 
 impl ProbeEffort {
     /// Returns the factor by which an effort multiplies the CPU budget of the lowest effort
-    /// (`Effort::Little`).
+    /// (`ProbeEffort::Little`).
     pub fn cpu_budget_factor(self) -> u64 {
         match self {
             ProbeEffort::Little => 1,
@@ -223,8 +223,8 @@ pub struct CpuBudget {
 }
 
 impl CpuBudget {
-    /// At the lowest effort (`Effort::Little`), the budget is the time of one core divided by this
-    /// number (0.7 % of a core).
+    /// At the lowest effort (`ProbeEffort::Little`), the budget is the time of one core divided by
+    /// this number (0.7 % of a core).
     const CORE_SHARE_DIVISOR: u64 = 150;
     /// The largest accumulated budget, ns. Readings that cost much CPU time need the accumulated
     /// budget. In a short load, readings may use this much CPU time beyond their share of a core.
@@ -264,7 +264,7 @@ impl CpuBudget {
 /// prevent the reading for ever.
 pub struct ExpensiveReading {
     period_ns: u64,
-    /// At the lowest effort (`Effort::Little`), the reading uses at most the time of one core
+    /// At the lowest effort (`ProbeEffort::Little`), the reading uses at most the time of one core
     /// divided by this number.
     part: u64,
     due_ns: u64,
@@ -286,6 +286,8 @@ impl ExpensiveReading {
         ExpensiveReading::with_core_divisor(period_ns, 2000)
     }
 
+    /// Creates a schedule: at most one run in `period_ns`, and at most the time of one core divided
+    /// by `part`.
     pub fn with_core_divisor(period_ns: u64, part: u64) -> ExpensiveReading {
         ExpensiveReading { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }

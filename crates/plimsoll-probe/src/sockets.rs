@@ -28,8 +28,8 @@ pub struct SocketProbe {
     listeners_schedule: ExpensiveReading,
     queues_schedule: ExpensiveReading,
     accepted_schedule: ExpensiveReading,
-    /// How long sending was limited on each connection over its life, at the last reading, by
-    /// inode.
+    /// The times in which sending was limited on each accepted connection since the connection was
+    /// opened, as of the last reading. The key is the inode of the connection.
     sending: HashMap<u32, SendLimitTimes>,
     looked_ns: u64,
     peers: PeerProbe,
@@ -110,7 +110,7 @@ impl SocketProbe {
                         count += 1;
                         receive += u64::from(socket.receive_queue);
                         send += u64::from(socket.send_queue);
-                        if let Some(time) = socket.send_time {
+                        if let Some(time) = socket.send_limit_times {
                             let before = sending.get(&socket.inode).copied().unwrap_or_default();
                             held.add_since(&time, &before);
                             // A connection that is not accepted yet has no inode.

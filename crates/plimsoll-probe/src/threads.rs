@@ -114,11 +114,11 @@ pub struct ThreadReadSchedule {
     passed: usize,
     /// The number of the current round of reading thread states. Thread states are reported once
     /// the current round has read the states of all threads, or of enough threads.
-    telling: u64,
+    round: u64,
     states_read: usize,
     /// Whether the current round has read enough thread states to report the states after the
     /// current sample.
-    is_told: bool,
+    is_report_due: bool,
 }
 
 impl ThreadReadSchedule {
@@ -131,17 +131,17 @@ impl ThreadReadSchedule {
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
         self.passed = 0;
-        if self.is_told || self.telling == 0 {
-            (self.telling, self.states_read) = (self.telling + 1, 0);
+        if self.is_report_due || self.round == 0 {
+            (self.round, self.states_read) = (self.round + 1, 0);
         }
         self.states_read += self.states.length;
-        self.is_told = self.states.length > 0 && self.states_read >= count.min(REPRESENTATIVE_STATES_MIN);
+        self.is_report_due = self.states.length > 0 && self.states_read >= count.min(REPRESENTATIVE_STATES_MIN);
     }
 
     /// Whether thread states are to be reported after this sample. [`Threads::threads_with_state`]
     /// returns the threads whose states were read.
     pub fn are_thread_states_due(&self) -> bool {
-        self.is_told
+        self.is_report_due
     }
 
     /// Whether this sample completes a round in which the states of all threads were read.
@@ -212,7 +212,8 @@ impl Threads {
         self.look = look;
     }
 
-    /// Updates the list of threads from time to time, if the number of threads is unknown.
+    /// Updates the list of threads as often as the CPU budget allows, for a process whose number of
+    /// threads is unknown.
     pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
         self.refresh_if_count_changed(u64::MAX, sink, buffer);
     }
@@ -232,7 +233,7 @@ impl Threads {
                 thread.read_schedstat(buffer);
             }
             if turns.states.contains_item(first + number) {
-                thread.sample_state(self.pid, turns.telling, buffer);
+                thread.sample_state(self.pid, turns.round, buffer);
             }
         }
         let ended = &mut self.ended;
@@ -259,7 +260,7 @@ impl Threads {
     /// Returns the threads whose states were read in the current round, which are the threads that
     /// the next report counts.
     pub fn threads_with_state(&self, turns: &ThreadReadSchedule) -> impl Iterator<Item = &Thread> {
-        self.list.iter().filter(move |thread| thread.state_of == turns.telling)
+        self.list.iter().filter(move |thread| thread.state_of == turns.round)
     }
 
     /// Counts the threads that wait for each of the reasons `kinds`, among the threads whose states
@@ -316,8 +317,8 @@ impl Threads {
     }
 }
 
-/// Returns the CPU time so far from which on a thread is read in every sample, ns. At most 20
-/// threads reach this CPU time.
+/// Returns a threshold for the CPU time of a thread so far, ns. Threads at or above the threshold
+/// are read in every sample. At most 20 threads reach the threshold.
 fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE) as u64).max(1)
 }
@@ -465,7 +466,7 @@ mod tests {
                 .collect();
             let every: Vec<bool> = (1..=told.len()).map(|sample| count > 0 && sample % expect == 0).collect();
             assert_eq!(told, every, "{count}");
-            assert_eq!(turns.telling, if count > 0 { 4 } else { 1 }, "{count}");
+            assert_eq!(turns.round, if count > 0 { 4 } else { 1 }, "{count}");
             turns.begin_sample(SampleExtent::Least, ProbeEffort::Thorough, count);
             assert!(!turns.are_thread_states_due(), "nothing is read, nothing is told: {count}");
         }

@@ -1,5 +1,6 @@
 //! Renders the agents of a fleet (machines that generate load together) as a table and as JSON
-//! fields. Each agent has its requests, its lag and, if it was lost, the reason.
+//! fields. Each entry states the requests and the lag of one agent. The entry of a lost agent also
+//! states why the agent was lost.
 //!
 //! Not here: deciding whether an agent limited the load (`plimsoll_analysis::fleet`).
 

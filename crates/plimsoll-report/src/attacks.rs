@@ -84,7 +84,8 @@ fn chart_panels(attacks: &[AttackTimeSeries], columns_max: usize) -> Vec<Panel> 
         }
         panels.push(panel(title, AxisUnit::Time, true, lines));
     }
-    // The panel of rates is removed if all attacks were too short to have a rate.
+    // Panels without any finite value are removed, such as the panel of rates if all attacks were
+    // too short to have a rate.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }

@@ -1,6 +1,6 @@
-//! The report of the calibrations of a fleet, which consists of several agents (load-generating
-//! machines). A calibration measures how much load an agent (a load-generating machine) can
-//! generate. The report of the calibrations is a table and a JSON document.
+//! Renders the calibrations of a fleet as a table and as a JSON document. A fleet consists of
+//! several agents, which are load-generating machines. A calibration measures how much load one
+//! agent can generate.
 //!
 //! Not here: calibrating the machines, and using the resulting shares of the load.
 
@@ -23,7 +23,7 @@ fn agent_load_shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
 }
 
 /// Renders the calibrations of a fleet's agents (load-generating machines) as a table. Below the
-/// table, a warning names each agent whose calibration other processes disturbed.
+/// table, a warning names each agent that other processes disturbed during its calibration.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
         let measured = &agent.measurement;

@@ -1,6 +1,6 @@
-//! Formats the intervals of recorded loads as CSV (RFC 4180), one row for each interval. If a load
-//! has several routes, the row of the interval is followed by a row for each route. The columns are
-//! derived from the table of measures (`plimsoll_model::measures`).
+//! Formats the intervals of recorded loads as CSV (RFC 4180), one row for each interval. If any
+//! load has several routes, the row of an interval is followed by a row for each of its routes. The
+//! columns are derived from the table of measures (`plimsoll_model::measures`).
 
 use crate::visible_controls::escape_to_one_line;
 use plimsoll_model::measures::{CsvColumn, Figure, FigureKind, FigureRef, FigureUnit};
@@ -67,7 +67,7 @@ fn trials_csv(trials: &[Trial]) -> String {
     let mut rows = vec![["trial", "purpose", "start_s"].map(String::from).to_vec()];
     rows[0].extend(by_route.then(|| "route".to_owned()));
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(column_headings));
-    // Without scenarios there are no sessions, so the CSV has no columns for them.
+    // Without scenarios there are no sessions, so the CSV has no columns for sessions.
     let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
     let is_shown = |figure: &Figure| sessions || !is_session_figure(figure);
     let of_load: Vec<String> =

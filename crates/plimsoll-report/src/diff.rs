@@ -132,7 +132,7 @@ impl From<&Level> for DiffLevelFields {
             p99_ns: level.p99_ns,
             success_rate: level.success_rate,
             spread: level.spread.map(|spread| spread.variation),
-            spread_stretch_s: level.spread.map(|spread| spread.stretch_ns as f64 / 1e9),
+            spread_stretch_s: level.spread.map(|spread| spread.period_ns as f64 / 1e9),
         }
     }
 }

@@ -44,11 +44,12 @@ pub(crate) fn request_place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
 }
-/// The report shows a place in the system only if, at one of the three loads, at least this share
-/// of requests in flight is there.
+/// The smallest share (0 to 1) of the requests in flight for which a place in the system is shown.
+/// The share at one of the three loads is enough.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// Returns the places in the system where requests in flight are. Each place has its share of the
+/// Returns the places in the system where requests in flight are. A place with less than
+/// `PLACE_SHARE_MIN` of the requests at every load is omitted. Each place has its share of the
 /// requests in flight at the low load, at the load line and above the load line. The places are
 /// sorted by their share at the highest load, largest first.
 fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
@@ -85,12 +86,12 @@ pub(crate) fn request_place_rows(explanation: &Explanation, rows_max: usize) -> 
     rows
 }
 
-/// The smallest share (0 to 1) of requests in flight at an unknown place in the system for which
-/// the report explains how to observe these requests.
+/// The smallest share (0 to 1) of requests at an unknown place that gets a note. The note explains
+/// how to observe these requests.
 const UNOBSERVED_SHARE_MIN: f64 = 0.2;
 
-/// Returns a note if the place in the system is unknown for many of the requests; otherwise `None`.
-/// The note states where the unobserved requests may wait, and how to observe them.
+/// Returns a note if many requests in flight are at an unknown place in the system, otherwise
+/// `None`. The note states where the unobserved requests may wait, and how to observe them.
 pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let loads = found.explanation.request_places.iter().flatten();
     let most = loads.map(|load| load.share_at_place(RequestPlace::Unobserved)).fold(0.0, f64::max);
@@ -177,7 +178,7 @@ const EXPERIMENT_TABLE_HEADINGS: [&str; 4] = ["experiment", "predicted throughpu
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
     let predicted: Vec<String> = made.predictions.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
     let words = |causes: &[Cause]| causes.iter().map(|cause| cause.identifier()).collect::<Vec<_>>().join(", ");
-    let speaks = match (made.supports.as_slice(), made.denies.as_slice()) {
+    let speaks = match (made.supports.as_slice(), made.contradicts.as_slice()) {
         ([], []) => "neither way".to_owned(),
         (supports, []) => format!("for {}", words(supports)),
         ([], denies) => format!("against {}", words(denies)),
@@ -209,7 +210,7 @@ fn setting_value_row(step: &SettingValueLoad) -> Vec<String> {
 }
 
 /// Formats two predicted load lines: with twice the capacity of the limiting resource, and without
-/// this limit. Returns `None` if no prediction was possible.
+/// the limit of this resource. Returns `None` if no prediction was possible.
 pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);

@@ -151,7 +151,7 @@ impl<'a> From<&'a LikelyCause> for CauseFields<'a> {
 
 impl<'a> From<&'a InterventionReport> for InterventionFields<'a> {
     fn from(intervened: &'a InterventionReport) -> InterventionFields<'a> {
-        let InterventionReport { intervention, predictions, measured, supports, denies } = intervened;
+        let InterventionReport { intervention, predictions, measured, supports, contradicts: denies } = intervened;
         InterventionFields {
             name: intervention.name(),
             predictions: predictions.iter().map(|(cause, text)| (cause.identifier(), text.as_str())).collect(),

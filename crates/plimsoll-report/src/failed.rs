@@ -6,8 +6,8 @@ use plimsoll_analysis::failed::FailedKind;
 use plimsoll_model::LoadPurpose;
 use serde::Serialize;
 
-/// Returns a labelled fact for each kind of failure. Each fact has the first failed response of its
-/// kind, the number of requests that failed in this way, and the time of the first failure.
+/// Returns a labelled fact for each kind of failure. Each fact states the first failed response of
+/// its kind, the number of requests with this failure, and the time of the first failure.
 pub(crate) fn failure_facts(kinds: &[FailedKind]) -> Vec<(&'static str, String)> {
     let fact = |kind: &FailedKind| {
         let from_server = match (kind.tag.purpose, kind.tag.arm) {

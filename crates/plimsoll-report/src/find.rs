@@ -35,7 +35,7 @@ pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
 /// Formats the result of a search as one sentence: the load line, or why none was found. The doubts
 /// (evidence against the load line) follow in the same sentence.
 pub(crate) fn find_answer(findings: &Findings, doubts: &Doubts) -> String {
-    let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
     let counted = findings.counted;
     let slo = &findings.slo;
     let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
@@ -143,8 +143,8 @@ pub(crate) fn arrivals_text(arrivals: ArrivalSpacing) -> &'static str {
     }
 }
 
-/// Formats a time budget of at least `seconds` as a value of the flag `--budget`. The value is
-/// rounded up to 10 s below two minutes, otherwise to whole minutes.
+/// Formats a time budget of at least `seconds` as a value of the flag `--budget`. A budget below
+/// two minutes is rounded up to a multiple of 10 s, and a longer budget to whole minutes.
 pub(crate) fn budget_text(seconds: f64) -> String {
     if seconds < 120.0 {
         format!("{}s", (seconds / 10.0).ceil() * 10.0)
@@ -157,7 +157,8 @@ fn users_text(number: u64) -> String {
     if number == 1 { "1 user".to_owned() } else { format!("{} users", count(number)) }
 }
 
-/// Returns the number of trials, and how many of them are disturbed or void.
+/// Formats the number of trials, the number of disturbed trials, and the number of trials that are
+/// void for other reasons.
 pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) -> String {
     let (mut all, mut disturbed, mut void) = (0, 0, 0);
     for trial in trials {
@@ -174,7 +175,8 @@ pub(crate) fn trials_text<'a>(trials: impl Iterator<Item = &'a TrialOutcome>) ->
     }
 }
 
-/// Half the width of a 90 % confidence interval, in standard errors of a normal distribution.
+/// Half the width of the 90 % confidence interval of a normally distributed estimate, in standard
+/// errors.
 const INTERVAL_90_STANDARD_ERRORS: f64 = 1.645;
 
 /// The column headings of the table of trials, for the rows of [`trial_row`].
@@ -189,8 +191,8 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         OfferedLoad::Users(number) => users_text(number),
     };
     let verdict = match (trial.purpose, trial.verdict) {
-        // Closed-loop trials, and loads that only drain queues or warm up the server, have no
-        // verdict, because these loads do not test the SLO.
+        // The row shows no verdict for closed-loop trials, and for loads that only drain queues or
+        // warm up the server. These loads do not test the SLO.
         (LoadPurpose::Settle | LoadPurpose::Peak | LoadPurpose::Saturate, Verdict::Pass | Verdict::Fail) => {
             String::new()
         }
@@ -210,9 +212,9 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
     ]
 }
 
-/// The middle columns of the live log, each as index of the cell in [`trial_row`] and width in
-/// characters. In each row, the time and the kind of the trial precede the middle columns, and the
-/// verdict follows them.
+/// The middle columns of the live log, each as a pair: the index of the cell in [`trial_row`], and
+/// the width in characters. In each row, the time and the kind of the trial precede the middle
+/// columns, and the verdict follows them.
 const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
 /// The cells of [`trial_row`] that are dropped if the terminal is narrow, by index. The cell that
 /// comes first in the list is dropped first.
@@ -226,8 +228,8 @@ const LIVE_INDENT: usize = 10;
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_LOG_FIXED_WIDTH + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // Terminals below 110 columns show only the table columns that fit into 79, so that the reason
-    // of a verdict has space on the line.
+    // Terminals below 110 columns show only the table columns that fit into 79 characters. The
+    // reason of a verdict then has space on the line.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
@@ -380,9 +382,9 @@ fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
 }
 
-/// Renders the report of a search. `doubts`: the evidence against the load line, which the answer
-/// states. `held_by`: the probable bottleneck, if the trials show it clearly. `with_trials`:
-/// whether to include the table of all trials, which the live log may have printed already.
+/// Renders the report of a search. `doubts` is the evidence against the load line, which the answer
+/// states. `held_by` is the probable bottleneck, if the trials show a bottleneck clearly.
+/// `with_trials` adds the table of all trials, which the live log may have printed already.
 pub(crate) fn find_report(
     experiment: &Experiment,
     context: &RunContext,

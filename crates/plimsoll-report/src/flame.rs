@@ -1,13 +1,14 @@
-//! Flame graphs: stacks of functions merged to one drawing, in a standalone SVG file or inside a
-//! page.
+//! Renders flame graphs, in a standalone SVG file or inside a page. A flame graph merges many call
+//! stacks into one drawing.
 //!
 //! The flame graph is complete without a script. If scripts run, `flame.js` redraws the flame graph
 //! from the frames, which the file contains as JSON. The script adds zoom, search and the inverted
 //! view. The drawing and the script work offline, because they load nothing from elsewhere.
 //!
-//! In a flame graph of two compared profiles, the width of a frame is the mean of both profiles, so
-//! that removed frames stay visible. Red frames cost more than in the first profile, and blue
-//! frames cost less. The cost changes of grey frames may be chance.
+//! In a flame graph of two compared profiles, the width of a frame is the mean of the frame's costs
+//! in both profiles. Therefore a frame that the second profile lacks stays visible. Red frames cost
+//! more than in the first profile, and blue frames cost less. The cost changes of grey frames may
+//! be chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
@@ -63,7 +64,7 @@ pub struct Flame<'a> {
     pub unit: &'a str,
     /// The quantity that the values are divided by, such as `request`; `None` if they are not
     /// divided.
-    pub per: Option<&'a str>,
+    pub divisor: Option<&'a str>,
     /// The sum of the values of all stacks, for example of their samples.
     pub total: f64,
 }
@@ -128,7 +129,7 @@ pub fn inline_svg(flame: &Flame) -> String {
 /// Returns the frames that are wide enough for the drawing without script. Each frame is paired
 /// with the position of its left end, in the unit of the frames' widths.
 fn visible_frames(tree: &FlameGraphTree, total: f64) -> impl Iterator<Item = (&FlameGraphFrame, f64)> {
-    // Entry d is the left end of the next frame at depth d of the stack.
+    // Entry d of `next` is the left end of the next frame at depth d of the stack.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
         let depth = node.depth as usize;
@@ -162,7 +163,7 @@ fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, 
 }
 
 fn flame_value(flame: &Flame, value: f64) -> String {
-    let per = flame.per.map_or(String::new(), |per| format!(" / {per}"));
+    let per = flame.divisor.map_or(String::new(), |per| format!(" / {per}"));
     format!("{}{per}", format_with_unit(value, flame.unit))
 }
 
@@ -174,7 +175,7 @@ fn frames_json(flame: &Flame) -> String {
         |of: &dyn Fn(&FlameGraphFrame) -> f64| tree.nodes.iter().map(|node| json_number(of(node))).collect::<Vec<_>>();
     let mut data = json!({
         "unit": flame.unit,
-        "per": flame.per,
+        "per": flame.divisor,
         "total": json_number(flame.total),
         "diff": tree.difference,
         "names": tree.functions.iter().map(|f| printable_text(&f.name)).collect::<Vec<_>>(),
@@ -260,7 +261,7 @@ mod tests {
         let profile = read(text.as_bytes()).expect("folded stacks");
         let tree = flame_graph_tree(&profile, &ProfileView::all_samples(0), FRAMES_MAX);
         let total = tree.width();
-        let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", per: None, total };
+        let flame = Flame { tree: &tree, title: "<&>", subtitle: "s", unit: "count", divisor: None, total };
         (standalone_svg(&flame), standalone_html(&flame, "<pre>below</pre>"))
     }
 

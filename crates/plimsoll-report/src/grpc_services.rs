@@ -9,6 +9,9 @@ use plimsoll_traffic::grpc::{Schema, SchemaError};
 use std::fmt::Write;
 
 /// Lists the methods of the gRPC service `service`, or of all services if `service` is empty.
+///
+/// # Errors
+/// Returns an error if the service does not exist.
 pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaError> {
     let mut text = String::new();
     for service in requested_services(schema, service) {
@@ -21,6 +24,9 @@ pub fn services_list(schema: &Schema, service: &str) -> Result<String, SchemaErr
 /// Describes the methods of a service, or only `method` if `method` is not empty. For each method
 /// the text has its messages, and a command line with an example body. `origin` is the URL of the
 /// server.
+///
+/// # Errors
+/// Returns an error if the service or the method does not exist.
 pub fn describe_services(
     schema: &Schema,
     service: &str,

@@ -22,8 +22,9 @@ const SPARKS_MAX: usize = 72;
 /// The characters of a sparkline, from low to high.
 const SPARKLINE_CHARACTERS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// The empty space in a sparkline below the lowest and above the highest value, as a share of these
-/// values. Because of the empty space, small noise does not fill the whole height of the sparkline.
+/// The empty space in a sparkline. The space above is a share of the highest value, and the space
+/// below is a share of the lowest value. Because of the empty space, small noise does not fill the
+/// whole height of the sparkline.
 const SPARK_MARGIN: f64 = 0.05;
 
 /// The lanes (series of comparable runs) to show, and how to show them.
@@ -41,7 +42,7 @@ pub struct HistoryView<'a> {
 }
 
 /// Formats values as a sparkline with one character for each value. The height of the sparkline
-/// spans the range from the lowest to the highest value.
+/// spans the range from the lowest to the highest value, plus `SPARK_MARGIN` at both ends.
 fn sparkline(values: &[f64]) -> String {
     let (lo, hi) = values.iter().fold((f64::INFINITY, 0.0f64), |(lo, hi), value| (lo.min(*value), hi.max(*value)));
     let (lo, hi) = (lo * (1.0 - SPARK_MARGIN), hi * (1.0 + SPARK_MARGIN));

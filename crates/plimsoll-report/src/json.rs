@@ -706,7 +706,7 @@ pub(crate) struct LoadLineFields {
 
 impl From<find::LoadLine> for LoadLineFields {
     fn from(line: find::LoadLine) -> LoadLineFields {
-        let find::LoadLine { rps, lower, upper, provable, confirmed } = line;
+        let find::LoadLine { rps, lower, upper, has_estimate: provable, confirmed } = line;
         let estimate = provable.then_some(rps);
         LoadLineFields { estimate, lower, upper, confidence: find::LoadLine::INTERVAL_CONFIDENCE, confirmed }
     }

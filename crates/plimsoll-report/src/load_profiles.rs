@@ -28,7 +28,7 @@ fn compare_with_and_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -
 
 /// Returns the relative change of the goodput while profiling, so -0.01 means that profiling costs
 /// 1 %. Returns `None` if no request succeeded without profiling.
-fn profiling_cost(level: &ProfiledTrial) -> Option<f64> {
+fn goodput_change_while_profiling(level: &ProfiledTrial) -> Option<f64> {
     (level.without_profiling.goodput_rps > 0.0)
         .then(|| level.with_cpu_profile.goodput_rps / level.without_profiling.goodput_rps - 1.0)
 }
@@ -76,7 +76,8 @@ pub fn profiles_report(profiles: &Assessment<SingleTargetProfiles>) -> Report {
         ),
     ));
     if let Some(level) = profiles.levels.last() {
-        let percent = profiling_cost(level).map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
+        let percent =
+            goodput_change_while_profiling(level).map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
         facts.push((
             "cost of profiling",
             format!(

@@ -114,7 +114,7 @@ pub fn model_document(shown: &ModelReport) -> Value {
         lines: ModelLines { read: shown.lines_read, unparsed: shown.lines_unparsed },
         requests: facts.requests,
         sessions: facts.visits,
-        taken_apart: SplitSessionFields { sessions: facts.long.0, requests: facts.long.1 },
+        taken_apart: SplitSessionFields { sessions: facts.split_visits.0, requests: facts.split_visits.1 },
         endpoints: facts.endpoints,
         scenarios: facts.scenarios,
         sequences: facts.sequences,
@@ -210,14 +210,14 @@ pub fn model_report(shown: &ModelReport) -> Report {
         ),
         ("send it", shown.command.clone()),
     ];
-    if facts.long.0 > 0 {
+    if facts.split_visits.0 > 0 {
         rows.push((
             "split",
             format!(
                 "{visits} visits have more than {VISIT_REQUESTS_MAX} requests: the model treats their {requests} \
                  requests as single requests",
-                visits = count(facts.long.0),
-                requests = count(facts.long.1)
+                visits = count(facts.split_visits.0),
+                requests = count(facts.split_visits.1)
             ),
         ));
     }

@@ -46,7 +46,10 @@ impl ChartKind {
 }
 
 /// Draws a chart of the run file named `file` as SVG. If `wanted` is `None`, the kind of study
-/// decides the kind of chart. The error message states which data the file lacks.
+/// decides the kind of chart.
+///
+/// # Errors
+/// Returns a message if the file lacks the data for the chart. The message names the missing data.
 pub fn one_chart(
     view: &ResultView,
     file: impl std::fmt::Display,

@@ -11,7 +11,7 @@ use crate::page_charts::{PageContext, environment_section, series_section};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server_facts};
 use plimsoll_analysis::finding::OverloadFinding;
-use plimsoll_analysis::overload::{OverloadResult, OverloadSecond, OverloadStep, OverloadVerdict, RefusalCounts};
+use plimsoll_analysis::overload::{OverloadResult, OverloadSecond, OverloadStep, OverloadVerdict, UnsuccessfulCounts};
 use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -28,9 +28,9 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
         .to_owned();
     };
     let past = found.steps.iter().filter(|step| step.factor > 1.0);
-    let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
+    let least = past.min_by(|a, b| a.goodput_share.total_cmp(&b.goodput_share));
     let kept = least.map_or_else(String::new, |step| {
-        let kept_share = share(step.kept_share.clamp(0.0, 1.0));
+        let kept_share = share(step.goodput_share.clamp(0.0, 1.0));
         format!(
             "at {factor} times the load line, the server completes {kept_share} of the load line in time",
             factor = step.factor
@@ -62,8 +62,8 @@ fn watch_time_text(found: &OverloadResult) -> String {
 }
 
 /// Formats the number of failed requests of a load step by kind; `-` if no request failed.
-fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
-    let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
+fn refused_text(refused: &UnsuccessfulCounts, is_grpc: bool) -> String {
+    let UnsuccessfulCounts { overload_status: too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
         (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
         (status, "other failed responses"),
@@ -83,9 +83,9 @@ pub(crate) fn load_step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
         format!("{} x", step.factor),
         format!("{}/s{again}", rate(step.offered_rps)),
         format!("{}/s", rate(step.goodput_rps)),
-        share(step.kept_share.clamp(0.0, 1.0)),
+        share(step.goodput_share.clamp(0.0, 1.0)),
         step.accepted_p99_ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64)),
-        refused_text(&step.refused, is_grpc),
+        refused_text(&step.unsuccessful, is_grpc),
     ]
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn load_line_text(context: &RunContext, found: &OverloadResult) -> St
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
-        false => format!("{line} ({} requests/s)", rate(found.line_rps * found.requests_each)),
+        false => format!("{line} ({} requests/s)", rate(found.line_rps * found.requests_per_session)),
     }
 }
 
@@ -213,14 +213,15 @@ struct RefusalCountsFields {
 
 impl From<&OverloadStep> for OverloadStepFields {
     fn from(step: &OverloadStep) -> OverloadStepFields {
-        let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
+        let UnsuccessfulCounts { overload_status: too_much, status, timeout, connection, unsent, after_p50_ns } =
+            step.unsuccessful;
         let OverloadStep {
             factor,
             offered_rps,
             retries_rps: again_rps,
             goodput_rps,
             answered_rps,
-            kept_share,
+            goodput_share: kept_share,
             accepted_p99_ns,
             ..
         } = *step;

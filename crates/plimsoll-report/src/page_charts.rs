@@ -100,7 +100,7 @@ const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
         AxisUnit::Count,
-        &[table::SERVER_CPU.name, table::SERVER_FULLEST_THREAD.name, table::CGROUP_CPU.name],
+        &[table::SERVER_CPU.name, table::SERVER_BUSIEST_THREAD.name, table::CGROUP_CPU.name],
     ),
     ("threads that waited for a CPU core", AxisUnit::Count, &[table::SERVER_RUN_QUEUE_WAIT.name]),
     ("memory", AxisUnit::Bytes, &[table::SERVER_RSS.name]),
@@ -369,7 +369,7 @@ pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: T
 }
 
 fn ladder_blocks<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
-    LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
+    LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, rung_urls: &found.blocks.arms }
 }
 
 /// Renders the page of a ladder, which measures several servers (rungs) in turn.

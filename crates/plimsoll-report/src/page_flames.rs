@@ -38,7 +38,7 @@ pub fn profiles_section(
             title: &format!("CPU by function ({level})"),
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
             unit: &column.unit,
-            per: None,
+            divisor: None,
             total: sum_by_function(profile, &view, FunctionCostOrder::Cum).selected_total as f64,
         };
         report.add_fragment(inline_svg(&flame));
@@ -57,7 +57,7 @@ pub fn profiles_section(
                 ),
                 subtitle: "red: costs more than at low load; blue: less; grey: may be chance",
                 unit: &comparison.sample_type.unit,
-                per: Some("request"),
+                divisor: Some("request"),
                 total: comparison.total.after,
             };
             report.add_fragment(inline_svg(&flame));
@@ -93,7 +93,7 @@ pub fn flame_difference(
         title: if is_of_requests { "CPU a request: B against A" } else { "CPU shares: B against A" },
         subtitle: "red: costs more than in A; blue: less; grey: may be chance",
         unit: if is_of_requests { &comparison.sample_type.unit } else { "percent" },
-        per: is_of_requests.then_some("request"),
+        divisor: is_of_requests.then_some("request"),
         total: comparison.total.after,
     };
     report.add_heading("Differences of CPU time by function").add_fragment(inline_svg(&flame));

@@ -68,9 +68,9 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions with at most `limit` rows. If the root frames of the stacks are
-/// groups of stacks, such as processes, `group` is the word for one group. A separate table has a
-/// row for each group.
+/// Renders the table of functions with at most `limit` rows. If the root frame of each stack names
+/// a group of stacks, such as a process, `group` is the word for such a group. A separate table
+/// then has a row for each group.
 pub fn function_table_report(
     profile: &Profile,
     column: &ValueType,

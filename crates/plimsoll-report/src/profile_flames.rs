@@ -30,7 +30,7 @@ pub fn render_profile_flame_graph(
 ) -> String {
     let subtitle = append_merged_frames_note(profile_facts(profile, column, sums.total), tree);
     let total = sums.selected_total as f64;
-    draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
+    draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, divisor: None, total }, format, report)
 }
 
 /// Renders the flame graph of the difference between two profiles. `report` is the table of
@@ -48,7 +48,8 @@ pub fn render_difference_flame_graph(
     let (from, to) = (format_with_unit(total.before, unit), format_with_unit(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
-    let flame = Flame { tree, title, subtitle: &append_merged_frames_note(text, tree), unit, per, total: total.after };
+    let flame =
+        Flame { tree, title, subtitle: &append_merged_frames_note(text, tree), unit, divisor: per, total: total.after };
     draw(&flame, format, report)
 }
 

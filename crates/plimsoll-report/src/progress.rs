@@ -12,7 +12,7 @@ use plimsoll_analysis::live_meter::LiveFigures;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// What the experiment does now, such as the load `64 users`.
-    pub doing: String,
+    pub activity: String,
     /// Why the experiment runs the current load; empty if no reason is stated.
     pub why: String,
     /// The time since the experiment began, in s.
@@ -36,7 +36,8 @@ const UNICODE_SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '�
 const ASCII_SPARKS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
 /// Formats `values` as a sparkline of at most `width` characters, the oldest value first. If there
-/// are more values than characters, each character shows the mean of several values.
+/// are more values than characters, each character shows the mean of several values. The height of
+/// a character is proportional to its value.
 pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     if values.is_empty() || width == 0 {
         return String::new();
@@ -94,7 +95,7 @@ pub fn progress_display_lines(progress: &Progress, columns: usize, unicode: bool
     // The last column of the terminal stays empty, because some terminals begin a new row after a
     // character in the last column.
     let columns = columns.saturating_sub(1).max(20);
-    let mut lines: Vec<String> = wrap_lines(&escape_to_one_line(&progress.doing), columns, 2).collect();
+    let mut lines: Vec<String> = wrap_lines(&escape_to_one_line(&progress.activity), columns, 2).collect();
     if !progress.why.is_empty() {
         lines.extend(wrap_lines(&format!("  {}", escape_to_one_line(&progress.why)), columns, 2));
     }
@@ -136,7 +137,7 @@ pub fn progress_line(progress: &Progress) -> String {
         Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),
         None => format!("{:.1} s", progress.elapsed_s),
     }];
-    parts.push(escape_to_one_line(&progress.doing).into_owned());
+    parts.push(escape_to_one_line(&progress.activity).into_owned());
     // The line omits the figures at the beginning of a load, because most responses have not
     // arrived yet and the figures would mislead.
     if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
@@ -154,7 +155,7 @@ mod tests {
 
     fn example_progress() -> Progress {
         Progress {
-            doing: "64 users".into(),
+            activity: "64 users".into(),
             why: "the most that it can answer is looked for".into(),
             elapsed_s: 12.34,
             total_s: Some(30.0),
@@ -227,10 +228,10 @@ mod tests {
             figures in any::<[u64; 4]>(),
         ) {
             let now = LiveFigures { p50_ns: figures[0], p99_ns: figures[1], in_flight: figures[2], ..LiveFigures::default() };
-            let progress = Progress { doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..example_progress() };
+            let progress = Progress { activity: doing, total_s: total, rates_rps: rates, now: Some(now), bad: figures[3], ..example_progress() };
             for line in progress_display_lines(&progress, columns, unicode) {
                 prop_assert!(line.chars().count() < columns.max(21), "{columns}: {line}");
-                prop_assert!(unicode || line.is_ascii() || !progress.doing.is_ascii(), "{line}");
+                prop_assert!(unicode || line.is_ascii() || !progress.activity.is_ascii(), "{line}");
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::remedy::sentence_text;
 use crate::run::load_text;
 use crate::wrap::wrap_text;
 use plimsoll_analysis::FailedKind;
-use plimsoll_analysis::finding::MeasuredComparison;
+use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{EffectUnavailable, quantile_requests_needed};
 use plimsoll_analysis::prove::{
     ComparisonBlock, ComparisonEnd, ComparisonResult, ConfidenceInterval, Criterion, InterimEstimate, Ladder,
@@ -24,7 +24,7 @@ pub(crate) struct ProveContext<'a> {
     /// The recorded experiment.
     pub(crate) experiment: &'a Experiment,
     /// The blocks that were measured in the experiment.
-    pub(crate) measured: &'a MeasuredComparison<'a>,
+    pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
 /// Formats the ratio of server B's value to server A's as a relative change, such as `-4.8 %`.

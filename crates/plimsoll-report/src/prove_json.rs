@@ -84,7 +84,7 @@ impl From<&ArmLoadFigures> for ReadingFields {
             p50_ns: reading.printable_value(Criterion::P50),
             p99_ns: reading.printable_value(Criterion::P99),
             cpu_ns_per_request: reading.printable_value(Criterion::Cpu),
-            requests: reading.ledger.scheduled,
+            requests: reading.response_times.scheduled,
             success_rate: reading.success_rate(),
             client_wait_share: reading.client_wait_share,
             disturbed: reading.interference.disturbed,

@@ -28,7 +28,9 @@ pub fn missing_input_flags_text(missing: &[MissingInput]) -> String {
 /// the values that the run file withholds.
 pub fn cannot_rerun_reason_text(why: &RestoreError, command: &str, missing: &[MissingInput]) -> String {
     match why {
-        RestoreError::Unread => "the run's traffic file or log cannot be read; give the original file".to_owned(),
+        RestoreError::UnreadableTraffic => {
+            "the run's traffic file or log cannot be read; give the original file".to_owned()
+        }
         RestoreError::Missing => {
             format!(
                 "the run file of plimsoll {command} withholds a value: give this value again with {flags}",
@@ -45,9 +47,11 @@ pub fn cannot_rerun_reason_text(why: &RestoreError, command: &str, missing: &[Mi
              run",
             flag = flag_for_withheld_value(*kind)
         ),
-        RestoreError::Alike => "--url: give one URL for each recorded target, in the recorded order: equal URLs for \
+        RestoreError::TargetEqualityChanged => {
+            "--url: give one URL for each recorded target, in the recorded order: equal URLs for \
             equal targets, different URLs for different targets"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::screen::{
 use crate::server::add_server_facts;
 use crate::sweep::{sweep_header, sweep_report, sweep_row};
 use crate::{find, sweep, text};
-use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredComparison, SearchFinding, bottleneck_of_search};
+use plimsoll_analysis::finding::{ExplainFinding, Finding, MeasuredBlocks, SearchFinding, bottleneck_of_search};
 use plimsoll_analysis::taken_profiles::{BothSidesProfiles, ProfileFindings};
 use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet};
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
@@ -89,7 +89,7 @@ impl<'a> ResultView<'a> {
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, doubt_sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // Missing profiles affect no figure outside the profiles. Warnings about missing profiles
+        // Doubts about profiles affect no figure outside the profiles. All doubts about profiles
         // get the kind `Unmeasured`, which the screen counts but does not print.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, sentence_text(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_functions_text)
@@ -331,7 +331,7 @@ impl<'a> ResultView<'a> {
 
     /// Returns the recorded experiment with its blocks, which the report of a comparison or a
     /// ladder needs in addition to the figures.
-    fn prove_context(&self, measured: &'a MeasuredComparison<'a>) -> ProveContext<'a> {
+    fn prove_context(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }

@@ -424,7 +424,7 @@ pub(crate) fn connection_protocol(summary: &Summary) -> &'static str {
 
 /// Formats the HTTP version of the connections. For HTTP/2 the text adds the limit of concurrent
 /// streams, and the number of requests that waited for a free stream. For HTTP/2 the text also
-/// states how often the server waited for flow control.
+/// states how often the server waited for flow control, and how many requests plimsoll sent again.
 fn http_version_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = connection_protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {

@@ -136,7 +136,8 @@ impl ComparedFigure {
     }
 }
 
-/// Returns the unit of the rates in both searches.
+/// Returns the unit of the rates in the two searches: the common unit, or both units if they
+/// differ.
 fn shared_rate_unit(sides: &[SearchSide; 2]) -> &'static str {
     common_rate_unit(sides[0].findings, sides[1].findings)
 }

@@ -31,7 +31,7 @@ fn server_memory_and_threads_text(used: &ServerUse) -> String {
         1 => "1 thread".to_owned(),
         threads => format!("{} threads", count(threads)),
     }));
-    if let Some(thread) = &used.fullest_thread {
+    if let Some(thread) = &used.busiest_thread {
         parts.push(format!(
             "the busiest thread, {thread_name}, used {core_percent:.0} % of a core",
             thread_name = thread.name,
@@ -147,7 +147,7 @@ impl<'a> ServerFields<'a> {
             from_s: server.from_ns as f64 / 1e9,
             found_by: &server.found_by,
         };
-        let thread = used.and_then(|used| used.fullest_thread.as_ref());
+        let thread = used.and_then(|used| used.busiest_thread.as_ref());
         ServerFields {
             host: view.host(),
             pid: present.map(|server| server.pid),

@@ -29,7 +29,7 @@ const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyStatus {
     /// What the study does now, such as the load that is running.
-    pub doing: String,
+    pub activity: String,
     /// Why the study runs the current load; empty if no reason is stated.
     pub why: String,
     /// The maximum duration of the study, or of a load with profiles, in s; `None` if it is not
@@ -70,7 +70,7 @@ pub fn study_status(
         Study::Overload(overload) => (search_trial_text(&overload.search, trial, history), Some(overload.budget_ns)),
         Study::Blocks(comparison) => ((block_load_text(trial), standing.to_owned()), Some(comparison.budget_ns())),
     };
-    StudyStatus { doing, why, total_s: total_ns.map(|ns| ns as f64 / 1e9) }
+    StudyStatus { activity: doing, why, total_s: total_ns.map(|ns| ns as f64 / 1e9) }
 }
 
 fn sweep_level_text(sweep: &SweepSpec, trial: &TrialPlan, history: &History) -> String {
@@ -102,7 +102,7 @@ fn explain_load_text(explain: &Explain, trial: &TrialPlan, history: &History) ->
         let predicted = explain.experiment_predictions(history.trials, intervention);
         return (format!("{}: {load}", intervention.description()), prediction_text(intervention, &predicted));
     }
-    match setting_value_index(&trial.tag).and_then(|number| explain.varied.get(number)) {
+    match setting_value_index(&trial.tag).and_then(|number| explain.setting_values.get(number)) {
         Some(value) => {
             (format!("setting {value}: {load}"), "this load measures the effect of a setting of the server".to_owned())
         }
@@ -126,7 +126,7 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
         }
     };
     let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
-    StudyStatus { doing, why: why.to_owned(), total_s: Some(total_s) }
+    StudyStatus { activity: doing, why: why.to_owned(), total_s: Some(total_s) }
 }
 
 /// Formats the line that announces a load during which profiles are taken. In a study of one
@@ -161,7 +161,7 @@ pub struct OutcomeRow {
     pub row: Option<(String, String)>,
     /// The interim result of a comparison or a ladder, as a sentence; `None` for other kinds of
     /// studies.
-    pub standing: Option<String>,
+    pub intermediate_result: Option<String>,
 }
 
 /// Formats the log row for the latest result of a study, in lines of at most `columns` characters.
@@ -177,7 +177,7 @@ pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> 
         .outcomes
         .last()
         .map(|outcome| (live_log_heading(columns), live_log_trial_row(history.elapsed_ns, outcome, columns)));
-    OutcomeRow { row, standing: None }
+    OutcomeRow { row, intermediate_result: None }
 }
 
 fn interim_result_row(comparison: &Comparison, history: &History, columns: Option<usize>) -> OutcomeRow {
@@ -195,5 +195,5 @@ fn interim_result_row(comparison: &Comparison, history: &History, columns: Optio
     let number = comparison.blocks().len();
     let has_row = interim_looks::planned_evaluation(stand.valid_block_count()).is_some()
         || number.is_multiple_of(BLOCKS_BETWEEN_LOG_ROWS);
-    OutcomeRow { row: has_row.then_some((heading, line)), standing: Some(standing) }
+    OutcomeRow { row: has_row.then_some((heading, line)), intermediate_result: Some(standing) }
 }

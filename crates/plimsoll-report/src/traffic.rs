@@ -122,11 +122,11 @@ pub(crate) fn traffic_notes(figures: &LogFigures) -> Vec<String> {
              $request_time are finer."
         ));
     }
-    if figures.from_ends > 0 {
+    if figures.requests_without_arrival > 0 {
         notes.push(format!(
             "For {share_percent} of the requests, the log has the end time but no duration: the end counts as the \
              arrival.",
-            share_percent = percentage_text(figures.from_ends, figures.requests)
+            share_percent = percentage_text(figures.requests_without_arrival, figures.requests)
         ));
     }
     notes
@@ -311,19 +311,21 @@ pub fn traffic_report(figures: &LogFigures, context: &TrafficContext, top: usize
 fn time_panels(figures: &LogFigures) -> Vec<Panel> {
     let line = |name: &str, value: &dyn Fn(usize) -> f64| ChartLine {
         name: name.to_owned(),
-        points: (0..figures.moments.len()).map(|at| ((at as f64 + 0.5) * figures.point_s, value(at))).collect(),
+        points: (0..figures.intervals.len()).map(|at| ((at as f64 + 0.5) * figures.interval_s, value(at))).collect(),
     };
     let panel =
         |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
-    // The last interval is usually shorter than the others, so its rate is computed with its own
-    // length.
-    let begun_s = figures.span_ns as f64 / 1e9 - (figures.moments.len().saturating_sub(1)) as f64 * figures.point_s;
-    let last_s = begun_s.clamp(figures.point_s / 10.0, figures.point_s);
-    let length_s = |at: usize| if at + 1 == figures.moments.len() { last_s } else { figures.point_s };
-    let title = format!("requests/s, over {}", format::duration(figures.point_s * 1e9));
-    let mut panels = vec![panel(&title, line("requests/s", &|at| figures.moments[at].arrivals as f64 / length_s(at)))];
+    // The last interval is usually shorter than all previous intervals. The rate of the last
+    // interval is computed with its own length.
+    let begun_s =
+        figures.span_ns as f64 / 1e9 - (figures.intervals.len().saturating_sub(1)) as f64 * figures.interval_s;
+    let last_s = begun_s.clamp(figures.interval_s / 10.0, figures.interval_s);
+    let length_s = |at: usize| if at + 1 == figures.intervals.len() { last_s } else { figures.interval_s };
+    let title = format!("requests/s, over {}", format::duration(figures.interval_s * 1e9));
+    let mut panels =
+        vec![panel(&title, line("requests/s", &|at| figures.intervals[at].arrivals as f64 / length_s(at)))];
     if figures.concurrency.is_some() {
-        panels.push(panel("requests in flight", line("in flight", &|at| figures.moments[at].under_way)));
+        panels.push(panel("requests in flight", line("in flight", &|at| figures.intervals[at].in_flight_mean)));
     }
     panels
 }

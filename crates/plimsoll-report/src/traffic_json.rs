@@ -188,8 +188,8 @@ pub fn traffic_document(figures: &LogFigures, context: &TrafficContext) -> Value
         duration_ns: distribution_fields(&figures.durations),
         sizes: distribution_fields(&figures.sizes),
         series: SeriesFields {
-            interval_s: figures.point_s,
-            requests: figures.moments.iter().map(|moment| moment.arrivals).collect(),
+            interval_s: figures.interval_s,
+            requests: figures.intervals.iter().map(|moment| moment.arrivals).collect(),
         },
     })
 }

@@ -169,7 +169,7 @@ fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
         let mut found = example_findings(1.0);
         (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
-        found.load_line_rps.provable = upper.is_some_and(|upper| upper < 1.03 * lower);
+        found.load_line_rps.has_estimate = upper.is_some_and(|upper| upper < 1.03 * lower);
         found.slo = Slo::parse(slo).expect("an SLO");
         heading::load_line_sentence(&found)
     };
@@ -233,7 +233,7 @@ fn example_findings(scale: f64) -> Findings {
             rps: 9_230.0 * scale,
             lower: 9_190.0 * scale,
             upper: Some(9_280.0 * scale),
-            provable: true,
+            has_estimate: true,
             confirmed: true,
         },
         slo: Slo::default(),
@@ -316,10 +316,10 @@ fn example_heat_map() -> LatencyHeatMap {
 
 fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock {
     let reading = |goodput_rps: &f64| ArmLoadFigures {
-        goodput: prove::BlockRatio { of: *goodput_rps, per: 1.0 },
-        ledger: prove::LoadResponseTimes::new(100, 100, [(4000, 100)].into_iter()),
+        goodput: prove::BlockRatio { numerator: *goodput_rps, divisor: 1.0 },
+        response_times: prove::LoadResponseTimes::new(100, 100, [(4000, 100)].into_iter()),
         cpu_ns: None,
-        answer_bytes: prove::BlockRatio { of: 12_000.0, per: 100.0 },
+        answer_bytes: prove::BlockRatio { numerator: 12_000.0, divisor: 100.0 },
         statuses: CountsByKey::default(),
         routes: Vec::new(),
         client_wait_share: 0.0,
@@ -414,7 +414,7 @@ fn charts_match_their_stored_images() {
     for (theme, rungs) in [(Theme::Light, [37_000.0, 11_700.0, 22.6]), (Theme::Dark, [5_000.0, 4_100.0, 3_900.0])] {
         let blocks = noisy_blocks(&rungs);
         let ladder = prove::compute_ladder(&blocks, 3, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls() };
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls() };
         let name = if theme == Theme::Light { "ladder-steep-light" } else { "ladder-flat-dark" };
         assert_matches_golden(
             name,
@@ -433,7 +433,7 @@ fn empty_charts_state_the_lack_of_data() {
     let (void, ladder) =
         (vec![comparison_block(&[0.0, 0.0], Some("no answer")); 2], prove::compute_ladder(&[], 2, None));
     let (proof, narrowing) = comparison_result_of_blocks(&void);
-    let told = LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] };
+    let told = LadderBlocks { ladder: &ladder, blocks: &void, rung_urls: &[] };
     let told = ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), told, Theme::Light);
     let answer = "no result for the 2 servers of the ladder: no block (one load of each server) is valid";
     assert!(told.contains(answer), "{told}");
@@ -443,7 +443,11 @@ fn empty_charts_state_the_lack_of_data() {
             ComparedBlocks { proof: &proof, blocks: &void, narrowing: &narrowing },
             Theme::Light,
         ),
-        ladder_chart(&chart_heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
+        ladder_chart(
+            &chart_heading("x"),
+            LadderBlocks { ladder: &ladder, blocks: &void, rung_urls: &[] },
+            Theme::Light,
+        ),
         search_chart(&chart_heading("x"), &[], None, Theme::Light),
         search_chart(&chart_heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
         throughput_chart(&chart_heading("x"), c, &[], Theme::Light),
@@ -478,7 +482,7 @@ fn any_findings() -> impl Strategy<Value = Findings> {
             TrialOutcome { p99_ns: *p99_ns, ..trial_outcome(*rate, 0.0, verdict, *share) }
         };
         Findings {
-            load_line_rps: LoadLine { rps: lower, lower, upper, provable: true, confirmed: true },
+            load_line_rps: LoadLine { rps: lower, lower, upper, has_estimate: true, confirmed: true },
             slo: Slo {
                 latency: vec![LatencyBound { measure: TimeMeasure::response_time(), quantile, bound_ns }],
                 ..Slo::default()
@@ -517,7 +521,7 @@ proptest! {
         let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
         assert_well_formed_svg(&prove_chart(&heading::prove_chart_heading(&proof, &target_urls(), "x"), compared, Theme::Light));
         let ladder = prove::compute_ladder(&blocks, 2, None);
-        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, sides: &target_urls()[..1] };
+        let drawn = LadderBlocks { ladder: &ladder, blocks: &blocks, rung_urls: &target_urls()[..1] };
         assert_well_formed_svg(&ladder_chart(&heading::ladder_chart_heading(&ladder, "x"), drawn, Theme::Page));
     }
 

@@ -30,7 +30,7 @@ pub enum ScriptError {
     },
     /// One of the script's functions has not returned for too long.
     #[error("{hook}() has not ended after {seconds} s")]
-    Endless {
+    HungHook {
         /// The function that does not return.
         hook: HookName,
         /// The time in seconds since the function began.

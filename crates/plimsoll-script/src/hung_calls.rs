@@ -1,7 +1,7 @@
 //! Detects functions of a script that do not end. Each call is recorded when it begins and ends,
 //! and another thread checks the records. The checks by another thread also detect endless loops in
 //! C and in compiled code, which LuaJIT never interrupts. The checks also detect endless waits for
-//! a process. Recording a call costs two writes to memory.
+//! a process. Recording a call costs three writes to memory.
 //!
 //! Not here: the clock, the time limit, and the reaction to a hung function. A function that hangs
 //! cannot be stopped, only abandoned.
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct CallProgress {
     /// The number of beginnings and ends of calls recorded so far; odd while a function runs.
-    beats: AtomicU64,
+    begin_end_count: AtomicU64,
     hook: AtomicU8,
 }
 
@@ -35,7 +35,7 @@ impl CallProgress {
     // Only one thread writes the counter at a time, so no atomic read-modify-write is needed.
     #[inline]
     fn count_begin_or_end(&self) {
-        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.begin_end_count.store(self.begin_end_count.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 }
 
@@ -66,8 +66,8 @@ pub struct HungFunction {
 }
 
 impl HungCallWatch {
-    /// Creates a watch over Lua states. `pulses` has one record of calls for each Lua state. The
-    /// first record belongs to the main Lua state.
+    /// Creates a watch over Lua states. `pulses` has the call record of each Lua state, beginning
+    /// with the main Lua state.
     pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallProgress>>) -> HungCallWatch {
         HungCallWatch {
             states: pulses.map(|pulse| WatchedLuaState { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
@@ -80,7 +80,7 @@ impl HungCallWatch {
     pub fn find_hung_function(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {
-            let beats = state.pulse.beats.load(Ordering::Acquire);
+            let beats = state.pulse.begin_end_count.load(Ordering::Acquire);
             if beats != state.beats || beats % 2 == 0 {
                 (state.beats, state.since_ns) = (beats, now_ns);
             } else if now_ns.saturating_sub(state.since_ns) >= limit_ns {

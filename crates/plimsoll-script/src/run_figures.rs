@@ -14,7 +14,8 @@ pub struct RunFigures {
     pub service_us: ScriptFigures,
     /// Response times in us: from the intended start to the last byte of the response.
     pub response_us: ScriptFigures,
-    /// The rate of each thread in requests per second, with a sample for each tenth of a second.
+    /// The rates of the threads in responses per second: at most one sample for each thread and
+    /// interval of the run.
     pub requests: ScriptFigures,
     is_open: bool,
 }

@@ -9,7 +9,7 @@ use crate::hung_calls::HungCallWatch;
 use crate::program::Program;
 use crate::script_network::ScriptNetwork;
 use crate::summary::ScriptSummary;
-use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
+use plimsoll_wire::{Author, AuthorResponse, AuthorStopReason, Batch};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Author for ScriptAuthor {
         match *self {}
     }
 
-    fn receive_response(&mut self, _: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, _: &AuthorResponse) -> Result<(), AuthorStopReason> {
         match *self {}
     }
 }

@@ -5,7 +5,7 @@
 use plimsoll_script::{
     Dialect, HookName, HungFunction, Program, Script, ScriptError, ScriptFigures, ScriptNetwork, ScriptSummary,
 };
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch};
+use plimsoll_wire::{Author, AuthorResponse, AuthorStopReason, Batch, ResponseTimes};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ fn next_request_batch(author: &mut impl Author) -> (String, usize) {
 
 fn deliver_answer(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
-    let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
-    author.receive_response(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
+    let (content_bytes, times) = (content.len() as u64, ResponseTimes::default());
+    author.receive_response(&AuthorResponse { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
 /// Returns the lines of a request with its header fields sorted, because Lua tables have no order.

@@ -193,10 +193,10 @@ impl StallGenerator {
     }
 }
 
-/// Returns the highest utilisation of a deep queue (without rejections) with these stalls at which
-/// 99 % of the response times are at most 500 ms. Returns 0 if more than 1 % of the response times
-/// exceed 500 ms even at a utilisation of 2 %. A long simulation of the queued work gives the
-/// utilisation.
+/// Returns the load line of a server with these stalls and a queue without rejections, as a share
+/// of the capacity. The load line is the highest utilisation at which 99 % of the response times
+/// are at most 500 ms. Returns 0 if more than 1 % of the response times exceed 500 ms even at a
+/// utilisation of 2 %. A long simulation of the queued work gives the utilisation.
 fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const SIMULATED_TIME_NS: u64 = 6 * 3600 * SECOND;
@@ -548,12 +548,12 @@ struct RequestEnds {
     /// Number of successes before the end of the window.
     in_window: u64,
     /// Sum over the ended requests of the time from the end of the request to the end of the tick,
-    /// ns. The integral of the number of requests in flight over time needs the sum `left_ns`.
+    /// ns. The number of requests in flight, integrated over the tick, is reduced by this sum.
     left_ns: u64,
 }
 
-/// Executes a plan that starts at `origin_ns` of virtual time. Returns the run, and the time that
-/// it took, ns.
+/// Executes a plan that starts at `origin_ns` of virtual time. Returns the run, and the length of
+/// the run, ns.
 fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
@@ -654,14 +654,14 @@ fn simulate_plan(plan: &PlanRecord, mut until: StopRule, server: &mut Server, or
 
 /// Returns how many cores of a two-core machine other processes use. The argument is a time on the
 /// virtual clock, in ns.
-pub type Burners = fn(u64) -> f64;
+pub type OtherProcessCores = fn(u64) -> f64;
 
 /// Other processes use no core.
-pub const NO_INTERFERENCE: Burners = |_| 0.0;
+pub const NO_INTERFERENCE: OtherProcessCores = |_| 0.0;
 
 /// Returns the probe readings of a load that began at `start_ns`. The server and plimsoll together
 /// used 0.6 cores.
-fn simulate_probe_readings(run: &Run, start_ns: u64, burners: Burners) -> Probes {
+fn simulate_probe_readings(run: &Run, start_ns: u64, burners: OtherProcessCores) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
     let mut used = [0.0; 3];
@@ -699,11 +699,11 @@ pub fn search_with_settings(model: ServerModel, seed: u64, settings: &Settings) 
 
 /// Runs a whole search in virtual time while other processes use cores. The other processes reduce
 /// the server's capacity.
-pub fn search_with_interference(model: ServerModel, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
+pub fn search_with_interference(model: ServerModel, seed: u64, budget_ns: u64, burners: OtherProcessCores) -> Findings {
     run_search(model, seed, &search_settings(model, seed, budget_ns, None), burners)
 }
 
-fn run_search(model: ServerModel, seed: u64, settings: &Settings, burners: Burners) -> Findings {
+fn run_search(model: ServerModel, seed: u64, settings: &Settings, burners: OtherProcessCores) -> Findings {
     let mut server = Server::new(model, mix_bits(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
@@ -717,7 +717,7 @@ fn run_search(model: ServerModel, seed: u64, settings: &Settings, burners: Burne
                 // use during the trial appears only in the probe readings.
                 let slowed = ServerModel { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
-                let until = StopRule::Shown(Box::new(measure.watch));
+                let until = StopRule::CertainVerdict(Box::new(measure.watch));
                 let (mut run, took_ns) = simulate_plan(&measure.plan, until, &mut server, start_ns);
                 run.probes = simulate_probe_readings(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
@@ -744,7 +744,12 @@ pub struct StudyRecord {
 
 /// Runs a whole study in virtual time while other processes use cores. Each compared target (arm)
 /// has a simulated server of its own.
-pub fn simulate_study(asked: &ExperimentSpec, models: &[ServerModel], seed: u64, burners: Burners) -> StudyRecord {
+pub fn simulate_study(
+    asked: &ExperimentSpec,
+    models: &[ServerModel],
+    seed: u64,
+    burners: OtherProcessCores,
+) -> StudyRecord {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix_bits(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
@@ -760,7 +765,7 @@ pub fn simulate_study(asked: &ExperimentSpec, models: &[ServerModel], seed: u64,
             study::Step::Skip(tag) => {
                 remarks.push(ExperimentEvent::Unheld { tag, reason: plimsoll_model::LoadSkipReason::NoTime })
             }
-            study::Step::Unprofiled(..) => unreachable!("no profiles are asked for"),
+            study::Step::SkipProfile(..) => unreachable!("no profiles are asked for"),
             study::Step::Measure(trial) => {
                 let start_ns = *elapsed_ns + OVERHEAD_NS / 2;
                 let arm = trial.tag.arm.map_or(0, ArmIndex::index);
@@ -805,10 +810,10 @@ pub fn format_search(findings: &Findings, truth: f64) -> String {
             trial.duration_ns as f64 / SECOND as f64,
             trial.verdict,
             e.saturated_rps.map(|z| (z / truth * 1e4).round() / 1e4),
-            e.excess,
+            e.bad_to_allowed_ratio,
             e.growth,
             e.unanswered,
-            e.primed,
+            e.failed_before_window,
             e.stalls.iter().map(|s| (s.at_ns / MS, s.length_ns / MS)).collect::<Vec<_>>(),
             trial.reason
         );

@@ -86,8 +86,8 @@ pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
 ///
 /// The test is a permutation test that flips signs. The statistic of the test is the sum of the
 /// ranks with their signs. Values of equal size share their mean rank. Zeros get a rank, but their
-/// signs are never flipped (Pratt). NaN counts as the largest value. Without values, the p-value is
-/// 1.
+/// signs are never flipped (Pratt). NaN has no effect on the p-value. Without values, the p-value
+/// is 1.
 pub fn sign_flip_p_value(values: &[f64]) -> f64 {
     let mut sizes: Vec<(f64, bool)> = values.iter().map(|v| (v.abs(), *v > 0.0)).collect();
     sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));

@@ -99,8 +99,8 @@ pub struct Capacity {
     pub rejects: bool,
 }
 
-/// The rate of a trial in which the server was saturated, the standard error of the rate (both
-/// 1/s), and the prior probability of a disturbance.
+/// The rate of a trial in which the server was saturated, and the standard error of the rate, both
+/// 1/s. `disturbed` is the prior probability that the trial was disturbed.
 #[derive(Clone, Copy)]
 struct SaturatedRate {
     saturation: Saturation,

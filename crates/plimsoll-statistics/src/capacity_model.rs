@@ -4,7 +4,7 @@
 //! A request takes longer than t with probability exp(-theta t). The decay theta is 2 (C - rate) /
 //! (I_a + I_s), where C is the capacity. I_a is the index of dispersion of the arrivals: 1 for
 //! random arrivals, 0 for evenly spaced arrivals. I_s is the index of dispersion of the
-//! completions. So a share a of the requests takes longer than t at the rate C - ln(1 / a) (I_a +
+//! completions. So the share p of the requests takes longer than t at the rate C - ln(1 / p) (I_a +
 //! I_s) / (2 t). The formula for theta is Kingman's (1962), and is exact for the queue M/M/1.
 //!
 //! The capacity C and the dispersion I_s are measured while the server is saturated. A measurement
@@ -43,9 +43,9 @@ const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// the fourth root of the largest burst. Small bursts are probable because a search at a low rate
 /// sees too few requests to rule out small bursts.
 const BURST_S_MAX: f64 = 10.0;
-/// The relative error of the number of requests that may wait at a rejecting server (see
-/// `rejected_share` in `rejection_model`). The value of 10 % is valid between the load line and the
-/// capacity. The value comes from comparisons with simulated token buckets of 2 to 40 tokens.
+/// The relative error of `room`, the queue size of a rejecting server in `rejected_share`
+/// (`rejection_model`). The value of 10 % is valid between the load line and the capacity. The
+/// value comes from comparisons with simulated token buckets of 2 to 40 tokens.
 const WAITING_ROOM_FORMULA_ERROR: f64 = 0.1;
 /// The factor by which the expected number of late requests in one excursion of the queue (one
 /// period with a long queue) is multiplied. Excursions of exponential length double the number of
@@ -55,9 +55,8 @@ const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
-/// The relative error of the heavy-traffic formula has a part that is proportional to theta (the
-/// decay of the tail) and to the service time. This value is the factor of the part that is
-/// proportional to theta and to the service time.
+/// The growing part of the relative error of the heavy-traffic formula. The part is this value,
+/// multiplied by theta (the decay of the tail, 1/s) and by the service time, s.
 const FORMULA_ERROR_PER_SERVICE_TIME: f64 = 0.25;
 
 /// Computes the possible load lines under the capacity model from a measured capacity, each
@@ -89,7 +88,8 @@ struct ServerParameterDraw<'a> {
     failed_floor: f64,
     /// The number of requests that a server with a rate limiter accepts at once after a pause.
     burst: f64,
-    /// The number of requests that may wait at a server that rejects further requests.
+    /// The size of the queue of a server that rejects requests, as in `rejected_share` of
+    /// `rejection_model`: the burst, divided by half of `dispersion_sum`.
     room: f64,
 }
 
@@ -241,10 +241,9 @@ impl<'a> ServerParameterDraw<'a> {
     }
 }
 
-/// Returns the expected share of bad requests for a constant share `floor`, 0..=1. If rare failures
-/// occurred, the expected share is higher than `floor`, up to [`RARE_FAILURES_SHARE_MAX`]. Without
-/// a floor, 500 000 requests without a failure have the expected share 0, as for a server that
-/// keeps up.
+/// Returns the expected share of bad requests, 0..=1. The result is the observed share, but at
+/// least `floor` and at most the larger of `floor` and [`RARE_FAILURES_SHARE_MAX`]. So a few
+/// failures in 500 000 requests do not contradict a server without a floor.
 fn share_with_rare_failures(bound: &BoundEvidence, floor: f64) -> f64 {
     (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
 }

@@ -26,8 +26,8 @@ const POWER_RANGE: (f64, f64) = (1.5, 400.0);
 /// Each refinement of the grid keeps the points whose log likelihood is at most this much below the
 /// maximum.
 const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
-/// If the backlog of an open-loop trial grows by at least this share of the arrivals, the rate
-/// exceeds the capacity.
+/// If the backlog of an open-loop trial grows by more than this share of the arrivals of half the
+/// trial, the rate exceeds the capacity.
 pub(crate) const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
 /// The lowest load line on the grid is the lowest known rate (of a trial, or the capacity) divided
 /// by this value.

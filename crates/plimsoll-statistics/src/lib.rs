@@ -1,5 +1,5 @@
-//! Estimates from counts, as pure arithmetic: the capacity of a server and its load line from the
-//! counts of trials, and the ratio of two builds from the counts of blocks (a block is one load on
+//! Estimates from counts, as pure arithmetic. The counts of trials give the capacity of a server
+//! and its load line. The counts of blocks give the ratio of two builds (a block is one load on
 //! each build).
 //!
 //! The functions of this crate evaluate likelihoods and resample blocks many thousand times while a

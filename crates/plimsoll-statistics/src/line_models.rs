@@ -5,13 +5,13 @@
 
 /// Prior probability that a trial is disturbed by something that no probe observed.
 const DISTURBED_PRIOR: f64 = 0.1;
-/// The likelihood of a disturbed trial, relative to the likelihood under the model of the server
-/// that explains the trial best.
+/// The likelihood of a disturbed trial, relative to the likelihood under a model that predicts the
+/// counts of the trial exactly.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
 /// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial. The times
-/// 3/8 and 7/8 are the middles of the second and the last quarter of the trial. The unit is
-/// sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
-/// Brownian motion B.
+/// 3/8 and 7/8 are the middles of the second and the last quarter of the trial. The unit is the
+/// standard deviation of arrivals minus completions over the whole trial. The value is E|B(7/8)| -
+/// E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a Brownian motion B.
 const EMPTY_START_RISE: f64 = 0.258;
 /// The lowest allowed share of bad requests. A bound that allows no violation is treated as if it
 /// allowed one in a million, because no test proves a share of 0.
@@ -49,7 +49,7 @@ pub struct OpenTrial {
     /// The bad requests for each bound of the SLO.
     pub bounds: Vec<BoundEvidence>,
     /// Whether the server already rejected requests when the trial began.
-    pub is_burst_used_up: bool,
+    pub is_burst_exhausted: bool,
 }
 
 /// The data that a model of the server needs to compute its distribution of the load line.
@@ -95,7 +95,7 @@ impl ServerModelInputs<'_> {
     }
 }
 
-/// How well a model of the server explains the trials, and the load lines that it allows.
+/// How well a model of the server explains the trials, and the load lines that the model allows.
 pub(crate) struct ModelFit {
     /// Logarithm of the mean likelihood of the trials, over all parameters of the model.
     pub ln_likelihood: f64,

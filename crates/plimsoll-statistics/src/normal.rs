@@ -16,8 +16,8 @@ pub fn upper_tail(z: f64) -> f64 {
 }
 
 /// Returns the density of the standard normal distribution at `z`, and the probability that a
-/// standard normal variable exceeds `z` (Zelen and Severo, 26.2.17 of Abramowitz and Stegun; error
-/// below 1e-7).
+/// standard normal variable exceeds `z`. The error is below 1e-7 (Zelen and Severo, 26.2.17 of
+/// Abramowitz and Stegun).
 pub fn normal_density_and_upper_tail(z: f64) -> (f64, f64) {
     let density = normal_density(z);
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());

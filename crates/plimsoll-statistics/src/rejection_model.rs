@@ -6,10 +6,9 @@
 use crate::line_models::OpenTrial;
 use crate::normal::{normal_density, upper_tail};
 
-/// At low loads, the number of requests that may wait has less effect than near the capacity. For
-/// each unit of the headroom's logarithm, [`rejected_share`] reduces the number of requests that
-/// may wait by this share. The value comes from simulated token buckets of 2 to 40 tokens with
-/// random arrivals.
+/// At low loads, the size of the queue has less effect than near the capacity. For each unit of the
+/// headroom's logarithm, [`rejected_share`] reduces the size of the queue by this share. The value
+/// comes from simulated token buckets of 2 to 40 tokens with random arrivals.
 const LOW_LOAD_ROOM_REDUCTION: f64 = 0.12;
 /// The number of rejections that occur together at a rejecting server in steady state.
 const REJECTION_GROUP_SIZE: f64 = 2.0;
@@ -17,12 +16,13 @@ const REJECTION_GROUP_SIZE: f64 = 2.0;
 const HEADROOM_MAX: f64 = 1e3;
 
 /// Returns the share of requests that a server rejects, 0..1. `headroom` is the capacity divided by
-/// the arrival rate. `room` is the number of requests that may wait, or tokens of a rate limiter.
+/// the arrival rate. `room` is the size of the queue.
 ///
-/// The formula is that of the queue M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K
-/// / (1 - rho^(K+1)). For other arrivals and services, K is 2 `room` / (I_a + I_s), as in heavy
-/// traffic (Kingman, 1962). I_a and I_s are the indices of dispersion of the arrivals and of the
-/// services.
+/// The queue M/M/1/K rejects the share (1 - rho) rho^K / (1 - rho^(K+1)), with rho = 1 / headroom.
+/// Here `room` is K + 1, so the share is (headroom - 1) / (headroom^room - 1). For other arrivals
+/// and services, the caller computes `room` as 2 B / (I_a + I_s), as in heavy traffic (Kingman,
+/// 1962). B is the number of requests that may wait, or of tokens of a rate limiter. I_a and I_s
+/// are the indices of dispersion of the arrivals and of the services.
 fn rejected_share(headroom: f64, room: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
     let (spare, power) = (headroom - 1.0, room * ln * (1.0 - LOW_LOAD_ROOM_REDUCTION * ln).max(0.5));
@@ -35,7 +35,7 @@ pub(crate) struct RejectionModel {
     pub capacity_rps: f64,
     /// Sum of the dispersions of arrivals and completions.
     pub dispersion_sum: f64,
-    /// The number of requests that may wait, or tokens of a rate limiter, as in [`rejected_share`].
+    /// The size of the queue, as in [`rejected_share`].
     pub room: f64,
     /// The number of requests that a server accepts at once after a pause.
     pub burst: f64,
@@ -55,12 +55,12 @@ impl RejectionModel {
         let drift = (trial.rate_rps - self.capacity_rps) * trial.duration_s;
         let deviation = (self.dispersion_sum * requests).sqrt();
         let first = brownian_maximum_mean(drift, deviation);
-        let rejected = if trial.is_burst_used_up {
+        let rejected = if trial.is_burst_exhausted {
             first.max(steady * requests)
         } else {
-            // At the start of the trial, the server could still accept a whole burst. The arrivals
-            // use up the burst within the time in which the random deviation of their number grows
-            // to the size of the burst.
+            // At the start of the trial, the server could still accept a whole burst. The burst is
+            // exhausted when the random deviation of the number of arrivals has grown to the size
+            // of the burst.
             let used_up = (deviation / self.burst).powi(2).min(1.0);
             (first - self.burst).max(steady * requests * used_up)
         };
@@ -81,7 +81,7 @@ fn brownian_maximum_mean(drift: f64, deviation: f64) -> f64 {
 }
 
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
-/// rejects the share `share` of the requests. `room` is the number of requests that may wait, as in
+/// rejects the share `share` of the requests. `room` is the size of the queue, as in
 /// [`rejected_share`].
 pub(crate) fn rejection_headroom(share: f64, room: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);

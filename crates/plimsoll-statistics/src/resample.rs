@@ -9,10 +9,10 @@
 //!
 //! So a sign-flip test of the *mean* can test each possible factor. The confidence interval
 //! consists of the factors that the sign-flip test does not reject. The ends of the interval follow
-//! from the typical values of Hartigan (1969). A random half of the blocks contains each block with
-//! probability 1/2. The ratio over a random half is below or above the true factor with equal
-//! probability. So the ends of the interval are two order statistics of the ratios over random
-//! halves.
+//! from the typical values of Hartigan (1969). A random subset of the blocks (a half in the code)
+//! contains each block with probability 1/2. The ratio over a random subset is below or above the
+//! true factor with equal probability. So the ends of the interval are two order statistics of the
+//! ratios over random subsets.
 //!
 //! The interval keeps its error probability for any number of blocks, if the machine drifts, and if
 //! the values have heavy tails. Disturbed blocks widen the interval. Disturbed blocks also move the
@@ -25,18 +25,18 @@ use plimsoll_model::histogram::{BUCKET_COUNT, bucket_highest_value, bucket_lowes
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks, all halves (subsets of the blocks) are used. With more blocks,
-/// [`RANDOM_HALVES_COUNT`] random halves are used.
+/// Up to this number of blocks, all non-empty subsets of the blocks are used. With more blocks,
+/// [`RANDOM_SUBSETS_COUNT`] random subsets are used.
 const EXACT_BLOCKS_MAX: usize = 12;
-/// Number of random halves (subsets of the blocks). This number equals the number of all non-empty
-/// subsets of [`EXACT_BLOCKS_MAX`] blocks.
-const RANDOM_HALVES_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
+/// Number of random subsets of the blocks. This number equals the number of all non-empty subsets
+/// of [`EXACT_BLOCKS_MAX`] blocks.
+const RANDOM_SUBSETS_COUNT: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// The outermost rank, counted from either end, at which an order statistic is used directly. Order
-/// statistics farther out would depend on chance in the random halves, so a normal tail replaces
-/// them. Sums of random signs have lighter tails than the normal distribution, so the replacement
-/// makes the interval wider.
+/// statistics farther out would depend on which random subsets were drawn, so a normal tail
+/// replaces them. Sums of random signs have lighter tails than the normal distribution, so the
+/// replacement makes the interval wider.
 const ORDER_STATISTIC_MIN: usize = 16;
-/// Largest number of cuts (ranges of time) in which a distribution of times is stored. The cuts lie
+/// Largest number of time ranges in which a distribution of times is stored. The time ranges lie
 /// between the smallest and the largest quantile of any block.
 const TIME_RANGES_MAX: usize = 48;
 
@@ -45,9 +45,9 @@ const TIME_RANGES_MAX: usize = 48;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockRatio {
     /// The numerator of the figure: successes, CPU time, and so on.
-    pub of: f64,
+    pub numerator: f64,
     /// The divisor of the figure: seconds, responses, and so on.
-    pub per: f64,
+    pub divisor: f64,
 }
 
 /// The response times of all requests that a load scheduled. A request without success counts as
@@ -121,8 +121,8 @@ pub struct EffectEstimate {
     pub blocks: usize,
     /// The value of each side over all blocks, in the unit of the measure.
     pub levels: [f64; 2],
-    /// The estimates from the halves (subsets) of the blocks, ascending.
-    halves: Vec<f64>,
+    /// The estimates from subsets of the blocks, ascending.
+    subset_estimates: Vec<f64>,
     /// The resolution: the error of the estimate that comes from counting whole requests, in the
     /// unit of the estimate. Every interval extends at least by the resolution on both sides of the
     /// estimate, and no smaller difference counts as real. The resolution is 0 if the scatter of
@@ -130,12 +130,12 @@ pub struct EffectEstimate {
     resolution: f64,
 }
 
-/// Returns the halves (subsets) of `blocks` blocks, each as a list of block indices. The result
-/// contains all halves of few blocks, but only random halves of many blocks.
-fn halves_of_blocks(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
+/// Returns subsets of `blocks` blocks, each as a list of block indices. The result contains all
+/// non-empty subsets of few blocks, but only random subsets of many blocks.
+fn block_subsets(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::for_stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
-    let count = if exact { (1usize << blocks) - 1 } else { RANDOM_HALVES_COUNT };
+    let count = if exact { (1usize << blocks) - 1 } else { RANDOM_SUBSETS_COUNT };
     (1..=count).map(move |number| {
         let mut bits = number as u64;
         let mut half = Vec::with_capacity(blocks);
@@ -163,7 +163,7 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 /// counting error in every block, so no number of blocks removes the error.
 fn count_resolutions(amounts: &[[BlockRatio; 2]]) -> [f64; 2] {
     [0, 1].map(|side| {
-        let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
+        let counts: Vec<f64> = amounts.iter().map(|block| block[side].numerator).collect();
         let middle = median(&counts).unwrap_or(0.0);
         let deviations: Vec<f64> = counts.iter().map(|count| (count - middle).abs()).collect();
         let is_hidden = median(&deviations).is_none_or(|deviation| deviation >= 1.0);
@@ -176,8 +176,8 @@ fn weighted_sums(amounts: &[[BlockRatio; 2]], weights: &[f64], blocks: &[usize])
     let mut sums = [BlockRatio::default(); 2];
     for block in blocks {
         for (sum, one) in sums.iter_mut().zip(amounts[*block]) {
-            sum.of += weights[*block] * one.of;
-            sum.per += weights[*block] * one.per;
+            sum.numerator += weights[*block] * one.numerator;
+            sum.divisor += weights[*block] * one.divisor;
         }
     }
     sums
@@ -204,16 +204,17 @@ impl EffectEstimate {
             let [a, b] = levels(&half);
             Some(against(a, b)).filter(|value| !value.is_nan()).unwrap_or(0.0)
         };
-        let mut of_halves: Vec<f64> = halves_of_blocks(blocks).map(half).collect();
+        let mut of_halves: Vec<f64> = block_subsets(blocks).map(half).collect();
         of_halves.sort_unstable_by(f64::total_cmp);
-        Some(EffectEstimate { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
+        Some(EffectEstimate { estimate, blocks, levels: [a, b], subset_estimates: of_halves, resolution: 0.0 })
     }
 
     /// Computes how much more server time a request costs in B than in A, in us. `amounts` contains
     /// the successes and the seconds of each side, by block.
     pub fn added_cost_us(amounts: &[[BlockRatio; 2]]) -> Option<EffectEstimate> {
-        let costs =
-            |half: &[usize]| weighted_sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
+        let costs = |half: &[usize]| {
+            weighted_sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.divisor / sum.numerator)
+        };
         let effect = EffectEstimate::from_resampling(amounts.len(), costs, |a, b| b - a)?;
         let ([a, b], [cost_a, cost_b]) = (count_resolutions(amounts), effect.levels);
         Some(EffectEstimate { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
@@ -222,7 +223,7 @@ impl EffectEstimate {
     /// Computes the ratio B/A of amounts that are summed over the blocks, each block with its
     /// weight.
     pub fn ratio_of_amounts(amounts: &[[BlockRatio; 2]], weights: &[f64]) -> Option<EffectEstimate> {
-        let rates = |half: &[usize]| weighted_sums(amounts, weights, half).map(|sum| sum.of / sum.per);
+        let rates = |half: &[usize]| weighted_sums(amounts, weights, half).map(|sum| sum.numerator / sum.divisor);
         EffectEstimate::from_resampling(amounts.len(), rates, log_ratio)
     }
 
@@ -253,12 +254,14 @@ impl EffectEstimate {
     }
 
     fn resampled_interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
-        let all = self.halves.len() + 1;
+        let all = self.subset_estimates.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
         if self.blocks <= EXACT_BLOCKS_MAX || order >= ORDER_STATISTIC_MIN || !self.estimate.is_finite() {
             let order = if self.blocks > EXACT_BLOCKS_MAX { order.max(1) } else { order }.min(all / 2);
-            return (order > 0)
-                .then(|| ConfidenceInterval { lower: self.halves[order - 1], upper: self.halves[all - 1 - order] });
+            return (order > 0).then(|| ConfidenceInterval {
+                lower: self.subset_estimates[order - 1],
+                upper: self.subset_estimates[all - 1 - order],
+            });
         }
         let wider = normal_quantile(1.0 - alpha / 2.0) / self.order_quantile();
         let end = |order: f64| self.estimate + (order - self.estimate) * wider;
@@ -269,23 +272,23 @@ impl EffectEstimate {
     /// Returns the lowest and the highest order statistic that are used directly. Beyond these two
     /// order statistics, the tails are assumed to be normal.
     fn extreme_order_statistics(&self) -> (f64, f64) {
-        let last = self.halves.len().saturating_sub(ORDER_STATISTIC_MIN);
-        (self.halves[ORDER_STATISTIC_MIN - 1], self.halves[last])
+        let last = self.subset_estimates.len().saturating_sub(ORDER_STATISTIC_MIN);
+        (self.subset_estimates[ORDER_STATISTIC_MIN - 1], self.subset_estimates[last])
     }
 
     /// Returns how far the outermost directly used order statistics are from the mean, in standard
     /// deviations of a normal distribution.
     fn order_quantile(&self) -> f64 {
-        normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.halves.len() + 1) as f64)
+        normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.subset_estimates.len() + 1) as f64)
     }
 
     /// Returns the one-sided p-value. If `below` is true, the hypothesis is that B/A is at least 1.
     /// If `below` is false, the hypothesis is that B/A is at most 1.
     pub fn one_sided_p(&self, below: bool) -> f64 {
-        let all = (self.halves.len() + 1) as f64;
+        let all = (self.subset_estimates.len() + 1) as f64;
         let beyond = match below {
-            true => self.halves.iter().filter(|ln| **ln >= 0.0).count(),
-            false => self.halves.iter().filter(|ln| **ln <= 0.0).count(),
+            true => self.subset_estimates.iter().filter(|ln| **ln >= 0.0).count(),
+            false => self.subset_estimates.iter().filter(|ln| **ln <= 0.0).count(),
         };
         if self.blocks <= EXACT_BLOCKS_MAX || beyond >= ORDER_STATISTIC_MIN {
             return (beyond + 1) as f64 / all;
@@ -312,22 +315,21 @@ impl EffectEstimate {
     }
 }
 
-/// The response times of one side, divided into cuts (ranges of time). The cuts cover all values
-/// that the quantile may have in any half of the blocks.
+/// The response times of one side, divided into time ranges. The time ranges cover all values that
+/// the quantile may have in any subset of the blocks.
 struct QuantileTimeRanges {
     q: f64,
     /// Number of scheduled requests of each block, multiplied by the block's weight.
     scheduled: Vec<f64>,
-    /// The start and the end of each cut (range of time), ns. Cut 0 stands for all times below cut
-    /// 1.
+    /// The start and the end of each time range, ns. Range 0 stands for all times below range 1.
     ends_ns: Vec<(f64, f64)>,
-    /// Number of successes up to the end of each cut (range of time), by cut and by block,
-    /// multiplied by the block's weight.
+    /// Number of successes up to the end of each time range, by range and by block, multiplied by
+    /// the block's weight.
     until: Vec<Vec<f64>>,
 }
 
 impl QuantileTimeRanges {
-    /// Creates the cuts (ranges of time); `None` if no request succeeded.
+    /// Creates the time ranges; `None` if no request succeeded.
     fn from_times<'a>(
         times: impl Iterator<Item = &'a LoadResponseTimes>,
         q: f64,
@@ -349,7 +351,7 @@ impl QuantileTimeRanges {
             }
         }
         let step = mass.values().sum::<u64>() as f64 / TIME_RANGES_MAX as f64;
-        // The first and the last histogram bucket of each cut (range of time).
+        // The first and the last histogram bucket of each time range.
         let mut buckets: Vec<(u32, u32)> = Vec::new();
         let (mut sum, mut next, mut first) = (0, 0.0, None);
         let greatest = *mass.last_key_value()?.0;
@@ -398,7 +400,7 @@ impl QuantileTimeRanges {
         }
         let (begins_ns, ends_ns) = self.ends_ns[low];
         let Some(before) = low.checked_sub(1) else { return begins_ns };
-        // Within a cut (range of time), times are assumed to be uniformly distributed.
+        // Within a time range, times are assumed to be uniformly distributed.
         let (from, to) = (sum(&self.until[before]), sum(&self.until[low]));
         let part = if to > from { ((rank - from) / (to - from)).clamp(0.0, 1.0) } else { 1.0 };
         begins_ns + (ends_ns - begins_ns) * part
@@ -411,19 +413,21 @@ mod tests {
     use plimsoll_model::histogram::bucket_index;
 
     fn effect_of_pairs(values: &[(f64, f64)]) -> EffectEstimate {
-        let amounts: Vec<[BlockRatio; 2]> =
-            values.iter().map(|(a, b)| [BlockRatio { of: *a, per: 1.0 }, BlockRatio { of: *b, per: 1.0 }]).collect();
+        let amounts: Vec<[BlockRatio; 2]> = values
+            .iter()
+            .map(|(a, b)| [BlockRatio { numerator: *a, divisor: 1.0 }, BlockRatio { numerator: *b, divisor: 1.0 }])
+            .collect();
         EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// Checks that the ratios of the seven halves (subsets) of three blocks equal the ratios
-    /// computed by hand. Subsets of one block have the ratios 1/2, 1 and 2. Subsets of two or three
-    /// blocks have the ratios 2/3, (1+1)/(2+1), ...
+    /// Checks that the ratios of the seven non-empty subsets of three blocks equal the ratios
+    /// computed by hand. Subsets of one block have the ratios 1/2, 1 and 2. A subset of several
+    /// blocks has a ratio of sums, such as (1+1)/(2+1) = 2/3.
     #[test]
-    fn few_blocks_use_every_split_into_halves() {
+    fn few_blocks_use_every_subset() {
         let effect = effect_of_pairs(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
         assert!((effect.estimate - 0.0).abs() < 1e-12);
-        let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
+        let seven: Vec<f64> = effect.subset_estimates.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
         assert_eq!(seven, [0.5, 0.666667, 1.0, 1.0, 1.0, 1.5, 2.0]);
         // The seven ratios leave 8 gaps, of which 2 lie outside the interval from the smallest to
         // the largest ratio. So the error probability of the widest interval is 2/8.
@@ -470,7 +474,7 @@ mod tests {
     #[test]
     fn intervals_are_not_narrower_than_one_request() {
         let counted = |values: &[(f64, f64)]| {
-            let amount = |of: f64| BlockRatio { of, per: 0.7 };
+            let amount = |of: f64| BlockRatio { numerator: of, divisor: 0.7 };
             let amounts: Vec<[BlockRatio; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
             EffectEstimate::ratio_of_counts(&amounts, &vec![1.0; values.len()]).expect("blocks")
         };

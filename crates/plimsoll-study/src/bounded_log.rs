@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// The number of bytes at the beginning of a log that are kept, and also of the bytes at its end.
+/// The number of bytes that are kept at the beginning of a log, and again at its end.
 const KEPT_BYTES_AT_EACH_END: u64 = 1 << 20;
 /// The length in bytes above which a log is cut while its program still writes.
 const TRUNCATION_THRESHOLD_BYTES: u64 = 4 << 20;
@@ -36,7 +36,8 @@ fn lock_logs() -> MutexGuard<'static, Vec<BoundedLogFile>> {
 }
 
 impl BoundedLogFile {
-    /// Removes the middle of this log if the file is longer than `bytes_max`.
+    /// Removes the middle of this log if the file is longer than `bytes_max` and longer than the
+    /// kept beginning and end together.
     fn remove_middle(&mut self, bytes_max: u64) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= bytes_max.max(2 * KEPT_BYTES_AT_EACH_END) {
@@ -81,8 +82,8 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Cuts all logs to their first and last megabyte. The logs are cut when a program that plimsoll
-/// started has ended.
+/// Cuts all logs to their first and last megabyte. Plimsoll calls this function when a program that
+/// writes a log has ended.
 pub fn truncate_all_logs() {
     bound_all_logs(0);
 }

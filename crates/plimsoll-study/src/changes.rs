@@ -267,7 +267,7 @@ fn plan_with_reference_path(plan: &Plan, target: String) -> Plan {
     let ok_status = StatusSet::parse(REFERENCE_OK_STATUSES).unwrap_or_default();
     plan.traffic.routes =
         vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_parts, ..Route::new(request) }];
-    plan.traffic.first = Some(0);
+    plan.traffic.preflight = Some(0);
     plan
 }
 

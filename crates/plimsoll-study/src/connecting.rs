@@ -31,8 +31,8 @@ fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes target addresses that no --source-ip address can reach, because one is IPv4 and the
-/// other IPv6. Returns an error if no address is left.
+/// Removes the target addresses that no --source-ip address can reach, because no --source-ip
+/// address has the same IP version. Returns an error if no target address is left.
 pub fn retain_reachable_addresses(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange]) -> Result<(), Failure> {
     if sources.is_empty() {
         return Ok(());

@@ -20,8 +20,8 @@ const PLACEHOLDER_TARGET: &str = "http://localhost/";
 /// Converts a request to a gRPC call. `place` names the source of the request's header fields in
 /// errors.
 pub fn convert_to_grpc_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
-    // Any content type other than application/grpc is removed, because gRPC messages have their own
-    // content type.
+    // Every content type except `application/grpc...` is removed, because gRPC messages need the
+    // content type `application/grpc`.
     let is_of_json = |name: &str, value: &str| {
         name.eq_ignore_ascii_case("content-type") && !value.trim_start().starts_with("application/grpc")
     };

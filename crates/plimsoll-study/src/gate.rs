@@ -13,9 +13,9 @@ pub enum Gate {
     #[default]
     Passed,
     /// The gate is inconclusive: a condition may be true, but the measurements cannot decide.
-    Undecided,
+    Inconclusive,
     /// The gate fails: a condition of `--fail-if` is true.
-    Crossed,
+    Failed,
 }
 
 impl Gate {
@@ -31,7 +31,7 @@ impl Gate {
         let (mut gate, mut notes) = (Gate::Passed, Vec::new());
         for crossing in crossed {
             let decides = crossing.makes_gate_fail(void.is_some());
-            gate = gate.max(if decides { Gate::Crossed } else { Gate::Undecided });
+            gate = gate.max(if decides { Gate::Failed } else { Gate::Inconclusive });
             let more = void.filter(|_| !decides).map_or_else(String::new, |reason| format!("; not decided: {reason}"));
             notes.push(format!("--fail-if {crossing}{more}"));
         }
@@ -42,8 +42,8 @@ impl Gate {
     pub fn exit_code(self, terms: &Terms<String>) -> u8 {
         match self {
             Gate::Passed => exit::SUCCESS,
-            Gate::Undecided => OnInconclusive::exit_code(terms.on_inconclusive),
-            Gate::Crossed => exit::NEGATIVE_RESULT,
+            Gate::Inconclusive => OnInconclusive::exit_code(terms.on_inconclusive),
+            Gate::Failed => exit::NEGATIVE_RESULT,
         }
     }
 }

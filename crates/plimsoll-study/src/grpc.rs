@@ -7,7 +7,7 @@
 use crate::connecting::tls_failure;
 use plimsoll_engine::{encode_request, tls_client};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::grpc_message::MessageTexts;
+use plimsoll_model::grpc_message::RouteMessageConverters;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Terms};
 use plimsoll_probe::client::SingleRequest;
@@ -70,7 +70,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, terms: &Terms<String>) -> Result<(), 
 
 /// Returns a converter between gRPC messages and text for each route; `None` for a route without
 /// known message types.
-pub fn message_converters(plan: &Plan) -> Result<MessageTexts, Failure> {
+pub fn message_converters(plan: &Plan) -> Result<RouteMessageConverters, Failure> {
     plimsoll_traffic::grpc::build_message_converters(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -82,8 +82,8 @@ pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure>
         return Schema::from_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
-    // If a .proto file is in no --proto-path folder, its own folder is added as an import folder. A
-    // .proto file outside all --proto-path folders is then named relative to its own folder.
+    // The schema names each .proto file relative to an import folder. The folder of a .proto file
+    // outside all --proto-path folders becomes one more import folder.
     let mut folders: Vec<String> = files.proto_paths.clone();
     let mut names = Vec::new();
     for path in &files.protos {

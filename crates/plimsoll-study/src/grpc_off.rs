@@ -4,7 +4,7 @@
 //! Not here: the gRPC implementation (`grpc`).
 
 use plimsoll_model::failure::Failure;
-use plimsoll_model::grpc_message::MessageTexts;
+use plimsoll_model::grpc_message::RouteMessageConverters;
 use plimsoll_model::terms::SchemaTerms;
 use plimsoll_model::{Plan, Terms};
 use plimsoll_traffic::grpc::{Schema, SchemaError};
@@ -22,7 +22,7 @@ pub fn encode_grpc_bodies(plan: &mut Plan, _: &Terms<String>) -> Result<(), Fail
 }
 
 /// Returns `None` for each route: this build has no message converters.
-pub fn message_converters(plan: &Plan) -> Result<MessageTexts, Failure> {
+pub fn message_converters(plan: &Plan) -> Result<RouteMessageConverters, Failure> {
     Ok(plan.traffic.routes.iter().map(|_| None).collect())
 }
 

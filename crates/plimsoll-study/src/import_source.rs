@@ -46,9 +46,9 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
 }
 
-/// Returns a text about the inputs that a traffic file needs and that do not exist; `None` if all
-/// inputs exist. The commands `check` and `run` report the same missing inputs for the traffic
-/// file.
+/// Returns a text that names the missing files and environment variables of a traffic file, or says
+/// why its requests cannot be sent. Returns `None` if the traffic file is usable. The commands
+/// `check` and `run` report the same problems for the traffic file.
 pub fn missing_inputs_text(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::missing_inputs(text, folder) {
         Ok(read) => read,

@@ -14,8 +14,8 @@ const QUOTED_MAX: usize = 100;
 /// The longest message, in characters. A longer message is shortened in the middle.
 const MESSAGE_MAX: usize = 600;
 
-/// Returns the beginning and end of a text that is longer than `max` characters, with `...` between
-/// them.
+/// Returns a text of at most `max` characters unchanged. Of a longer text, returns the beginning
+/// (two thirds of `max` characters) and the end (one third), with `...` between the two parts.
 fn shorten_middle(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max {

@@ -80,7 +80,7 @@ fn sampled_requests(
         let is_first = before != Some(request.arrival);
         let from_ns = if is_first { schedule.start_ns(request.arrival).unwrap_or(0) } else { end_ns };
         let start_ns = from_ns + request.wait_ns;
-        end_ns = start_ns + model.answer_ns.get(usize::from(route)).copied().unwrap_or(0);
+        end_ns = start_ns + model.response_times_mean_ns.get(usize::from(route)).copied().unwrap_or(0);
         before = Some(request.arrival);
         let wait_ns = (!is_first).then_some(request.wait_ns);
         stream.push(StreamRequest { start_ns: start_ns % model.span_ns, visit: request.arrival, route, path, wait_ns });

@@ -15,7 +15,7 @@ use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The default duration of a CPU profile in seconds, the same as in Go's pprof tool.
+/// The default duration of a CPU profile in seconds, which is also the default of Go's pprof tool.
 const CPU_PROFILE_DURATION_S: u32 = 30;
 /// The time that fetching all profiles of an endpoint may take in addition to the duration of the
 /// profiles.

@@ -35,7 +35,8 @@ pub struct PreflightResponse {
     pub status: u16,
     /// The gRPC status of the response, if it contains one.
     pub grpc_status: Option<u16>,
-    /// The time in ns from the first connect to the response.
+    /// The time in ns from the start of the connection to the address that responded, to the end of
+    /// the response. Attempts at earlier addresses do not count.
     pub took_ns: u64,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
@@ -61,11 +62,11 @@ pub fn send_preflight_request(plan: &Plan, injector: &Injector) -> Result<Option
     send_preflight_with_timeout(plan, injector, TIMEOUT_MAX)
 }
 
-/// Whether the target currently responds successfully to requests from the source addresses of
-/// `injector`. Returns `None` if no response came in time, or if no request of the plan is safe to
-/// send.
+/// Whether the target currently responds successfully to a request from the first source address of
+/// `injector`. Returns `None` if no valid response came in time, or if no request of the plan is
+/// safe to send.
 pub fn responds_successfully(plan: &Plan, injector: &Injector) -> Option<bool> {
-    plan.traffic.first?;
+    plan.traffic.preflight?;
     let answer = send_preflight_with_timeout(plan, injector, RESPONSE_CHECK_TIMEOUT).ok()??;
     let call = plan.traffic.preflight_route().and_then(|route| route.grpc.as_ref());
     Some(
@@ -79,7 +80,7 @@ fn send_preflight_with_timeout(
     injector: &Injector,
     timeout_max: Duration,
 ) -> Result<Option<PreflightResponse>, Failure> {
-    let Some((number, route)) = plan.traffic.first.zip(plan.traffic.preflight_route()) else {
+    let Some((number, route)) = plan.traffic.preflight.zip(plan.traffic.preflight_route()) else {
         return match is_address_in_use(plan) {
             true => Ok(None),
             false => Err(Failure::cannot_start(format!(

@@ -58,7 +58,7 @@ impl RunFile {
         };
         // The file is truncated only after it is locked, because another run may be writing to the
         // file.
-        let mut file = output_file::open_file(path, WriteMode::Over).map_err(cannot)?;
+        let mut file = output_file::open_file(path, WriteMode::Overwrite).map_err(cannot)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             match file.try_lock() {
                 Ok(()) => file.set_len(0).map_err(cannot)?,
@@ -287,8 +287,8 @@ impl Recording {
 }
 
 /// Returns the function samples (samples of running code) to record in the run file. Samples are
-/// recorded only for steady loads (`Purpose::Hold`), because only the samples of steady loads are
-/// compared later. The many trials of a search have no samples in the record.
+/// recorded only for steady loads (`LoadPurpose::Hold`), because only the samples of steady loads
+/// are compared later. The many trials of a search have no samples in the record.
 fn samples_to_record(run: &Run, purpose: LoadPurpose) -> SampledFunctions {
     match purpose {
         LoadPurpose::Hold => run.probes.sampled.merge_into_one_interval(run.window_ns.0 as i64, run.window_ns.1 as i64),

@@ -63,7 +63,8 @@ impl Drop for ScriptStatesInLoad {
 /// do not end.
 #[derive(Default)]
 struct ScriptLoadPhase {
-    is_loaded: AtomicBool,
+    /// Whether a load is running, so that script functions have the shorter time limit.
+    is_load_running: AtomicBool,
     /// Whether the load is over. If so, the thread that detects functions that do not end stops.
     is_over: AtomicBool,
 }
@@ -179,7 +180,7 @@ impl ScriptRun {
             let mut limit_unloaded_ns = FUNCTION_NS_MAX_OUTSIDE_LOAD;
             while !stage.is_over.load(Ordering::Relaxed) {
                 std::thread::sleep(SCRIPT_CHECK_INTERVAL);
-                let loaded = stage.is_loaded.load(Ordering::Relaxed);
+                let loaded = stage.is_load_running.load(Ordering::Relaxed);
                 let limit_ns = if loaded { FUNCTION_NS_MAX_DURING_LOAD } else { limit_unloaded_ns };
                 let Some(hanging) = watch.find_hung_function(monotonic_ns(), limit_ns) else { continue };
                 let HungFunction { hook, thread } = hanging;
@@ -230,9 +231,13 @@ impl AuthorFactory for ScriptRun {
             output::print(&text);
         }
         let each = authors.into_iter().zip(present.script.addresses()).zip(present.given_up.clone());
-        let authorship = |((author, address), given_up)| WorkerAuthor { author: Box::new(author), address, given_up };
+        let authorship = |((author, address), given_up)| WorkerAuthor {
+            author: Box::new(author),
+            address,
+            abandon_reason: given_up,
+        };
         let each = each.map(authorship).collect();
-        present.stage.is_loaded.store(true, Ordering::Relaxed);
+        present.stage.is_load_running.store(true, Ordering::Relaxed);
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = Some(present);
         Ok(each)
     }
@@ -249,7 +254,7 @@ impl AuthorFactory for ScriptRun {
     /// time limit.
     fn mark_load_ended(&self) {
         if let Some(present) = &*self.present.lock().unwrap_or_else(PoisonError::into_inner) {
-            present.stage.is_loaded.store(false, Ordering::Relaxed);
+            present.stage.is_load_running.store(false, Ordering::Relaxed);
         }
     }
 }

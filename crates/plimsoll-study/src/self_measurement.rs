@@ -86,7 +86,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
         TrialPlan { tag: LoadTag::for_purpose(LoadPurpose::Run), plan: base.plan.record(), until: StopRule::End };
     let mut runner = LocalMachineRunner::new(source, base.plan.clone(), injector, None);
     runner.prepare(&mut trial).map_err(|unready| match unready {
-        LoadObstacle::Unheld(reason) => {
+        LoadObstacle::LoadImpossible(reason) => {
             Failure::cannot_start(format!("this machine cannot generate the load: {reason}"))
         }
         LoadObstacle::Failed(failure) => failure,

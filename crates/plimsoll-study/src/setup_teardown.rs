@@ -30,7 +30,8 @@ pub struct TeardownGuard {
 
 impl TeardownGuard {
     /// Sends the setup requests of `plan`, and stores the values that they capture in `plan`.
-    /// Returns `None` if the plan has neither setup nor cleanup requests.
+    /// Returns `None` if the plan has neither setup nor cleanup requests. If a required setup
+    /// request fails, the cleanup requests are sent, and the function returns the failure.
     pub fn begin(plan: &mut Plan, injector: &Injector) -> Result<Option<TeardownGuard>, Failure> {
         if plan.traffic.setup_teardown.is_empty() {
             return Ok(None);
@@ -72,7 +73,8 @@ impl TeardownGuard {
     }
 
     /// Sends one setup or cleanup request as often as the plan says, and stores the captured
-    /// values. The error text continues a sentence such as `the setup request 'NAME' ...`.
+    /// values. If `in_any_case` is true, the request is sent even after the user has asked to stop.
+    /// The error text continues a sentence such as `the setup request 'NAME' ...`.
     fn send_and_capture(&mut self, asked: &OneOffRoute, in_any_case: bool) -> Result<(), String> {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;

@@ -43,7 +43,7 @@ pub fn read_side_profiles(experiment: &Experiment, path: Option<&Path>) -> Optio
             &trial.run,
             &[(trial.run.plan.load.warmup_ns, trial.run.plan.load.warmup_ns + asked_ns)],
         );
-        let Summary { generator, requests_each, .. } = Summary::from_run(&trial.run);
+        let Summary { generator, requests_per_session: requests_each, .. } = Summary::from_run(&trial.run);
         if generator.limited {
             late.push(name.clone());
             limit = limit.or(generator.reason);

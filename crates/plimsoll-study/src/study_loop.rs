@@ -62,7 +62,7 @@ pub enum StepOutcome<'a> {
     Measured(&'a Trial),
     /// The load of the step could not be executed, for example for lack of time; the reason is
     /// recorded.
-    Unheld,
+    Skipped,
 }
 
 impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
@@ -79,7 +79,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Stop => break,
                 Step::Break(broken) => return Err(Failure::cannot_start(self.display.study_failure_text(&broken))),
                 Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
-                Step::Unprofiled(tag, why) => {
+                Step::SkipProfile(tag, why) => {
                     // In a comparison (loads with a side), the missing profiles are reported only
                     // at the end, for both sides together.
                     if tag.arm.is_none() {
@@ -95,12 +95,12 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     Err(LoadObstacle::Failed(failure)) => return Err(failure),
                     // A sweep or an experiment skips a load that cannot be executed, and the study
                     // continues.
-                    Err(LoadObstacle::Unheld(reason))
+                    Err(LoadObstacle::LoadImpossible(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
                         self.skip_load(trial.tag, LoadSkipReason::Machine(reason), after);
                     }
-                    Err(LoadObstacle::Unheld(reason)) => {
+                    Err(LoadObstacle::LoadImpossible(reason)) => {
                         let flag = match trial.plan.load.shape {
                             LoadShape::Closed { .. } => "--concurrency",
                             LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
@@ -147,7 +147,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.display.profile_planned(study, &trial, &study_state(&self.recording, self.runner));
         let driven = match self.runner.prepare(&mut trial) {
             Err(LoadObstacle::Failed(failure)) => Err(failure.to_string()),
-            Err(LoadObstacle::Unheld(reason)) => Err(reason),
+            Err(LoadObstacle::LoadImpossible(reason)) => Err(reason),
             Ok(_) => {
                 self.begin_load(study, &trial);
                 profiler.begin(&trial);
@@ -166,7 +166,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     fn skip_load(&mut self, tag: LoadTag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
-        after(StepOutcome::Unheld, &mut self.display);
+        after(StepOutcome::Skipped, &mut self.display);
         self.recording.record_remark(ExperimentEvent::Unheld { tag, reason });
     }
 
@@ -213,7 +213,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Executes one prepared load. Passes each tick to `beside`, the display and the outputs.
+    /// Executes and records one prepared load. Passes each tick to the callback `beside`, to the
+    /// display and to the outputs. The user's stop request or the rule `trial.until` ends the load.
     fn drive_load(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -369,7 +370,7 @@ mod tests {
                 arm if arm.is_some() && arm == self.dead => {
                     Err(LoadObstacle::Failed(Failure::cannot_start("B does not start")))
                 }
-                _ if users > self.users_max => Err(LoadObstacle::Unheld("too many".into())),
+                _ if users > self.users_max => Err(LoadObstacle::LoadImpossible("too many".into())),
                 _ => Ok(vec!["fitted".into()]),
             }
         }

@@ -103,7 +103,7 @@ fn status_text(status: ExitStatus) -> String {
 const OUTPUT_END_BYTES: u64 = 4096;
 
 /// Reads the last [`OUTPUT_END_BYTES`] bytes of a file that a program may still be writing.
-fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
+fn read_last_bytes(output: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(output)?;
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_END_BYTES)))?;
@@ -114,7 +114,7 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Returns the last `count` lines of a file that are not empty, joined for a message.
 fn last_lines(output: &Path, count: usize) -> String {
-    let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
+    let text = String::from_utf8_lossy(&read_last_bytes(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(count)..];
     let shown = last.iter().map(|line| redact::redact_line(line).chars().take(200).collect::<String>());
@@ -396,7 +396,7 @@ mod tests {
         file.seek(SeekFrom::End(0)).expect("its end");
         std::io::Write::write_all(&mut file, b"\nlistening\npanic: out of luck\n\n").expect("written");
         assert_eq!(last_lines(&path, 1), "panic: out of luck");
-        assert_eq!(end_of(&path).expect("read").len() as u64, OUTPUT_END_BYTES);
+        assert_eq!(read_last_bytes(&path).expect("read").len() as u64, OUTPUT_END_BYTES);
         std::fs::write(&path, "short").expect("written");
         assert_eq!(last_lines(&path, 1), "short");
         std::fs::remove_file(&path).expect("removed");

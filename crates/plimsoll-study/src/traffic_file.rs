@@ -14,7 +14,8 @@ use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use std::path::{Path, PathBuf};
 
-/// Reads a traffic file whose requests will be sent. Errors name the file, line and column.
+/// Reads a traffic file whose requests will be sent, with the values of environment variables.
+/// Errors name the file, line and column.
 pub fn read(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, true)
 }
@@ -103,16 +104,21 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The folder of a traffic file, against which the names of files are resolved. A `TrafficFolder`
-/// also reads the environment variables that the file names.
+/// also reads the environment variables that the traffic file names.
 struct TrafficFolder {
     folder: PathBuf,
-    shows_variables: bool,
+    /// Whether environment variables have their real values; otherwise the values are redacted.
+    uses_variable_values: bool,
     patterns: PatternCache,
 }
 
 impl TrafficFolder {
     fn new(folder: &Path, shows_variables: bool) -> TrafficFolder {
-        TrafficFolder { folder: folder.to_owned(), shows_variables, patterns: PatternCache::default() }
+        TrafficFolder {
+            folder: folder.to_owned(),
+            uses_variable_values: shows_variables,
+            patterns: PatternCache::default(),
+        }
     }
 }
 
@@ -170,7 +176,7 @@ impl FileContext for TrafficFolder {
     }
 
     fn environment_variable(&mut self, name: &str) -> Option<String> {
-        match self.shows_variables {
+        match self.uses_variable_values {
             true => std::env::var(name).ok(),
             // The variable's value stays hidden; only whether it is set is shown.
             false => std::env::var_os(name).map(|_| REDACTED.to_owned()),

@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
     /// New content overwrites the file from its beginning. The file is not truncated.
-    Over,
+    Overwrite,
     /// New content is written at the end of the file.
     Append,
 }
@@ -20,9 +20,9 @@ pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).custom_flags(libc::O_NOFOLLOW);
     match mode {
-        WriteMode::Over => options.write(true).truncate(false),
-        // The file is also opened for reading, because the code that limits its length reads the
-        // file.
+        WriteMode::Overwrite => options.write(true).truncate(false),
+        // The file is also opened for reading, because a caller that limits the length of a log
+        // reads the end of the log.
         WriteMode::Append => options.read(true).append(true),
     };
     options.open(path)
@@ -46,7 +46,7 @@ mod tests {
         let (file, link, dangling) = (folder.join("file"), folder.join("link"), folder.join("dangling"));
         std::os::unix::fs::symlink(&file, &link).expect("a link");
         std::os::unix::fs::symlink(folder.join("nowhere"), &dangling).expect("a link");
-        for (mode, expect) in [(WriteMode::Over, "bb"), (WriteMode::Append, "aabb")] {
+        for (mode, expect) in [(WriteMode::Overwrite, "bb"), (WriteMode::Append, "aabb")] {
             std::fs::write(&file, "aa").expect("written");
             open(&file, mode).expect("a file").write_all(b"bb").expect("written");
             assert_eq!(std::fs::read_to_string(&file).expect("read"), expect, "{mode:?}");

@@ -98,8 +98,9 @@ impl NewDescendants {
     }
 
     /// Ends all descendants. Each descendant gets SIGTERM once, also a descendant that starts
-    /// during this call. Descendants that are alive after `patience` (a function that is called
-    /// repeatedly) get SIGKILL. Fails if a descendant survives.
+    /// during this call. Descendants that live longer than the time limit `patience` get SIGKILL.
+    /// `patience` is called repeatedly, because the limit may become shorter, for example after
+    /// ^C. Fails if a descendant survives SIGKILL.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -251,8 +252,8 @@ mod tests {
 
     #[test]
     fn foreign_processes_get_no_signal() {
-        // If `send` took the id 0 or `u32::MAX` for a process group or for all processes, the
-        // signal would end this test.
+        // If `send_signal` took the id 0 or `u32::MAX` for a process group or for all processes,
+        // the signal would end this test.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send_signal(pid, libc::SIGTERM));
     }
 }

@@ -86,7 +86,7 @@ pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
 
 /// Opens a file and truncates it, to write it from its beginning.
 pub fn create(path: &Path) -> io::Result<File> {
-    let file = open_file(path, WriteMode::Over)?;
+    let file = open_file(path, WriteMode::Overwrite)?;
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }

@@ -15,9 +15,9 @@ pub struct PausableProcessHandle {
 }
 
 impl PausableProcessHandle {
-    /// Opens a handle to the process with this id and this start time (`started_ticks` of its
-    /// stat). Fails if the process has ended, if another process has its id, or if the kernel is
-    /// older than Linux 5.3.
+    /// Opens a handle to the process with this id and this start time, in ticks since the machine
+    /// started (`Stat::started_ticks`). Fails if the process has ended, if another process has the
+    /// id now, or if the kernel is older than Linux 5.3.
     pub fn open_process(pid: u32, started_ticks: u64) -> io::Result<PausableProcessHandle> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: the call takes numbers and no memory; its result is a descriptor that no other
@@ -27,8 +27,8 @@ impl PausableProcessHandle {
                 error_if_negative(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(ended_as_not_found)?;
             OwnedFd::from_raw_fd(fd)
         };
-        // The start time is checked after the handle is open, because an open handle makes a reuse
-        // of the process id noticeable.
+        // The start time is checked after the handle is open. An open handle always means the same
+        // process, so a handle that passes the check is valid even if the id is reused later.
         let (stat, _) = read_process_stat(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
             true => Ok(PausableProcessHandle { process, pid }),

@@ -164,8 +164,9 @@ pub fn backlog_max() -> u64 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// Returns the size of the system's range of local ports. A pair of client and server addresses has
-/// at most one connection at a time for each local port.
+/// Returns the number of ports in the system's range of local ports; 28 232, the default of Linux,
+/// if the range is unknown. A client address can have one connection at a time from each local port
+/// to the same server address and port.
 pub fn local_port_count() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());

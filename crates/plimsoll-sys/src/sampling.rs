@@ -113,7 +113,7 @@ pub struct StackTop<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum SamplingRecord<'a> {
     /// The kernel took a sample of a running process.
-    Caught {
+    Sample {
         /// The id of the process that was running.
         pid: u32,
         /// Whether the sample was taken in the kernel.
@@ -155,7 +155,7 @@ pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut
                     places.push(place);
                 }
                 let top = word(16).and_then(|count| stack_top(body, count));
-                told(SamplingRecord::Caught { pid, in_kernel, places, top });
+                told(SamplingRecord::Sample { pid, in_kernel, places, top });
             }
             _ => {}
         }
@@ -395,8 +395,8 @@ mod tests {
         let (mut places, mut all) = (Vec::new(), Vec::new());
         for_each_record(bytes, &mut places, &mut |record| {
             all.push(match record {
-                SamplingRecord::Caught { pid, in_kernel, places, top: None } => format!("{pid} {in_kernel} {places:?}"),
-                SamplingRecord::Caught { top: Some(StackTop { at, stack, frame, bytes }), .. } => {
+                SamplingRecord::Sample { pid, in_kernel, places, top: None } => format!("{pid} {in_kernel} {places:?}"),
+                SamplingRecord::Sample { top: Some(StackTop { at, stack, frame, bytes }), .. } => {
                     format!("{at} {stack} {frame} {}", bytes.len())
                 }
                 SamplingRecord::Lost(count) => format!("lost {count}"),
@@ -461,7 +461,7 @@ mod tests {
         sampler.sample_threads(&[std::process::id()]);
         let mut caught = 0;
         sampler.for_each_new_record(|record| {
-            if let SamplingRecord::Caught { pid, places, in_kernel, top } = record
+            if let SamplingRecord::Sample { pid, places, in_kernel, top } = record
                 && pid == std::process::id()
             {
                 caught += 1;

@@ -6,12 +6,12 @@ static INTERRUPT_COUNT: AtomicU32 = AtomicU32::new(0);
 /// The number of the first signal that asked to stop; 0 means none.
 static FIRST_STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The time from a firm request to stop to the forced end of the process, in microseconds in
-/// addition to [`FORCED_EXIT_DELAY_S`] seconds. A firm request to stop is any stop signal but ^C,
-/// or a second ^C.
+/// The microseconds of the delay before the process is forced to exit. The whole delay is
+/// [`FORCED_EXIT_DELAY_S`] seconds plus this number of microseconds. The delay starts at the first
+/// SIGTERM, SIGHUP or SIGQUIT, or at the second stop signal of any kind.
 const FORCED_EXIT_DELAY_US: libc::suseconds_t = 300_000;
-/// The whole seconds from a firm request to stop (any stop signal but ^C, or a second ^C) to the
-/// forced end of the process.
+/// The whole seconds of the delay before the process is forced to exit; see
+/// [`FORCED_EXIT_DELAY_US`].
 const FORCED_EXIT_DELAY_S: libc::time_t = 1;
 
 /// The signals that ask the process to stop, with time to end its work in an orderly way.
@@ -85,8 +85,8 @@ pub fn catch_interrupts() {
     GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| set_signal_handler(signal, on_interrupt, 0));
 }
 
-/// Undoes [`catch_interrupts`]: a stop signal ends the process at once again. This function is
-/// called when all measurements are stored.
+/// Undoes [`catch_interrupts`]: after this call, each stop signal ends the process at once.
+/// Plimsoll calls this function when all measurements are stored.
 pub fn restore_stop_signals() {
     for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.

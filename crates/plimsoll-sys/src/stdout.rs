@@ -43,8 +43,9 @@ pub fn write_failures() -> Vec<String> {
     lock_failures().clone()
 }
 
-/// Prints text in which control characters are already escaped, except the control characters of
-/// plimsoll's own styles. After the first failed write to standard output, no more text is written.
+/// Prints text to standard output as it is. The caller must have escaped all control characters
+/// except the control characters of plimsoll's own styles. After the first failed write to standard
+/// output, no more text is written.
 pub fn print_unescaped(text: &str) {
     const STDOUT_NAME: &str = "standard output";
     if write_failures().iter().any(|sentence| sentence.starts_with(STDOUT_NAME)) {

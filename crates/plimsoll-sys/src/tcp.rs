@@ -276,15 +276,15 @@ pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The error number of a connect to a unix socket whose listener's backlog is full.
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a failed connect concerns only one address. After an error of only
-/// one address, another address of the same host name may work.
+/// Whether this error number of a failed connect concerns only the tried address. If so, another
+/// address of the same host name may still accept connections.
 pub fn is_address_specific(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))
 }
 
-/// Whether `address` belongs to this machine: it is a loopback address, or a socket can be bound to
-/// it.
+/// Whether `address` belongs to this machine: a loopback address, or an address to which a socket
+/// can be bound.
 pub fn is_local(address: &IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((*address, 0)).is_ok()
 }

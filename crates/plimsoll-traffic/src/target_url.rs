@@ -115,8 +115,8 @@ pub fn redact_query(url: &str) -> String {
     redact::redact_url(url, RedactionLevel::All)
 }
 
-/// Returns the URL for the terminal of the user who typed it. The user info is removed, and query
-/// values whose names denote secrets are redacted.
+/// Returns the URL for the terminal of the user who typed the URL. The user info is removed, and
+/// query values whose names denote secrets are redacted.
 pub fn redact_for_terminal(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =

@@ -108,7 +108,7 @@ fn toml_yaml_and_json_give_equal_plans() {
     assert_eq!(toml, read(YAML, TrafficFormat::Yaml).expect("YAML"));
     assert_eq!(toml, read(JSON, TrafficFormat::Json).expect("JSON"));
     assert_eq!(toml.base(), Some("http://127.0.0.1:8080/api"));
-    let Traffic { routes, first, .. } = traffic(&toml);
+    let Traffic { routes, preflight: first, .. } = traffic(&toml);
     assert_eq!(first, Some(0));
     let header = |route: &Route, name: &str| {
         let found: Vec<&str> =
@@ -191,7 +191,7 @@ expect = { body = "{{" }
     let path = |text: &str| JsonPath::parse(text).expect("a path");
     let expect = Expectations {
         within_ns: Some(300_000_000),
-        headers: vec![("location".into(), TextExpectation::Holds("/orders/".into()))],
+        headers: vec![("location".into(), TextExpectation::Contains("/orders/".into()))],
         json: vec![
             (path("$.ok"), JsonExpectation::Flag(true)),
             (path("$['n']"), JsonExpectation::Number("1000".into())),
@@ -201,7 +201,7 @@ expect = { body = "{{" }
     };
     assert_eq!(routes[0].expect, expect);
     assert!(routes[0].ok_status.contains(201) && !routes[0].ok_status.contains(200));
-    assert_eq!(routes[1].expect.body, Some(TextExpectation::Holds("{{".into())));
+    assert_eq!(routes[1].expect.body, Some(TextExpectation::Contains("{{".into())));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_form_with_files_is_a_multipart_body() {
 #[test]
 fn post_only_files_get_no_preflight_request() {
     let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", TrafficFormat::Toml).expect("a file");
-    let Traffic { routes, first, .. } = traffic(&file);
+    let Traffic { routes, preflight: first, .. } = traffic(&file);
     assert_eq!(first, None);
     assert_eq!(routes.iter().map(|route| route.label.as_str()).collect::<Vec<_>>(), ["POST /a", "POST /a (2)"]);
 }
@@ -411,7 +411,7 @@ delete = "/seed?t={{ token }}"
         ]
     );
     assert_eq!(around.cleanup.iter().map(shown).collect::<Vec<_>>().len(), 1);
-    assert_eq!((traffic.captured_names(), traffic.first), (vec!["token"], None), "it needs what is captured first");
+    assert_eq!((traffic.captured_names(), traffic.preflight), (vec!["token"], None), "it needs what is captured first");
     let record = traffic.record();
     let mut other = traffic;
     other.setup_teardown.setup[0].times = 4;

@@ -6,7 +6,7 @@
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::WebState;
-use crate::views::{lanes_for_query, run_path};
+use crate::views::{run_path, series_for_query};
 use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub fn runs_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
 /// Returns the history of the runs that match a query: a JSON document with series of comparable
 /// runs.
 pub fn history_json(shared: &WebState, query: &Query) -> Result<Value, Problem> {
-    let (lanes, order) = lanes_for_query(shared, query)?;
+    let (lanes, order) = series_for_query(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 

@@ -1,10 +1,12 @@
-// What pages of `plimsoll serve` do beyond being read: they follow a study that runs, copy a command line, and show the command line
-// that a form means. Every page can be read without this.
+// The script of the pages of `plimsoll serve`. The script updates the progress of a running study,
+// copies command lines, and hides the form fields that do not apply to the chosen study. Every page
+// is readable without this script.
 "use strict";
 
 for (const place of document.querySelectorAll("[data-follow]")) follow(place);
 
-// Asks once a second how far a study is, and shows it; a page that nobody looks at does not ask.
+// Requests the progress of a study once a second, and shows the progress in `place`. A hidden page
+// sends no requests.
 function follow(place) {
   const address = place.dataset.follow;
   let asking = false;
@@ -14,14 +16,14 @@ function follow(place) {
     try {
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
       if (answer.ok) {
-        // The server escapes all text of its answer; no script of it would run.
+        // The server escapes all text in its response, so the response contains no script.
         place.innerHTML = await answer.text();
         if (answer.headers.get("X-Study-Ended") === "1") {
           clearInterval(timer);
           location.reload();
         }
       }
-    } catch { /* The server is gone; the study goes on. */ }
+    } catch { /* The web server has ended. The study continues without it. */ }
     asking = false;
   };
   const timer = setInterval(ask, 1000);
@@ -35,7 +37,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// Fields that a study does not take are hidden.
+// The form shows only the fields that apply to the chosen study.
 const study = document.querySelector("select[name=study]");
 if (study) {
   const choose = () => {

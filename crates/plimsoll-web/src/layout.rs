@@ -8,8 +8,8 @@ use plimsoll_report::page;
 use plimsoll_report::visible_controls::escape_to_one_line;
 
 /// The JavaScript of the HTML pages. The script updates the progress of a running study and copies
-/// command lines to the clipboard. In the form that starts a study, the script shows the fields and
-/// the command line of the chosen study.
+/// command lines to the clipboard. In the form that starts a study, the script shows only the
+/// fields of the chosen study.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 

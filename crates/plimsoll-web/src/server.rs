@@ -148,7 +148,7 @@ fn build_router(app: App) -> Router {
         .route("/app.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, APP_SCRIPT.to_owned()) }))
         .route("/page.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, page::page_script().to_owned()) }))
         .route("/flame.js", get(|| async { asset_response(JAVASCRIPT_CONTENT_TYPE, flame::flame_script().to_owned()) }))
-        .fallback(|| async { problem_answer(&Problem::not_found("there is no such page")) })
+        .fallback(|| async { problem_response(&Problem::not_found("there is no such page")) })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(Arc::clone(&app), check_access_and_add_headers))
         .with_state(app)
@@ -167,7 +167,7 @@ async fn check_access_and_add_headers(State(app): State<App>, request: Request, 
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.check_request(request.method(), request.headers(), is_login) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => problem_answer(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
+        Err(refusal) => problem_response(&Problem { status: refusal.status(), text: refusal.text().to_owned() }),
     };
     for (name, value) in security_headers() {
         answer.headers_mut().entry(name).or_insert(value);
@@ -202,7 +202,7 @@ fn asset_response(kind: &'static str, text: String) -> Response {
 }
 
 /// Renders a problem as an HTML response with its status.
-fn problem_answer(problem: &Problem) -> Response {
+fn problem_response(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
     build_response(problem.status, HTML_CONTENT_TYPE, problem_page(title, &problem.text))
 }
@@ -213,7 +213,7 @@ async fn respond_with_html(
 ) -> Response {
     match run_on_file_thread(app, work).await {
         Ok(page) => build_response(StatusCode::OK, HTML_CONTENT_TYPE, page),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -247,14 +247,14 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             page
         }
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
 async fn run_summary_text(State(app): State<App>, Path(file): Path<String>) -> Response {
     match run_on_file_thread(app, move |it| Ok((it.renderers.summary)(&views::run_path(it, &file)?)?)).await {
         Ok(text) => build_response(StatusCode::OK, "text/plain; charset=utf-8", text),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -277,7 +277,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
             sent.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             sent
         }
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -286,7 +286,7 @@ async fn run_picture(State(app): State<App>, Path(file): Path<String>) -> Respon
         // In a build without PNG support the picture is an SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => build_response(StatusCode::OK, "image/png", bytes),
         Ok(bytes) => build_response(StatusCode::OK, "image/svg+xml", bytes),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -297,7 +297,7 @@ async fn metrics_text(State(app): State<App>) -> Response {
     .await;
     match text {
         Ok(text) => build_response(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -320,7 +320,7 @@ async fn log_in_with_token(State(app): State<App>, query: RawQuery) -> Response 
             }
             answer
         }
-        None => problem_answer(&Problem {
+        None => problem_response(&Problem {
             status: StatusCode::UNAUTHORIZED,
             text: "this token is not the token that plimsoll serve printed".to_owned(),
         }),
@@ -351,7 +351,7 @@ async fn start_study_and_redirect(State(app): State<App>, body: Bytes) -> Respon
     }
     match start_study(app, body).await {
         Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -369,7 +369,7 @@ async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem
 async fn mark_and_redirect(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(app, file, body).await {
         Ok(file) => redirect_response(&format!("/runs/{}", percent_encode(&file))),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -383,7 +383,7 @@ async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes
 async fn delete_and_redirect(State(app): State<App>, Path(file): Path<String>) -> Response {
     match run_on_file_thread(app, move |it| mark_form::delete_run(it, &file)).await {
         Ok(()) => redirect_response("/runs"),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -413,7 +413,7 @@ async fn job_progress(State(app): State<App>, Path(name): Path<String>) -> Respo
             }
             answer
         }
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 
@@ -428,7 +428,7 @@ async fn stop_study(app: App, name: String) -> Result<String, Problem> {
 async fn stop_study_and_redirect(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(app, name).await {
         Ok(name) => redirect_response(&format!("/studies/{}", percent_encode(&name))),
-        Err(problem) => problem_answer(&problem),
+        Err(problem) => problem_response(&problem),
     }
 }
 

@@ -165,7 +165,7 @@ impl StudyForm {
             (None, None) => {}
         }
         let needs_url = curl.is_none() && traffic.is_none();
-        // If shell commands start both sides of a comparison, one URL is enough for both.
+        // If shell commands start both sides of a comparison, one URL is enough for both sides.
         let needs_second = study == "prove" && commands == 0;
         for (name, needed, is_used) in
             [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]

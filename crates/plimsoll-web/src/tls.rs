@@ -25,11 +25,11 @@ pub struct WebTls(Arc<ServerConfig>);
 /// The reason why a certificate or its key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebTlsError {
-    /// The certificate cannot be used. The text is a sentence that follows the name of the
-    /// file.
+    /// The certificate cannot be used. The text is the reason, which messages print after the name
+    /// of the file.
     Certificate(String),
-    /// The private key cannot be used. The text is a sentence that follows the name of the
-    /// file.
+    /// The private key cannot be used. The text is the reason, which messages print after the name
+    /// of the file.
     Key(String),
 }
 

@@ -43,7 +43,7 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
 
 /// Returns the lanes (series of comparable runs) of the runs that match a query, and the order of
 /// the runs in each lane.
-pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<ComparableRunSeries>, SeriesOrder), Problem> {
+pub fn series_for_query(shared: &WebState, query: &Query) -> Result<(Vec<ComparableRunSeries>, SeriesOrder), Problem> {
     let order = match query.get("by") {
         None | Some("time") => SeriesOrder::Time,
         Some("commit") => SeriesOrder::Commit,
@@ -195,7 +195,7 @@ fn render_running_studies(shared: &WebState) -> String {
 /// Renders the page of history: each lane (series of comparable runs) with its chart, its changes
 /// and its runs.
 pub fn history_page(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let (all, order) = lanes_for_query(shared, query)?;
+    let (all, order) = series_for_query(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
     let mut body = String::new();
     let orders = [("time", "by time", SeriesOrder::Time), ("commit", "by commit", SeriesOrder::Commit)];
@@ -383,8 +383,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     )
 }
 
-/// Renders the page that compares several runs with the oldest of them, which is called A. If the
-/// runs are not comparable, the page states the reasons.
+/// Renders the page that compares several runs with the oldest run, which is called A. If the runs
+/// are not comparable, the page states the reasons.
 pub fn comparison_page(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all_values("run").take(COMPARED_MAX + 1).collect();
     if !(2..=COMPARED_MAX).contains(&chosen.len()) {
@@ -487,8 +487,8 @@ fn render_runs_comparison(runs: &[HistoryRun]) -> String {
         + "<p class=\"aside\">These are separate runs: <code>plimsoll prove</code> decides whether a difference is real.</p>\n"
 }
 
-/// Returns in words how the load-line interval of run B relates to that of run A: lower, higher, or
-/// overlapping.
+/// Returns in words how the load-line interval of run B compares with the interval of run A: lower,
+/// higher, or overlapping.
 fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     let (Some(a), Some(b)) = (a.valid_load_line(), b.valid_load_line()) else { return "no intervals" };
     if b.upper.is_some_and(|upper| upper < a.lower) {

@@ -29,22 +29,24 @@ pub trait Author: Send + std::fmt::Debug {
     /// messages, so the rate is exact only if every batch has the usual number.
     fn messages_per_batch(&self) -> u32;
 
-    /// Writes the next batch of requests into `batch`, which is empty.
+    /// Writes the next batch of requests into `batch`, which is empty. Returns the reason if the
+    /// author writes no more requests.
     fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason>;
 
-    /// Returns how long a simulated user waits before the next batch of requests, ns.
+    /// Returns how long a simulated user waits before the next batch of requests, ns. Returns the
+    /// reason if the author writes no more requests.
     fn delay_ns(&mut self) -> Result<u64, AuthorStopReason>;
 
     /// Receives a response to an earlier batch. If the method returns an error, the author writes
     /// no more requests.
-    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason>;
+    fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason>;
 
     /// Lets the author follow a redirect, which is the response to a batch of one message. To
     /// follow the redirect, the author writes the next request and its mark (a number that
     /// identifies the batch) into the empty `batch`. If the author follows the redirect, the
     /// exchange continues, and `receive_response` does not report the redirect. Returns whether the
     /// author follows the redirect. This method is only called for authors that want responses.
-    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
+    fn follow_redirect(&mut self, answer: &AuthorResponse, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
     }
@@ -72,13 +74,13 @@ pub struct WorkerAuthor {
     pub address: Option<SocketAddr>,
     /// The reason why the worker is abandoned; set if the author does not return from a call. A
     /// load with an abandoned worker ends with the results of the other workers.
-    pub given_up: Arc<OnceLock<String>>,
+    pub abandon_reason: Arc<OnceLock<String>>,
 }
 
 /// Creates the authors of a load whose requests are not in its plan.
 pub trait AuthorFactory {
     /// Returns the author and the target address of each worker, for a load with the given shape
-    /// (closed loop or open loop).
+    /// (closed loop or open loop). Returns an error if an author cannot be created.
     fn create_authors(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Returns `Break` if an author has failed, which ends the load.
@@ -101,7 +103,7 @@ pub enum AuthorStopReason {
 
 /// A response in the form that an author receives.
 #[derive(Debug, Clone, Copy)]
-pub struct AuthorAnswer<'a> {
+pub struct AuthorResponse<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The status line and the header fields as received, with the final blank line.
@@ -115,12 +117,12 @@ pub struct AuthorAnswer<'a> {
     /// Whether no further response to the batch follows.
     pub is_last: bool,
     /// The times of the request and its response.
-    pub times: AnswerTimes,
+    pub times: ResponseTimes,
 }
 
 /// The times of a request and its response, ns of the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AnswerTimes {
+pub struct ResponseTimes {
     /// The time at which the request was intended to start.
     pub intended_ns: u64,
     /// The time at which the first byte of the request was sent; 0: no byte was sent.
@@ -131,7 +133,7 @@ pub struct AnswerTimes {
     pub done_ns: u64,
 }
 
-impl<'a> AuthorAnswer<'a> {
+impl<'a> AuthorResponse<'a> {
     /// Iterates over the header fields in order. Names are as received, values without surrounding
     /// blanks.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
@@ -150,14 +152,14 @@ pub struct LostResponse {
     /// The kind of failure.
     pub failure: RequestFailure,
     /// The times of the request. `done_ns` is the time at which the request was given up.
-    pub times: AnswerTimes,
+    pub times: ResponseTimes,
 }
 
 /// A batch: one or several requests that are sent in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     /// The encoded bytes of all messages of the batch. If there are no bytes, the request of the
-    /// plan is sent, over any protocol.
+    /// plan is sent, over HTTP/1.1 or HTTP/2.
     pub bytes: Vec<u8>,
     /// For each message, whether it is a HEAD request. The number of responses equals the number of
     /// messages.
@@ -181,8 +183,9 @@ mod tests {
     #[test]
     fn a_response_head_is_split_into_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
-        let times = AnswerTimes::default();
-        let answer = AuthorAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };
+        let times = ResponseTimes::default();
+        let answer =
+            AuthorResponse { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };
         let found: Vec<(&[u8], &[u8])> = answer.fields().collect();
         assert_eq!(found, [(&b"X-Token"[..], &b"a:b"[..]), (b"Empty", b""), (b"set-cookie", b"1")]);
     }

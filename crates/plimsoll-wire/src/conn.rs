@@ -5,10 +5,12 @@
 //! [`exchanges_available`](Conn::exchanges_available) at a time. The caller sends the bytes that
 //! [`bytes_to_send`](Conn::bytes_to_send) returns, and reports the sent bytes with
 //! [`record_sent`](Conn::record_sent). The caller passes received bytes to
-//! [`receive`](Conn::receive), and takes the events (facts) in the received bytes one by one with
-//! [`next`](Conn::next). Because the caller takes one event at a time, events need no storage. The
-//! caller does not see TLS or the protocol, because each method selects the protocol by itself. For
-//! plain HTTP/1.1, each method costs one branch to select the protocol.
+//! [`receive`](Conn::receive), and takes the events in the received bytes one by one with
+//! [`next`](Conn::next).
+//!
+//! Because the caller takes one event at a time, events need no storage. The caller does not see
+//! TLS or the protocol, because each method selects the protocol by itself. For plain HTTP/1.1,
+//! each method costs one branch to select the protocol.
 //!
 //! Some bytes must be sent without a request: when a TLS connection begins, and when
 //! [`next`](Conn::next) returns [`ConnectionEvent::HasBytesToSend`]. Cancelling an exchange ends
@@ -18,7 +20,7 @@
 //!
 //! Not here: sockets, deadlines, retries, the meaning of a status.
 
-use crate::fact::{ConnectionEvent, ExchangeNumber};
+use crate::connection_event::{ConnectionEvent, ExchangeNumber};
 use crate::h1::H1;
 use crate::h2::H2;
 use crate::request::EncodedRequest;
@@ -56,36 +58,37 @@ struct TlsLayer {
     only_h2: bool,
 }
 
-/// Received bytes from which the caller has not yet taken all events (facts), such as a complete
-/// response.
+/// Received bytes from which the caller has not yet taken all events, such as a complete response.
 #[derive(Debug)]
 pub struct ReceivedBytes<'a> {
-    /// The decrypted bytes from which the caller has not yet taken the events (facts).
+    /// The decrypted bytes from which the caller has not yet taken the events.
     text: &'a [u8],
     /// The events of the TLS layer in the received bytes; `None` without TLS, without events, or
     /// after the events were reported.
     news: Option<TlsLayerEvents>,
-    /// Whether further events (facts) may follow after all received bytes are parsed, which is
-    /// always true over HTTP/2.
+    /// Whether further events may follow after all received bytes are parsed, which is always true
+    /// over HTTP/2.
     more: bool,
 }
 
 #[derive(Debug)]
 struct TlsLayerEvents {
     /// Whether the TLS handshake has ended. [`ConnectionEvent::Stands`], which reports the end of
-    /// the handshake, comes before the events (facts) in the received bytes.
+    /// the handshake, comes before the events in the received bytes.
     stands: bool,
     /// Whether the TLS layer has bytes to send. [`ConnectionEvent::HasBytesToSend`], which reports
-    /// the bytes to send, comes after the events (facts) in the received bytes. Events about the
-    /// end or a failure of the TLS stream also come after the events in the received bytes.
+    /// these bytes, comes after the events in the received bytes.
     owes: bool,
+    /// Whether the peer has properly ended its TLS stream. The event that reports the end comes
+    /// last.
     ended: bool,
+    /// The failure of the TLS layer, if any. The event that reports the failure comes last.
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Returns whether the caller has taken all events (facts). Over HTTP/2 the result is always
-    /// false, because events may follow after all received bytes are parsed.
+    /// Returns whether the caller has taken all events. Over HTTP/2 the result is always false,
+    /// because events may follow after all received bytes are parsed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -139,9 +142,9 @@ impl Conn {
     }
 
     /// Returns the header fields of the last response head as lines, if the request wants the
-    /// content of the response. Directly after [`next`](Self::next) has returned the first event
-    /// (fact) of a response, the fields belong to this response. The method is only for HTTP/2;
-    /// over HTTP/1.1, the received pieces of a response contain the header fields.
+    /// content of the response. Directly after [`next`](Self::next) has returned the first event of
+    /// a response, the fields belong to this response. The method is only for HTTP/2; over
+    /// HTTP/1.1, the received pieces of a response contain the header fields.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -178,8 +181,8 @@ impl Conn {
     }
 
     /// Returns the fault in the messages of the last gRPC call, if the server sent the gRPC status
-    /// `OK` in spite of the fault. A gRPC response with faulty messages is reported with the gRPC
-    /// status that clients derive from the fault.
+    /// `OK` in spite of the fault. The event of such a response contains the gRPC status that gRPC
+    /// clients derive from the fault.
     #[inline]
     pub fn grpc_message_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -367,8 +370,8 @@ impl Conn {
         tls.unsent.is_empty() && !self.wants_to_send()
     }
 
-    /// Accepts received bytes. [`next`](Self::next) returns the events (facts) in these bytes.
-    /// `scratch` is a buffer for decrypted bytes.
+    /// Accepts received bytes. [`next`](Self::next) returns the events in these bytes. `scratch` is
+    /// a buffer for decrypted bytes.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {
@@ -434,7 +437,7 @@ impl Conn {
         ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
     }
 
-    /// Returns the next event (fact) in the received bytes; `None`: all events were taken.
+    /// Returns the next event in the received bytes; `None`: all events were taken.
     #[inline(always)]
     pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<ConnectionEvent<'a>> {
         if self.tls.is_some() {
@@ -452,21 +455,21 @@ impl Conn {
         if let Some(news) = &mut received.news
             && std::mem::take(&mut news.stands)
         {
-            return Some(ConnectionEvent::Stands { resumed: tls.session.is_resumed() });
+            return Some(ConnectionEvent::HandshakeDone { resumed: tls.session.is_resumed() });
         }
-        let fact = match &mut self.protocol {
+        let event = match &mut self.protocol {
             Protocol::H1(h1) => {
-                let fact = h1.next(&mut received.text);
-                if matches!(fact, Some(ConnectionEvent::Answered { .. })) && !tls.unsent.is_empty() {
+                let event = h1.next(&mut received.text);
+                if matches!(event, Some(ConnectionEvent::Answered { .. })) && !tls.unsent.is_empty() {
                     // The response was complete before the request was sent completely, so the
                     // connection ends.
                     h1.end_after_open_exchanges();
                 }
-                fact
+                event
             }
             Protocol::H2(h2) => h2.next(&mut received.text),
         };
-        fact.or_else(|| {
+        event.or_else(|| {
             if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
                 return Some(ConnectionEvent::HasBytesToSend);
             }
@@ -475,13 +478,13 @@ impl Conn {
         })
     }
 
-    /// Handles that the peer ended the connection. Each call returns the event (a response or a
-    /// failure) that the end causes for one exchange in flight. After the method has returned
+    /// Handles the end of the connection by the peer. Each call returns one event (a response or a
+    /// failure) that the end causes for an exchange in flight. After the method has returned
     /// `None`, the connection is over.
     pub fn end_by_peer(&mut self) -> Option<ConnectionEvent<'static>> {
-        let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
+        let is_authenticated_end = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
-            Protocol::H1(h1) => h1.end_by_peer(vouched),
+            Protocol::H1(h1) => h1.end_by_peer(is_authenticated_end),
             // Over HTTP/2 the end of the connection never completes a response.
             Protocol::H2(h2) => h2.end_by_peer(),
         }
@@ -498,7 +501,7 @@ impl Conn {
         }
     }
 
-    /// Handles that the connection is broken. Each call returns one exchange that was in flight.
+    /// Handles a broken connection. Each call removes and returns one exchange that was in flight.
     /// After the method has returned `None`, the connection is over.
     pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {

@@ -5,7 +5,7 @@
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// The error that received bytes are not valid HTTP, or are not a response to the request. For a
+/// The reason why received bytes are not valid HTTP, or are not a response to the request. For a
 /// client, the cause is always the server or an intermediary. The connection usually ends after the
 /// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
@@ -14,8 +14,8 @@ pub enum ProtocolError {
     /// ([RFC 9112, 4](https://www.rfc-editor.org/rfc/rfc9112#section-4)).
     #[error("the response does not start with an HTTP/1.0 or HTTP/1.1 status line")]
     BadStatusLine,
-    /// A header line has no valid name, has a NUL or a lone CR, or is folded where folding would
-    /// change the framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
+    /// A header line has no valid name, has a NUL or a lone CR, or has a fold that changes the
+    /// framing ([RFC 9112, 5](https://www.rfc-editor.org/rfc/rfc9112#section-5)).
     #[error("a header line of the response is malformed")]
     BadHeader,
     /// The head of a response (status line and header fields) or its trailers exceed
@@ -31,7 +31,7 @@ pub enum ProtocolError {
     /// [`CHUNK_LINE_BYTES_MAX`](crate::h1::CHUNK_LINE_BYTES_MAX).
     #[error("the chunked framing of the response is not valid")]
     BadChunk,
-    /// The response is `101 Switching Protocols`, which the request did not ask for.
+    /// The response is `101 Switching Protocols`, although the request asked for no other protocol.
     #[error("the server switched protocols without a request")]
     UnexpectedUpgrade,
     /// There are more than [`INTERIM_REPLIES_MAX`](crate::h1::INTERIM_REPLIES_MAX) interim
@@ -110,7 +110,7 @@ impl ProtocolError {
     }
 }
 
-/// The error that the connection was closed before a response was complete.
+/// The reason why a response is incomplete: the connection was closed too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum EarlyCloseError {
     /// The connection was closed before the first byte of a response, for example because the
@@ -125,19 +125,19 @@ pub enum EarlyCloseError {
 /// The reason why an exchange (a request with its response) has no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ExchangeError {
-    /// The received bytes are no valid response.
+    /// The received bytes are not a valid response.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// The server closed the connection before the response was complete.
     #[error(transparent)]
     End(#[from] EarlyCloseError),
-    /// The connection was reset or broke otherwise.
+    /// The connection was reset, or broke for another reason.
     #[error("the connection was reset")]
     Reset,
     /// The server reset the exchange's stream; the connection continues.
     #[error("the server reset the stream ({})", .0.name())]
     StreamReset(H2Error),
-    /// The server ended the connection with this error code, while the exchange was in flight.
+    /// The server sent a GOAWAY frame with this error code, and the exchange got no response.
     #[error("the server ended the connection with GOAWAY ({})", .0.name())]
-    Left(H2Error),
+    GoAway(H2Error),
 }

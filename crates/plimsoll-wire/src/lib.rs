@@ -1,9 +1,9 @@
 //! Implements the protocols HTTP/1.1, HTTP/2 and TLS: encodes requests as bytes, and parses
 //! responses from bytes.
 //!
-//! Every connection is a pure state machine: it receives bytes and returns events (facts). [`Conn`]
-//! is a connection of any protocol. Each protocol is a separate module ([`h1`], [`h2`]) and a
-//! variant of `Conn`. [`tls`] is a layer below the protocol.
+//! Every connection is a pure state machine: it receives bytes and returns events. [`Conn`] is a
+//! connection of any protocol. Each protocol is a separate module ([`h1`], [`h2`]) and a variant of
+//! `Conn`. [`tls`] is a layer below the protocol.
 //!
 //! This crate has no sockets, clocks, threads, schedules or histograms. The crate reads no file and
 //! never blocks. So the same bytes always give the same result, however the bytes are split. (Only
@@ -13,8 +13,8 @@
 
 mod author;
 mod conn;
+mod connection_event;
 mod error;
-mod fact;
 pub mod h1;
 pub mod h2;
 pub mod redirect;
@@ -22,9 +22,9 @@ mod request;
 pub mod tls;
 
 pub use author::{
-    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+    Author, AuthorFactory, AuthorResponse, AuthorStopReason, Batch, LostResponse, ResponseTimes, WorkerAuthor,
 };
 pub use conn::{Conn, ReceivedBytes};
+pub use connection_event::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 pub use error::{EarlyCloseError, ExchangeError, ProtocolError};
-pub use fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 pub use request::EncodedRequest;

@@ -38,8 +38,8 @@ pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }
 
-/// Returns the path and query to which a `Location` field redirects. `target` at `origin` is the
-/// URL of the redirected request.
+/// Returns the path and query to which a `Location` field redirects. The redirected request had the
+/// path and query `target` at `origin`. Returns an error if the redirect leads to another origin.
 pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<String, RedirectRefusal> {
     let location = location.split('#').next().unwrap_or_default().trim();
     let scheme = location.find(':').filter(|at| !location[..*at].contains(['/', '?']));

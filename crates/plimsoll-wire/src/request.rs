@@ -32,8 +32,8 @@ struct H2Head {
 }
 
 impl EncodedRequest {
-    /// Encodes a request for HTTP/1.1. The reported events (facts) about the response will not
-    /// contain its content.
+    /// Encodes a request for HTTP/1.1. The events about the response will not contain its content.
+    /// Returns an error if the request is not valid HTTP.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = ResponseExpectation {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
@@ -53,8 +53,8 @@ impl EncodedRequest {
         self
     }
 
-    /// Declares that the reported events (facts) about the response include its content. Over
-    /// HTTP/2, the header fields of the response are available as well if its content is included
+    /// Declares that the reported events about the response include its content. Over HTTP/2, the
+    /// header fields of the response are available as well if its content is included
     /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
@@ -94,7 +94,7 @@ impl EncodedRequest {
 
     /// Replaces the request by the requests of `batch`, which an `Author` (such as a script) wrote
     /// as HTTP/1.1. The batch gets the old buffers of the request for reuse. If `content` is true,
-    /// the reported events (facts) about responses include their content.
+    /// the reported events about responses include their content.
     pub fn rewrite_from_batch(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);

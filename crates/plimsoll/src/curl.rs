@@ -10,7 +10,7 @@ use plimsoll_study::curl_line::CurlInput;
 use plimsoll_study::output::print_to_stderr;
 
 /// Returns the flags with the values of the curl command line, and the body of the curl request.
-/// Prints the curl options that have no equivalent, except harmless options.
+/// Prints the curl options that plimsoll leaves out, except options that do not change the request.
 pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
     let CurlInput { curl, url, headers, body } = CurlInput::read(line, &request.headers)?;
     let mut asked = request.clone();

@@ -30,7 +30,7 @@ use plimsoll_report::text::wrap_text;
 use plimsoll_script::Dialect;
 use plimsoll_study::message::{SecretReplacements, terminal_message};
 use plimsoll_study::{build_keeper, output, part, pauser};
-use run_verb_adapter::RunVerbAdapter;
+use run_verb_adapter::RunCommandAdapter;
 use secrets::command_line_secrets;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -108,11 +108,11 @@ fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         plimsoll_sys::signal::catch_interrupts();
     }
     Some(match name {
-        "wrk" => wrk::run_wrk_command(&words, Dialect::Wrk, &RunVerbAdapter),
-        "wrk2" => wrk::run_wrk_command(&words, Dialect::Wrk2, &RunVerbAdapter),
-        "ab" => ab::run_ab_command(&words, &RunVerbAdapter),
-        "hey" => hey::run_hey_command(&words, &RunVerbAdapter),
-        _ => vegeta::run_vegeta_command(&words, &RunVerbAdapter),
+        "wrk" => wrk::run_wrk_command(&words, Dialect::Wrk, &RunCommandAdapter),
+        "wrk2" => wrk::run_wrk_command(&words, Dialect::Wrk2, &RunCommandAdapter),
+        "ab" => ab::run_ab_command(&words, &RunCommandAdapter),
+        "hey" => hey::run_hey_command(&words, &RunCommandAdapter),
+        _ => vegeta::run_vegeta_command(&words, &RunCommandAdapter),
     })
 }
 
@@ -158,11 +158,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Man(args) => commands::man::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
-        Command::Wrk(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk, &RunVerbAdapter),
-        Command::Wrk2(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk2, &RunVerbAdapter),
-        Command::Vegeta(args) => vegeta::run_vegeta_command(&args.words, &RunVerbAdapter),
-        Command::Ab(args) => ab::run_ab_command(&args.words, &RunVerbAdapter),
-        Command::Hey(args) => hey::run_hey_command(&args.words, &RunVerbAdapter),
+        Command::Wrk(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk, &RunCommandAdapter),
+        Command::Wrk2(args) => wrk::run_wrk_command(&args.words, Dialect::Wrk2, &RunCommandAdapter),
+        Command::Vegeta(args) => vegeta::run_vegeta_command(&args.words, &RunCommandAdapter),
+        Command::Ab(args) => ab::run_ab_command(&args.words, &RunCommandAdapter),
+        Command::Hey(args) => hey::run_hey_command(&args.words, &RunCommandAdapter),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long. While logs are read, ^C simply ends the
             // program.

@@ -15,7 +15,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     output_file::write(path, bytes).map_err(cannot)
 }
 
-/// Writes a file and prints a note about it on standard error; the note contains `what`.
+/// Writes a file and prints a note about the file on standard error. The note ends with `what`.
 pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failure> {
     write(path, bytes)?;
     print_to_stderr(&format!("wrote {}{what}", path.display()));

@@ -2,8 +2,9 @@
 //! other settings). Contradictions and invalid values are refused before any host is resolved or
 //! any process is started. Only files with bodies, scripts and traffic are read.
 //!
-//! Not here: the load and the goal, which each command converts itself, and whether machine and
-//! target fit the flags (`base`).
+//! Not here: the load and the goal, which each command converts itself. Also not here: resolving
+//! the target (`plimsoll_study::base`), and adapting the plan to this machine
+//! (`plimsoll_study::capacity`).
 
 use crate::args::redaction_level;
 use crate::args::{
@@ -12,7 +13,7 @@ use crate::args::{
 };
 use crate::curl;
 use plimsoll_fleet::parse_watch_host;
-use plimsoll_model::bounds::WORKERS_ASKED_MAX;
+use plimsoll_model::bounds::WORKERS_REQUESTED_MAX;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::{InjectorTerms, OutputTerms, ProbesTerms, ProfilesTerms, SchemaTerms, TrafficFileTerms};
 use plimsoll_model::{
@@ -58,8 +59,8 @@ pub fn plans_for_urls(
         .map_err(|_| Failure::usage("--max-connections: at most 4 billion connections"))?;
     let workers = generator.threads.as_deref().map(|text| parse_positive_count("--threads", text)).transpose()?;
     let workers = match workers {
-        Some(workers) if workers > u64::from(WORKERS_ASKED_MAX) => {
-            return Err(Failure::usage(format!("--threads: at most {WORKERS_ASKED_MAX}")));
+        Some(workers) if workers > u64::from(WORKERS_REQUESTED_MAX) => {
+            return Err(Failure::usage(format!("--threads: at most {WORKERS_REQUESTED_MAX}")));
         }
         workers => workers.map(|workers| workers as u32),
     };
@@ -170,8 +171,8 @@ pub fn plans_for_urls(
         targets: completion::number_equal_targets(&plans, &user_info),
         redact: redaction_level(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
-        // A load with a script has no preflight request, because the response to the URL says
-        // nothing about the requests of the script.
+        // A load with a script has no preflight request, because the response to the URL has no
+        // information about the requests of the script.
         preflight: !request.no_preflight && script.is_none(),
         mix,
         script,
@@ -308,7 +309,7 @@ pub fn probe_terms(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
         process: args.process.clone(),
         metrics: args.metrics.as_deref().map(|place| EndpointChoice::parse(place, false)),
         cgroup: args.cgroup.clone(),
-        watch: watch_terms(&args.elsewhere)?,
+        watch: watch_terms(&args.remote_watch)?,
     })
 }
 

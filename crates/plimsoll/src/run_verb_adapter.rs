@@ -21,9 +21,9 @@ use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
 /// The implementation of `RunCommand`, through which `plimsoll_compat` uses the command `run`.
-pub struct RunVerbAdapter;
+pub struct RunCommandAdapter;
 
-impl RunCommand for RunVerbAdapter {
+impl RunCommand for RunCommandAdapter {
     /// Parses arguments of `run`. After parsing, messages hide the secrets in the parsed arguments.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::error_sentence(&Cli::command(), &error));

@@ -18,8 +18,8 @@ pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     if !arg.get_action().takes_values() {
         return Some(ValueClass::Switch);
     }
-    // The value name FILE may stand for an input, an output or a script. The command and the flag
-    // decide which of the three kinds of file FILE stands for.
+    // The value name alone does not determine the class of these arguments. FILE, for example, may
+    // be an input, an output or a script. The command and the flag therefore determine the class.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),

@@ -17,7 +17,7 @@ pub struct StudyScreen {
     pub live: ProgressDisplay,
     meter: LiveMeter,
     /// The intermediate result of a comparison, as text; empty without a comparison.
-    standing: String,
+    intermediate_result: String,
     /// The description of the current load.
     status: StudyStatus,
     /// The time in seconds from the start of the experiment to the start of the current load.
@@ -41,14 +41,14 @@ impl StudyScreen {
     /// Creates a display that shows nothing yet.
     pub fn new(live: ProgressDisplay) -> StudyScreen {
         let (meter, standing, status) = (LiveMeter::default(), String::new(), StudyStatus::default());
-        StudyScreen { live, meter, standing, status, began_s: 0.0, alone: false }
+        StudyScreen { live, meter, intermediate_result: standing, status, began_s: 0.0, alone: false }
     }
 }
 
 impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == LoadPurpose::Profile;
-        self.status = study_status(study, trial, state.asked, &state.history, &self.standing);
+        self.status = study_status(study, trial, state.asked, &state.history, &self.intermediate_result);
         // The prediction of an experiment is printed before the experiment's load, also if the
         // output is no terminal.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
@@ -69,9 +69,9 @@ impl Output for StudyScreen {
         if matches!(tick.phase, Phase::Measured | Phase::Grace) {
             self.meter.push(tick.interval, tick.phase == Phase::Measured);
         }
-        let StudyStatus { doing, why, total_s } = self.status.clone();
+        let StudyStatus { activity: doing, why, total_s } = self.status.clone();
         self.live.show_progress(&Progress {
-            doing: if self.alone { phase_text(tick.phase, &doing) } else { doing },
+            activity: if self.alone { phase_text(tick.phase, &doing) } else { doing },
             why,
             elapsed_s: self.began_s + tick.end_ns as f64 / 1e9,
             total_s,
@@ -99,8 +99,8 @@ impl StudyDisplay for StudyScreen {
         if let Some((heading, row)) = outcome.row {
             self.live.print_table_row(&heading, &row);
         }
-        if let Some(standing) = outcome.standing {
-            self.standing = standing;
+        if let Some(standing) = outcome.intermediate_result {
+            self.intermediate_result = standing;
         }
     }
 

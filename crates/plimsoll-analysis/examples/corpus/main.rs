@@ -24,14 +24,15 @@ use plimsoll_analysis::explain::{Answers, Cause, Posterior};
 use plimsoll_analysis::finding::recorded_contrast_and_experiments;
 use plimsoll_model::codec;
 
-/// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries.
-/// The loss falls a little further up to 2.2, but then one more synthetic case gets a wrong cause.
+/// The temperatures (factors of the summed log likelihoods) that `corpus fit` tries. Temperatures
+/// up to 2.2 would reduce the loss a little further, but one more synthetic case would then get a
+/// wrong cause. The loss is the mean negative log probability of the right causes.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// The thresholds that `corpus fit` tries: the smallest probability at which a cause is named.
 const NAMING_THRESHOLDS: [f64; 8] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8];
 /// The minimum share of cases whose named cause must be right. Among the thresholds that reach this
-/// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes;
-/// among equals, the highest.
+/// share of right causes, `corpus fit` takes the threshold with the fewest wrong named causes. If
+/// several thresholds have equally few, `corpus fit` takes the highest of them.
 const RIGHT_CAUSES_SHARE_MIN: f64 = 0.9;
 
 fn main() {
@@ -152,9 +153,9 @@ fn print_case_diagnosis(name: &str) -> Result<(), String> {
     let others: Vec<&CorpusCase> = cases.iter().filter(|it| it.set != case.set).collect();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::corpus_likelihoods();
     let weights = fit_likelihoods(&others, fitted.temperature, fitted.named_from).evidence_weights();
-    let posterior = Posterior::compute(&weights, &Answers::from_contrast(&case.case), &case.changes.effects());
+    let posterior = Posterior::compute(&weights, &Answers::from_facts(&case.case), &case.changes.effects());
     println!("truth {:?}, said {}", case.truth, case.named_cause());
-    for (feature, value) in Answers::from_contrast(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
+    for (feature, value) in Answers::from_facts(&case.case).observed_answers().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);
     }
     println!("effects {:?}, served {:?}", case.changes.effects(), case.case.requests_in_service());

@@ -8,7 +8,7 @@
 //! during the load, of the build, and of the build's process.
 //!
 //! [`BENCHMARK_MACHINE`] has the noise of the machine in docs/reference/benchmarks.md: the median
-//! of eight real comparisons. The goodput ratios B/A of blocks of 400 ms (one load on each build)
+//! of eight real comparisons. Blocks had one load of 400 ms on each build. Their goodput ratios B/A
 //! had a standard deviation of 3.9 %, computed from the median absolute deviation. In 11 % of the
 //! blocks, the ratio differed from the median ratio by more than four standard deviations. Goodput
 //! drifted by 15 %, with an autocorrelation of 0.7 from block to block.
@@ -48,6 +48,7 @@ pub struct Machine {
     /// Standard deviation of the drift of the speed, as a natural logarithm. The drift of each load
     /// is correlated with the drift of the previous load.
     pub drift: f64,
+    /// Correlation between the drift of a load and the drift of the previous load, 0..=1.
     pub memory: f64,
     /// Share of the loads with a disturbance that probes do not notice. A disturbed load reaches 60
     /// to 95 % of the throughput.
@@ -66,7 +67,7 @@ pub struct Machine {
 pub const QUIET: Machine =
     Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
 pub const BENCHMARK_MACHINE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
-/// A machine on which somebody runs other programs, such as a laptop.
+/// A machine on which other programs run, such as a laptop in use.
 pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..BENCHMARK_MACHINE };
 
 /// The hidden defect of build B. Build A has no defect, except in `FailsFast`.
@@ -124,7 +125,7 @@ pub const EQUAL_BUILDS: SimulatedComparison = SimulatedComparison {
 };
 
 fn standard_normal_sample(rng: &mut Rng) -> f64 {
-    (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
+    (-2.0 * rng.next_f64_above_zero().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }
 
 /// The counts of a simulated load.
@@ -233,10 +234,10 @@ impl SimulatedComparison {
             }
         }
         ArmLoadFigures {
-            goodput: BlockRatio { of: counts.in_window as f64, per: LOAD_S },
-            ledger: LoadResponseTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
+            goodput: BlockRatio { numerator: counts.in_window as f64, divisor: LOAD_S },
+            response_times: LoadResponseTimes::new(counts.scheduled, counts.succeeded, counts.times.into_iter()),
             cpu_ns: None,
-            answer_bytes: BlockRatio { of: counts.bytes, per: counts.statuses.total() as f64 },
+            answer_bytes: BlockRatio { numerator: counts.bytes, divisor: counts.statuses.total() as f64 },
             statuses: counts.statuses,
             routes: Vec::new(),
             client_wait_share: 0.0,
@@ -342,13 +343,13 @@ pub struct Outcomes {
     pub worse: usize,
     pub same: usize,
     pub small: usize,
-    /// Number of confidence intervals of the primary measure. The field `covered` is the number of
-    /// intervals that contain the true ratio.
+    /// Number of confidence intervals of the primary measure.
     pub intervals: usize,
+    /// Number of these confidence intervals that contain the true ratio.
     pub covered: usize,
-    /// Sum of the relative errors of the estimated ratios, such as 0.01 for 1 %. The field `width`
-    /// is the sum of the half widths of the confidence intervals.
+    /// Sum of the relative errors of the estimated ratios, such as 0.01 for 1 %.
     pub error: f64,
+    /// Sum of the half widths of the confidence intervals, each divided by the true ratio.
     pub width: f64,
 }
 

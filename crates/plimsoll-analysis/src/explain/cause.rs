@@ -17,7 +17,7 @@ pub enum Cause {
     CpuQuota,
     /// Threads wait for a lock.
     Lock,
-    /// The server's connection pool to a dependency is exhausted, or another pool of fixed size.
+    /// A pool of fixed size is exhausted, such as the server's connections to a dependency.
     Pool,
     /// All workers of the server are busy: processes or threads that handle one request at a time.
     Workers,

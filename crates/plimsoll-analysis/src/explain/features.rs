@@ -7,8 +7,8 @@
 
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, collects_on_idle_cores,
-    connections_queue_at_dependency, connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up,
+    allowed_cores_are_saturated, arrives_slowly_from_dependency, calls_pile_up, connections_queue_at_dependency,
+    connects_late, dependency_bytes_are_in_transit, dependency_full, files_used_up, gc_runs_on_idle_cores,
     has_fixed_peer_connections, has_polling_threads, has_shared_interpreter, is_limited_by_own_connections,
     more_threads_wait_for_locks, other_receivers_read_late, others_take_needed_cores, plimsoll_was_the_limit,
     ports_used_up, server_reads_dependency_late, signal_has_risen, slow_at_low_load, statements_wait_for_locks,
@@ -19,10 +19,10 @@ use super::server_facts::ServerFacts;
 use super::signals::Signal;
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
-    NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES,
-    RETRANSMIT_SHARE_MIN, RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, SMALL_SHARE_MAX,
-    STORAGE_WAIT_SHARE_MIN, THROTTLED_PERIODS_SHARE_MIN,
+    EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
+    PAGE_READ_RATE_MIN, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES, RETRANSMIT_SHARE_MIN,
+    RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, SMALL_SHARE_MAX, STORAGE_WAIT_SHARE_MIN,
+    THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -143,7 +143,8 @@ features! {
         [Connect, ConnectFailed, Unaccepted, ListenOverflows, Service],
         |case| yes_no_index(connects_late(case));
     /// Whether memory was short: many pages were read back from storage, tasks waited for memory,
-    /// or pages were read back while the memory limit was nearly reached.
+    /// or pages were read back while the memory limit was nearly reached. The answer is `killed` if
+    /// the kernel killed processes for lack of memory.
     MemoryShort: "memory_short", true,
         ["no": "hardly any memory page was read back from storage, and no process waited for memory",
          "yes": "the server waited for memory",
@@ -168,8 +169,8 @@ features! {
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
             let found = first_true_position([
-                signal_has_risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
-                signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, CONSIDERABLE_SHARE_MIN),
+                signal_has_risen(case, Signal::Throttled, TWOFOLD_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
+                signal_has_risen(case, Signal::DownstreamThrottled, TWOFOLD_FACTOR, CONSIDERABLE_SHARE_MIN),
             ]);
             // Without a CPU quota, the kernel counts no quota periods, so the answer is no.
             found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
@@ -190,7 +191,7 @@ features! {
         |case| {
             let low = case.low.get(Signal::Service)?;
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
-            yes_no_index(Some(past <= EQUALLY_SHORT_FACTOR * low + CONSIDERABLE_SHARE_MIN * MS as f64))
+            yes_no_index(Some(past <= TWOFOLD_FACTOR * low + CONSIDERABLE_SHARE_MIN * MS as f64))
         };
     /// Whether responses break the SLO even at a low load, where no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
@@ -247,7 +248,7 @@ features! {
         };
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     /// The answer is no for a server with several worker processes.
-    TakesTurns: "takes_turns", true,
+    ThreadsRunOneAtATime: "takes_turns", true,
         ["no": "the server's threads do not run one at a time",
          "interpreter": "the server's interpreter runs one thread at a time, and this thread is saturated",
          "lock": "the server's threads run one at a time without a shared interpreter, such as behind a lock"],
@@ -268,7 +269,7 @@ features! {
             let cores = share.zip(case.signal_max(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
                 let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
-                much && case.collects_more_under_load() && !collects_on_idle_cores(case)
+                much && case.collects_more_under_load() && !gc_runs_on_idle_cores(case)
             });
             yes_no_index([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };
@@ -307,7 +308,7 @@ features! {
         [Goodput, Offered],
         |case| yes_no_index(case.has_throughput_plateau());
     /// How many requests are in service at once, by Little's law: throughput x service time.
-    ServedAtATime: "served_at_a_time", false,
+    RequestsInService: "served_at_a_time", false,
         ["several": "the server handles several requests at once",
          "one": "the server handles only one request at a time",
          "below_one": "on average, the server handles less than one request at a time"],
@@ -333,7 +334,7 @@ features! {
             }
         };
     /// Whether the number of busy workers equals the number of requests in service.
-    WorkersAsServed: "workers_as_served", true,
+    BusyWorkersEqualInService: "workers_as_served", true,
         ["no": "the number of workers differs from the number of requests in service",
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
@@ -344,7 +345,7 @@ features! {
          "yes": "connections wait to be accepted while the workers serve other requests"],
         [ListenQueue, Unaccepted],
         |case| {
-            let few = (MANY_FAILURES_SHARE * EQUALLY_SHORT_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
+            let few = (MANY_FAILURES_SHARE * TWOFOLD_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
             let waits = signal_has_risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
             yes_no_index(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
         };
@@ -398,7 +399,7 @@ features! {
         [PeerWaiting, PeerConnections],
         |case| yes_no_index(Some(calls_pile_up(case).unwrap_or(false)));
     /// Whether connections wait to be accepted by a dependency.
-    QueuesBefore: "queues_before", true,
+    QueuesAtDependency: "queues_before", true,
         ["no": "a dependency accepts connections without delay",
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
@@ -416,7 +417,7 @@ features! {
             first_true_position([window_full(case).map(|full| full && by_others), unread, threads_wait_for_pipe_reader(case)])
         };
     /// Whether data waits in send buffers or in transit, or many segments are retransmitted.
-    OnTheWay: "on_the_way", true,
+    DataInTransit: "on_the_way", true,
         ["no": "no data waits in send buffers or in transit, and few TCP segments are retransmitted",
          "server": "responses wait in the server's send buffers",
          "dependency": "responses of a dependency spend a long time in transit",
@@ -438,7 +439,7 @@ features! {
             first_true_position([send, behind, lossy])
         };
     /// Whether responses arrive in batches of equal size at even intervals.
-    ComesInLumps: "comes_in_lumps", true,
+    ResponsesInBatches: "comes_in_lumps", true,
         ["no": "responses do not arrive in batches of equal size",
          "yes": "responses arrive in batches of equal size at even intervals"],
         [Lumps, Goodput],

@@ -20,7 +20,7 @@ pub struct FunctionCosts {
     pub level_names: [&'static str; 2],
     /// Number of samples at the lower and at the higher load.
     pub samples: [u64; 2],
-    /// Number of lost samples at both loads together, because the buffer was full.
+    /// Number of samples lost at both loads together, because the kernel's buffer was full.
     pub lost: u64,
     /// Time between two samples of a core that is always busy, ns.
     pub period_ns: u64,
@@ -65,9 +65,10 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Returns why the cost of functions is not known although the kernel took samples: no sample
-    /// was taken while the server ran. The reason is a sentence without a full stop. Returns `None`
-    /// if a load is missing.
+    /// Returns why the cost of functions is not known although the kernel permits sampling. The
+    /// reason: no sample of the server was taken during the two lower loads, or during the two
+    /// higher loads. The reason is a sentence without a full stop. Returns `None` if this reason
+    /// does not apply, for example if no load was sampled.
     pub(super) fn missing_samples_reason(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "the low load and the load at half the load line"),
@@ -88,6 +89,7 @@ impl FunctionObservation {
 
 /// The samples of one of the two compared loads.
 struct ComparedLoadSamples {
+    /// The samples of the load, as a profile.
     of: SampledProfile,
     /// Number of requests in the sampled time.
     requests: f64,

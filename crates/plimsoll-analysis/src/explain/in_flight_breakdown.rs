@@ -16,19 +16,19 @@ pub enum RequestPlace {
     /// The request runs on a core.
     OnCore,
     /// The request's thread waits for a core.
-    ForCore,
+    WaitsForCore,
     /// The server's control group is throttled by its CPU quota until the next period.
     Throttled,
     /// The request's thread waits for another thread, for example at a lock.
-    ForLock,
+    WaitsForLock,
     /// The request's call is in service at a dependency.
     AtDependency,
     /// The request's call waits to be accepted by a dependency.
-    BeforeDependency,
+    InDependencyAcceptQueue,
     /// The request's thread waits for storage.
     AtStorage,
     /// Data that the server wrote for the request waits for its reader, or for the network.
-    BeforeReader,
+    UnreadOutput,
     /// The request's thread sleeps for a time, for example to poll.
     Asleep,
     /// The server has the request, but no probe shows what the request waits for.
@@ -40,13 +40,13 @@ impl RequestPlace {
     pub const ALL: [RequestPlace; 11] = [
         RequestPlace::NotAccepted,
         RequestPlace::OnCore,
-        RequestPlace::ForCore,
+        RequestPlace::WaitsForCore,
         RequestPlace::Throttled,
-        RequestPlace::ForLock,
-        RequestPlace::BeforeDependency,
+        RequestPlace::WaitsForLock,
+        RequestPlace::InDependencyAcceptQueue,
         RequestPlace::AtDependency,
         RequestPlace::AtStorage,
-        RequestPlace::BeforeReader,
+        RequestPlace::UnreadOutput,
         RequestPlace::Asleep,
         RequestPlace::Unobserved,
     ];
@@ -56,13 +56,13 @@ impl RequestPlace {
         match self {
             RequestPlace::NotAccepted => "not_accepted",
             RequestPlace::OnCore => "on_core",
-            RequestPlace::ForCore => "for_core",
+            RequestPlace::WaitsForCore => "for_core",
             RequestPlace::Throttled => "throttled",
-            RequestPlace::ForLock => "for_lock",
-            RequestPlace::BeforeDependency => "before_dependency",
+            RequestPlace::WaitsForLock => "for_lock",
+            RequestPlace::InDependencyAcceptQueue => "before_dependency",
             RequestPlace::AtDependency => "at_dependency",
             RequestPlace::AtStorage => "at_storage",
-            RequestPlace::BeforeReader => "before_reader",
+            RequestPlace::UnreadOutput => "before_reader",
             RequestPlace::Asleep => "asleep",
             RequestPlace::Unobserved => "unobserved",
         }
@@ -73,13 +73,13 @@ impl RequestPlace {
         match self {
             RequestPlace::NotAccepted => "not accepted",
             RequestPlace::OnCore => "on a core",
-            RequestPlace::ForCore => "waiting for a core",
+            RequestPlace::WaitsForCore => "waiting for a core",
             RequestPlace::Throttled => "stopped by a quota",
-            RequestPlace::ForLock => "blocked by another thread",
-            RequestPlace::BeforeDependency => "waiting to be accepted by a dependency",
+            RequestPlace::WaitsForLock => "blocked by another thread",
+            RequestPlace::InDependencyAcceptQueue => "waiting to be accepted by a dependency",
             RequestPlace::AtDependency => "at a dependency",
             RequestPlace::AtStorage => "at storage",
-            RequestPlace::BeforeReader => "server output not yet sent or read",
+            RequestPlace::UnreadOutput => "server output not yet sent or read",
             RequestPlace::Asleep => "asleep",
             RequestPlace::Unobserved => "not observed",
         }
@@ -123,12 +123,12 @@ impl InFlightBreakdown {
         let found = [
             (RequestPlace::NotAccepted, get(Signal::Unaccepted)),
             (RequestPlace::OnCore, get(Signal::ServerCores)),
-            (RequestPlace::ForCore, more(Signal::RunQueue)),
+            (RequestPlace::WaitsForCore, more(Signal::RunQueue)),
             (RequestPlace::AtStorage, more(Signal::InDisk).max(more(Signal::Blocked))),
-            (RequestPlace::BeforeReader, before_reader),
-            (RequestPlace::BeforeDependency, queued),
+            (RequestPlace::UnreadOutput, before_reader),
+            (RequestPlace::InDependencyAcceptQueue, queued),
             (RequestPlace::AtDependency, calls),
-            (RequestPlace::ForLock, more(Signal::InLock)),
+            (RequestPlace::WaitsForLock, more(Signal::InLock)),
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
@@ -173,10 +173,13 @@ mod tests {
         for (values, expect) in [
             (
                 &[(Signal::InFlight, 40.0), (Signal::InLock, 40.0), (Signal::ServerCores, 1.0)][..],
-                RequestPlace::ForLock,
+                RequestPlace::WaitsForLock,
             ),
             (&[(Signal::InFlight, 40.0), (Signal::Unaccepted, 50.0)], RequestPlace::NotAccepted),
-            (&[(Signal::InFlight, 40.0), (Signal::ServerCores, 2.0), (Signal::RunQueue, 30.0)], RequestPlace::ForCore),
+            (
+                &[(Signal::InFlight, 40.0), (Signal::ServerCores, 2.0), (Signal::RunQueue, 30.0)],
+                RequestPlace::WaitsForCore,
+            ),
             (&[(Signal::InFlight, 40.0)], RequestPlace::Unobserved),
             (&[(Signal::InFlight, 9.0), (Signal::InDisk, 7.0), (Signal::Blocked, 6.0)], RequestPlace::AtStorage),
         ] {

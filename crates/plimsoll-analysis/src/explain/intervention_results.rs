@@ -1,9 +1,9 @@
 //! The results of experiments (interventions): the effect of a change on the goodput
 //! ([`InterventionOutcomes::effects`]), and the causes that the effect supports or contradicts.
 //!
-//! The first and the last load are controls, loads without a change. An effect must exceed the
-//! noise: the difference between the two controls (loads without a change). A load is void (no
-//! information about the server) if plimsoll or other processes were the limit.
+//! The first and the last load are controls: loads without a change. An effect must exceed the
+//! noise: twice the difference between the two controls. A load is void (no information about the
+//! server) if plimsoll or other processes were the limit.
 //!
 //! Not here: the predictions of causes (`interventions`).
 
@@ -99,8 +99,8 @@ impl InterventionOutcomes {
             controls.remove(0);
         }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
-        // The throughput of the saturated server includes the requests that are in flight at the
-        // end of the window.
+        // At the end of the window, the saturated server still handles the requests in flight, so
+        // its throughput includes these requests.
         let full = |sight: &LoadSignals| {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
@@ -124,7 +124,13 @@ impl InterventionOutcomes {
                 let (low, line) = (loads.low.map(LoadSignals::from_run), loads.line.map(LoadSignals::from_run));
                 let others = (low.as_ref(), line.as_ref());
                 let sight = simultaneous_load_signals(run, low.as_ref());
-                return result_of_simultaneous_requests(*intervention, &sight, others, burst_requests(run), full_rps);
+                return result_of_simultaneous_requests(
+                    *intervention,
+                    &sight,
+                    others,
+                    largest_stage_requests(run),
+                    full_rps,
+                );
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
@@ -253,20 +259,21 @@ fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Interven
     InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
 
-/// Returns how many requests start at once in a load with bursts; 0 without bursts.
-fn burst_requests(run: &Run) -> u64 {
+/// Returns the number of requests in the largest stage of a load. In a load with simultaneous
+/// requests, this stage is one group of requests.
+fn largest_stage_requests(run: &Run) -> u64 {
     let of = |stage: &LoadStage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
 /// Simultaneous requests count as not waiting if their mean wait is at most this share of the unit.
-/// The unit is the mean wait in a server that handles requests one after another. In a server that
-/// handles requests one after another, a request waits, on average, for half of the other requests.
+/// The unit is the mean wait in a server that handles requests one after another. In such a server,
+/// a request waits for half of the other requests on average.
 const NO_WAIT_MAX: f64 = 0.15;
 /// Maximum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server has
-/// workers for half of the requests. The other half of the requests waits for one service time. If
-/// half of the requests wait for one service time, the mean wait is half of the unit, or up to a
-/// third more. The mean wait is shorter if some requests end early.
+/// workers for half of the requests. Then the other half of the requests waits for one service
+/// time, so the mean wait is between a half and two thirds of the unit. The mean wait is shorter if
+/// some requests end early.
 const HALF_SERVED_WAIT_MAX: f64 = 0.78;
 /// Minimum mean wait of simultaneous requests, in the unit of [`NO_WAIT_MAX`], if the server
 /// handles requests one after another.
@@ -304,8 +311,7 @@ fn result_of_simultaneous_requests(
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
     // If one thread takes part in all requests, simultaneous requests always wait for this thread.
-    // The wait for a thread that takes part in all requests is subtracted, because this wait is no
-    // sign of another queue.
+    // This wait is no sign of another queue, so the wait is subtracted.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
@@ -438,8 +444,7 @@ mod tests {
         }
     }
 
-    /// Checks that the experiment with a second process is void only if the second process died.
-    /// The experiment has a result even if plimsoll was the limit.
+    /// Checks that the experiment with a second process is void if the second process died.
     #[test]
     fn an_incomplete_intervention_has_no_result() {
         let mut run = Run::new(plimsoll_model::Plan::for_get_request(

@@ -13,7 +13,7 @@ use super::cause::Cause;
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::{ANY_EFFECT, Prediction};
 use super::server_facts::{Loads, ServerFacts};
-use super::thresholds::EQUALLY_SHORT_FACTOR;
+use super::thresholds::TWOFOLD_FACTOR;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
@@ -23,8 +23,8 @@ const UNDECIDED_PROBABILITY_MIN: f64 = 0.01;
 const CAUSES_MAX: usize = 4;
 /// The maximum number of experiments in an explanation.
 const EXPERIMENTS_MAX: usize = 4;
-/// The minimum score of an experiment that is worth its time: the distance of the causes'
-/// predictions, weighted by the causes' probabilities.
+/// The minimum score of an experiment that is worth its time. The score is the distance of the
+/// causes' predictions, weighted by the causes' probabilities.
 const EXPERIMENT_SCORE_MIN: f64 = 0.02;
 
 /// Returns what a cause predicts for the goodput in an experiment.
@@ -68,7 +68,7 @@ pub fn informative_interventions(
         // the generator is the limit.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
-        apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * EQUALLY_SHORT_FACTOR + f64::from(u8::from(is_doubt))
+        apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * TWOFOLD_FACTOR + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
     // The experiment with a second process of plimsoll only shows whether the generator is the

@@ -33,7 +33,8 @@ const PRIOR_CASES: f64 = 8.0;
 /// The number of cases that is added to the background count of each answer, so that no answer has
 /// probability 0.
 const ADDED_BACKGROUND_CASES: f64 = 0.5;
-/// The same for the first answer of a mark: nearly all servers give this answer.
+/// The number of cases that is added to the background count of the first answer of a mark. Nearly
+/// all servers give this answer.
 const ADDED_BACKGROUND_CASES_OF_MARK: f64 = 5.0;
 
 /// Counts of answers over the recorded cases of the corpus, and the parameters fitted to them.
@@ -99,7 +100,7 @@ impl Likelihoods {
         [head.to_owned(), fitted].into_iter().chain(background).chain(forms).collect()
     }
 
-    /// Computes how much each answer speaks for or against each form of each cause.
+    /// Computes how strong each answer is as evidence for or against each form of each cause.
     pub fn evidence_weights(&self) -> EvidenceWeights {
         let background: Vec<Vec<f64>> = Feature::ALL.iter().map(|it| self.background_probabilities(*it)).collect();
         let of_form = |form: &CauseForm| {
@@ -141,7 +142,8 @@ impl Likelihoods {
     }
 }
 
-/// How much each answer to a feature speaks for or against each form (manifestation) of each cause.
+/// How strong each answer to a feature is as evidence for or against each form (manifestation) of
+/// each cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceWeights {
     /// Natural logarithm of a ratio: the probability of an answer under a form, divided by its

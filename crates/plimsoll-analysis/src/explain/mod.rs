@@ -82,7 +82,7 @@ pub struct SignalEvidence {
 pub struct LinePrediction {
     /// The predicted line, 1/s: the lowest rate that saturates one of the remaining resources.
     pub line_rps: f64,
-    /// The range of `line_rps`, 1/s, over estimates from single loads.
+    /// The range of the predicted line, 1/s: the lowest and the highest estimate.
     pub range_rps: (f64, f64),
     /// The cause that would limit the server after the named cause is removed.
     pub next_cause: Cause,
@@ -103,7 +103,7 @@ pub struct InterventionReport {
     /// The causes that the effect makes more probable.
     pub supports: Vec<Cause>,
     /// The causes that the effect makes less probable.
-    pub denies: Vec<Cause>,
+    pub contradicts: Vec<Cause>,
 }
 
 /// The explanation of a load line: the causes with their evidence.
@@ -115,12 +115,13 @@ pub struct Explanation {
     pub causes: Vec<LikelyCause>,
     /// Whether the evidence is too weak to name a cause, although a limit may exist.
     pub abstained: bool,
-    /// Where the requests in flight wait or run: at the low load, at the load line and above.
+    /// Where the requests in flight wait or run: at the low load, at the load line, and above the
+    /// load line. `None` for a load without requests in flight.
     pub request_places: [Option<InFlightBreakdown>; 3],
     /// The explanation in one sentence, without a full stop.
     pub sentence: Sentence,
-    /// The visible effect of the named cause, as a clause; `None` if no limit of the server is
-    /// named.
+    /// The visible effect of the named cause, as a clause. `None` if no cause is named, or if the
+    /// sentence already contains the effect.
     pub how: Option<String>,
     /// The signals that support the shown causes, the strongest first.
     pub evidence: Vec<SignalEvidence>,
@@ -146,7 +147,7 @@ pub struct Explanation {
 
 /// Returns the probabilities of the causes from the loads alone, before any experiment.
 pub fn probabilities_from_loads(findings: &Findings, loads: &Loads) -> Posterior {
-    Posterior::from_contrast(&ServerFacts::from_loads(findings, loads), &[])
+    Posterior::from_facts(&ServerFacts::from_loads(findings, loads), &[])
 }
 
 /// Explains the load line of a search by these steady loads and experiments. The result contains
@@ -175,9 +176,11 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
 /// Returns whether a cause may be named for this server. Only some causes may be named if the
 /// server has not recovered from the search, or if requests fail at any load.
 fn may_be_named(case: &ServerFacts, cause: Cause) -> bool {
-    // Used-up memory, files or ports prevent a server from recovering, so a used-up resource may be
-    // named as the cause. All causes except a used-up resource describe only a working server.
+    // Exhausted memory, files or ports may be the reason why the server has not recovered, so these
+    // causes may be named. All other causes describe only a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
+    // These causes can make requests fail at every load, so such failures do not rule these causes
+    // out.
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.goodput_of_broken_server_rps().is_none())
         && (by_itself || case.constant_failure_share().is_none())
@@ -190,7 +193,7 @@ pub fn explanation_from_facts(
     changes: &InterventionOutcomes,
     load_line_rps: LoadLine,
 ) -> Explanation {
-    let answers = Answers::from_contrast(case);
+    let answers = Answers::from_facts(case);
     let of =
         |effects: &[(Intervention, Effect)]| Posterior::compute(EvidenceWeights::fitted_to_corpus(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
@@ -213,7 +216,7 @@ pub fn explanation_from_facts(
         predictions: interventions::predictions(&before, made.intervention),
         measured: made.measured_text(),
         supports: made.more_probable_causes(&before),
-        denies: made.less_probable_causes(&before),
+        contradicts: made.less_probable_causes(&before),
     };
     let names: Vec<Cause> = shown.iter().map(|it| it.cause).collect();
     Explanation {
@@ -247,8 +250,8 @@ const CAUSES_SHOWN_MAX: usize = 3;
 /// at most the negative of this value.
 const EVIDENCE_LOG_RATIO_MIN: f64 = 1.0;
 
-/// Returns the signals behind the answers that support the shown causes, the strongest first, each
-/// signal once.
+/// Returns the signals of the answers that support the shown causes, the strongest first. Each
+/// signal appears once.
 fn supporting_signals(case: &ServerFacts, shown: &[&CauseProbability]) -> Vec<SignalEvidence> {
     let mut told: Vec<SignalEvidence> = Vec::new();
     for cause in shown {
@@ -275,8 +278,8 @@ fn ruled_out_causes(
     let out = causes.iter().filter(|it| it.probability < REPORTED_PROBABILITY_MIN);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -EVIDENCE_LOG_RATIO_MIN);
-        // An answer to a feature that the cause lists is better evidence against the cause than a
-        // sign of another cause.
+        // The reason is an answer to a feature that this cause lists. Without such an answer, the
+        // reason is an answer to a feature of another cause.
         let own = |term: &&EvidenceTerm| it.candidate.form.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, answer_with_figure_text(case, term.feature, term.value)))
@@ -359,8 +362,9 @@ fn predict_line_without_cause(case: &ServerFacts, cause: Cause) -> Option<LinePr
     if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    // A closed loop may get a higher throughput with few users than with many, but the load line is
-    // the rate of an open loop.
+    // `sustained_rps` may come from a closed loop with few users, which may get a higher throughput
+    // than an open loop. The load line is the rate of an open loop, so `line_rps` is at most 10 %
+    // above the measured load line.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + SMALL_SHARE_MAX) * case.lower_rps) } else { most_rps };
     // Requests a second are converted into the unit of the load line, such as sessions a second.

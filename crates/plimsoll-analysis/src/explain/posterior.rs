@@ -19,7 +19,7 @@ pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
     /// Computes the answers to all features from the facts about one server.
-    pub fn from_contrast(case: &ServerFacts) -> Answers {
+    pub fn from_facts(case: &ServerFacts) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
@@ -83,8 +83,8 @@ const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
     /// Computes the probabilities from the facts about a server and the effects of experiments.
-    pub fn from_contrast(case: &ServerFacts, effects: &[(Intervention, Effect)]) -> Posterior {
-        Posterior::compute(EvidenceWeights::fitted_to_corpus(), &Answers::from_contrast(case), effects)
+    pub fn from_facts(case: &ServerFacts, effects: &[(Intervention, Effect)]) -> Posterior {
+        Posterior::compute(EvidenceWeights::fitted_to_corpus(), &Answers::from_facts(case), effects)
     }
 
     /// Computes the probabilities from these answers and effects, with the given weights.

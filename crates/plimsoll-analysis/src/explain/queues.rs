@@ -9,10 +9,9 @@ use super::server_facts::ServerFacts;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE,
-    MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR,
-    RECEIVE_WINDOW_BYTES, RISEN_FACTOR_MIN, ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX,
-    SUSTAINED_GAIN_MIN,
+    EXHAUSTED_SHARE_MIN, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES,
+    RISEN_FACTOR_MIN, ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, SUSTAINED_GAIN_MIN, TWOFOLD_FACTOR,
 };
 use crate::find::StopReason;
 
@@ -33,7 +32,8 @@ pub(super) fn signal_has_risen(case: &ServerFacts, signal: Signal, times: f64, l
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
-/// Returns whether plimsoll was the limit although the server had idle capacity.
+/// Returns whether plimsoll was the limit, not the server. plimsoll does not count as the limit if
+/// the server on the same machine took the cores that plimsoll needed.
 pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
     let of = |sight: &LoadSignals| {
         let crowded_out = server_takes_cores_from_plimsoll(sight).unwrap_or(false);
@@ -47,7 +47,8 @@ pub(super) fn plimsoll_was_the_limit(case: &ServerFacts) -> bool {
         || reads && case.has_no_saturated_resource() == Some(true) && case.has_throughput_plateau() == Some(true)
 }
 
-/// Returns whether plimsoll was late only because the server on the same machine used up the cores.
+/// Returns whether plimsoll was late only because the server saturated the cores of plimsoll's
+/// machine.
 fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
     let cores = sight.get(Signal::Cores)?;
     let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
@@ -60,11 +61,11 @@ fn server_takes_cores_from_plimsoll(sight: &LoadSignals) -> Option<bool> {
     )
 }
 
-/// Returns whether plimsoll's own limit of connections limits the throughput. A first sign of too
-/// few connections: the number of requests in service equals the number of requests that plimsoll
-/// allows in flight. A second sign of too few connections: plimsoll could not send some requests,
-/// although the sent requests were as fast as a request alone. If arrivals are random, some
-/// requests find all connections in use long before all connections are always in use.
+/// Returns whether plimsoll's own limit of connections limits the throughput. Either of two signs
+/// shows too few connections. First sign: as many requests are in service as plimsoll allows in
+/// flight. Second sign: plimsoll could not send some requests, although the sent requests were as
+/// fast as a request alone. If arrivals are random, some requests find all connections in use long
+/// before all connections are always in use.
 pub(super) fn is_limited_by_own_connections(case: &ServerFacts) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
@@ -94,11 +95,13 @@ fn erlang_loss_share(places: f64, offered: f64) -> f64 {
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load
 /// line or above. The result is true only if no core is idle and threads of the server wait for a
-/// core. For a true result, the other processes must also use a noticeable number of cores, also
-/// compared with the server's use. A server with a saturated thread lacks no core, so the result is
-/// false for such a server. Returns `None` if the CPU use of other processes grew with the load,
-/// because these processes may work for the server. Also returns `None` if the server's threads
-/// together used about one core at the load line: the threads may lack cores, or take turns.
+/// core. The other processes must also use a noticeable number of cores, in absolute terms and
+/// compared with the server. A server with a saturated thread lacks no core, so the result is false
+/// for such a server.
+///
+/// Returns `None` if the CPU use of other processes grew with the load, because these processes may
+/// work for the server. Also returns `None` if the server's threads together used about one core at
+/// the load line: the threads may lack cores, or take turns.
 pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -109,7 +112,7 @@ pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
         let much = others >= INTERFERENCE_CORES_MIN
             && others >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
         let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= CONSIDERABLE_SHARE_MIN);
-        let is_so = much && waits && sight.get(Signal::Idle)? <= SMALL_SHARE_MAX * cores.max(EQUALLY_SHORT_FACTOR);
+        let is_so = much && waits && sight.get(Signal::Idle)? <= SMALL_SHARE_MAX * cores.max(TWOFOLD_FACTOR);
         let is_own = low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
         if is_so && is_own { None } else { Some(is_so) }
     };
@@ -121,25 +124,25 @@ pub(super) fn others_take_needed_cores(case: &ServerFacts) -> Option<bool> {
     }
 }
 
-/// Returns whether the server reached its limit of open files; `None` if the server had reached
-/// this limit already at the low load. Open files at the low load may belong to idle connections.
-/// For example, plimsoll opened many connections while the server processed the backlog of an
-/// earlier load.
+/// Returns whether the server reached its limit of open files. Returns `None` if the server had
+/// reached this limit already at the low load, because the open files may belong to idle
+/// connections. For example, plimsoll opens many connections while the server processes the backlog
+/// of an earlier load.
 pub(super) fn files_used_up(case: &ServerFacts) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
     let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
     (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
 }
 
-/// Returns whether plimsoll or the server found no free local port for a new connection. One sign
-/// of a lack of ports is a connection of plimsoll that failed because no local port was free.
-/// Another sign of a lack of ports: nearly all ports are in TIME-WAIT, and requests fail.
+/// Returns whether plimsoll or the server found no free local port for a new connection. Either of
+/// two signs shows a lack of ports. First sign: a connection of plimsoll failed because no local
+/// port was free. Second sign: nearly all ports are in TIME-WAIT, and requests fail.
 pub(super) fn ports_used_up(case: &ServerFacts) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
     let rise = asks
-        && signal_has_risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
+        && signal_has_risen(case, Signal::TimeWait, TWOFOLD_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
         && fails();
     // Ports stay in TIME-WAIT for a minute, so the ports that the search used are missing in the
     // first load after the search. Requests fail at the first load after the search, or at the next
@@ -169,7 +172,7 @@ pub(super) fn connects_late(case: &ServerFacts) -> Option<bool> {
         .or(case.signal_max(Signal::Unaccepted))?;
     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
     let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
-    let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= EQUALLY_SHORT_FACTOR * alone_ns);
+    let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= TWOFOLD_FACTOR * alone_ns);
     let is_idle = case.requests_in_service().is_some_and(|count| count < BUSY_RESOURCE_IN_SERVICE_MIN);
     let is_busy = case.signal_reaches(Signal::FullestThread, 1.0 - NOTICEABLE_SHARE_MIN).unwrap_or(false)
         || case.are_cores_saturated().unwrap_or(false)
@@ -222,7 +225,7 @@ fn is_limited_to_whole_cores(case: &ServerFacts) -> Option<bool> {
 
 /// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
 /// idle.
-pub(super) fn collects_on_idle_cores(case: &ServerFacts) -> bool {
+pub(super) fn gc_runs_on_idle_cores(case: &ServerFacts) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
     let full = case.is_thread_saturated() == Some(true) || case.has_idle_cores() != Some(true);
     let in_turn = allowed_cores_are_saturated(case) == Some(true) || threads_run_one_at_a_time(case) == Some(true);
@@ -252,7 +255,7 @@ pub(super) fn threads_run_one_at_a_time(case: &ServerFacts) -> Option<bool> {
     // Threads that are woken but find the lock taken again also count as threads that wait for a
     // core.
     let in_turn = waits < MOST_SHARE_MIN
-        || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
+        || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= TWOFOLD_FACTOR * waits);
     let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
     // A server that responds to all requests is not saturated, however many cores it uses.
     let is_saturated = case.has_throughput_plateau() != Some(false);
@@ -311,9 +314,9 @@ fn is_proxy(case: &ServerFacts) -> bool {
     case.main_peer().is_some() && is_program("proxy", server_process_name(case))
 }
 
-/// Returns the highest rate that the server sustained after the search, divided by the lowest rate
-/// that the server did not sustain in the search. If this ratio shows no gain, the throughput under
-/// an overload in the search is the divisor. Returns `None` without a gain beyond chance.
+/// Returns the highest rate that the server sustained after the search, divided by the upper end of
+/// the load line from the search. If this ratio shows no gain, the divisor is the throughput under
+/// an overload in the search. Returns `None` without a gain beyond chance.
 pub(super) fn sustained_rate_gain(case: &ServerFacts) -> Option<f64> {
     let gain =
         |limit_rps: Option<f64>, least: f64| Some(case.held_past_rps? / limit_rps?).filter(|gain| *gain >= least);
@@ -352,7 +355,7 @@ pub(super) fn has_fixed_peer_connections(case: &ServerFacts) -> Option<bool> {
         threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
     let apart = of_processes && more_threads_wait_for_locks(case).unwrap_or(false);
     let is_fixed =
-        past >= 1.0 && (past - line).abs() <= (EQUALLY_SHORT_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
+        past >= 1.0 && (past - line).abs() <= (TWOFOLD_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
     let shared = !behind_a_lock().unwrap_or(false) && !apart;
     Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
@@ -362,8 +365,7 @@ pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> 
     let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
         let all = case.signal_max(Signal::Processes).unwrap_or(workers);
-        let alone =
-            workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
+        let alone = workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= TWOFOLD_FACTOR);
         let near = is_nearly_equal(served, workers, AGREEMENT_SHARE) && alone
             || all > 1.0 && is_nearly_equal(served, all, AGREEMENT_SHARE);
         near && !event_loops_accept_all(case).unwrap_or(false)
@@ -384,7 +386,7 @@ pub(super) fn workers_equal_served_requests(case: &ServerFacts) -> Option<bool> 
 fn thread_group_sizes(case: &ServerFacts) -> impl Iterator<Item = f64> {
     let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
-    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
+    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > TWOFOLD_FACTOR * cores)
 }
 
 /// Returns whether the number of threads that sleep or wait for storage equals the number of
@@ -399,7 +401,7 @@ pub(super) fn sleeping_threads_equal_requests(case: &ServerFacts) -> Option<bool
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
     // A thread that waits for its turn in the interpreter (such as Python's) wakes up at intervals,
     // so it looks like a sleeping thread.
-    let next = if has_shared_interpreter(case) { EQUALLY_SHORT_FACTOR } else { 0.0 };
+    let next = if has_shared_interpreter(case) { TWOFOLD_FACTOR } else { 0.0 };
     // In a short load, each thread's state is read only once, so the sum over the loads at and
     // above the line is more exact.
     let (threads, requests) = (line.0 + past.0, line.1 + past.1);
@@ -427,7 +429,7 @@ fn are_all_threads_busy(case: &ServerFacts) -> Option<bool> {
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
 pub(super) fn more_threads_wait_for_locks(case: &ServerFacts) -> Option<bool> {
-    Some(signal_increase(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
+    Some(signal_increase(case, Signal::InLock)? >= TWOFOLD_FACTOR)
 }
 
 /// Returns whether single-threaded processes have accepted nearly all connections with requests in
@@ -490,15 +492,18 @@ fn calls_are_few(case: &ServerFacts) -> Option<bool> {
 pub(super) fn open_calls_equal_served_requests(case: &ServerFacts) -> Option<bool> {
     let calls = open_dependency_calls(case)?;
     let rise = calls >= super::thresholds::SEVERAL_IN_SERVICE_MIN
-        && calls >= EQUALLY_SHORT_FACTOR * case.low.get(Signal::PeerWaiting)?;
+        && calls >= TWOFOLD_FACTOR * case.low.get(Signal::PeerWaiting)?;
     let as_many = is_nearly_equal(calls, case.requests_in_service()?, ROUGH_AGREEMENT_SHARE);
-    Some(rise && as_many && case.past.get(Signal::InFlight)? >= EQUALLY_SHORT_FACTOR * calls)
+    Some(rise && as_many && case.past.get(Signal::InFlight)? >= TWOFOLD_FACTOR * calls)
 }
 
-/// Returns whether calls to a dependency take longer under load: more calls are open than requests
-/// are in service (Little's law). Another sign of longer calls is a fixed number of connections in
-/// use that exceeds the number of requests in service. A third sign of longer calls is a number of
-/// connections that grows while requests wait.
+/// Returns whether calls to a dependency take longer under load. Any of three signs shows longer
+/// calls. First sign: more calls are open than requests are in service (Little's law). Second sign:
+/// the number of connections is fixed, and more connections are in use than requests are in
+/// service. Third sign: the number of connections grows with the load.
+///
+/// Returns `false` if threads wait only for timers, if the throughput has no plateau, or if a
+/// resource of the server is saturated.
 pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
     if threads_wait_for_timers(case) == Some(true)
         || !case.has_throughput_plateau()?
@@ -522,7 +527,7 @@ pub(super) fn calls_pile_up(case: &ServerFacts) -> Option<bool> {
         has_fixed_peer_connections(case)? && served < (1.0 - CONSIDERABLE_SHARE_MIN) * past && past > 1.0 && in_use;
     let asked = !calls_are_few(case).unwrap_or(false);
     let grows = past >= (1.0 + CONSIDERABLE_SHARE_MIN) * line
-        && past >= line + EQUALLY_SHORT_FACTOR
+        && past >= line + TWOFOLD_FACTOR
         && waiting <= SLOWER_FACTOR_MIN * past
         && asked;
     Some(full || grows)
@@ -570,7 +575,7 @@ pub(super) fn connections_queue_at_dependency(case: &ServerFacts) -> Option<bool
 }
 
 /// Returns the address of the server's database, known by the name of its process. Among several
-/// databases, the one with the most open calls counts.
+/// databases, the database with the most open calls counts.
 pub(super) fn database_address(case: &ServerFacts) -> Option<&str> {
     let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
@@ -613,10 +618,7 @@ pub(super) fn waiting_statements(case: &ServerFacts) -> Option<f64> {
 /// window is full. The number of waiting connections must grow with the load.
 pub(super) fn window_full(case: &ServerFacts) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
-    Some(
-        case.signal_max(Signal::WindowLimited)? >= MOST_SHARE_MIN
-            && past >= RISEN_FACTOR_MIN * low + EQUALLY_SHORT_FACTOR,
-    )
+    Some(case.signal_max(Signal::WindowLimited)? >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + TWOFOLD_FACTOR)
 }
 
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
@@ -625,7 +627,7 @@ pub(super) fn server_reads_dependency_late(case: &ServerFacts) -> Option<bool> {
     signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, RECEIVE_WINDOW_BYTES)
 }
 
-/// Returns whether receivers other than the server's clients leave its output unread.
+/// Returns whether receivers other than the server's clients leave the server's output unread.
 pub(super) fn other_receivers_read_late(case: &ServerFacts) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
@@ -652,7 +654,7 @@ pub(super) fn dependency_bytes_are_in_transit(case: &ServerFacts) -> Option<bool
     let queued = signal_has_risen(
         case,
         Signal::PeerOnTheWay,
-        EQUALLY_SHORT_FACTOR * QUEUE_GROWTH_FACTOR,
+        TWOFOLD_FACTOR * QUEUE_GROWTH_FACTOR,
         COUNT_ABOVE_CHANCE_MIN * RECEIVE_WINDOW_BYTES,
     )?;
     let top = case.signal_max(Signal::PeerOnTheWay)?;

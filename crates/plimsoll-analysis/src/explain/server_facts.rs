@@ -9,9 +9,9 @@ use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, CONSIDERABLE_SHARE_MIN, COUNT_ABOVE_CHANCE_MIN,
-    EQUALLY_SHORT_FACTOR, INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
-    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN,
-    SLOWER_FACTOR_MIN, SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, WAKE_UP_TIME_MAX_NS,
+    INTERRUPTED_THREAD_SHARE_MIN, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NOTICEABLE_SHARE_MIN,
+    ONE_CORE_RANGE, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SATURATED_THREAD_SHARE_MIN, SLOWER_FACTOR_MIN,
+    SMALL_SHARE_MAX, THROTTLED_PERIODS_SHARE_MIN, TWOFOLD_FACTOR, WAKE_UP_TIME_MAX_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
@@ -99,8 +99,9 @@ pub fn reference_rate(findings: &Findings) -> f64 {
         return line;
     }
     let peak = findings.peak.map_or(0.0, |peak| peak.rps);
-    // If a single user waits too long for a response, the search tries no more users. With a single
-    // user, the highest throughput is the throughput of this user, not the capacity of the server.
+    // If a single user waits too long for a response, the search tries no more users. Then the peak
+    // is the throughput of one user, not the capacity of the server. So the throughput of all other
+    // trials counts, too.
     let climbed = findings.peak.is_some_and(|peak| peak.concurrency > 1);
     let measured = findings.trials.iter().filter(|trial| !climbed && trial.purpose != LoadPurpose::Settle);
     measured.map(|trial| trial.achieved_rps).fold(peak, f64::max)
@@ -153,7 +154,8 @@ pub struct ServerFacts {
     /// recorded without this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_lower_rps: Option<f64>,
-    /// The upper end of the load line, in requests a second: the lowest rate that broke the SLO.
+    /// The upper end of the load line's interval, in requests a second. `None`: no tried rate was
+    /// too high.
     pub upper_rps: Option<f64>,
     /// The reason why the search ended.
     pub stopped_by: StopReason,
@@ -167,8 +169,8 @@ pub struct ServerFacts {
     /// throughput may be too high, because the trial falls between two stalls or uses up the rest
     /// of a quota.
     pub sustained_rps: f64,
-    /// The highest throughput during the search at an offered rate above the capacity, requests a
-    /// second.
+    /// The server's throughput while it was saturated during the search, in requests a second: the
+    /// maximum over the failed trials. `None`: no failed trial saturated the server.
     pub saturated_rps: Option<f64>,
     /// Whether other programs disturbed the search.
     #[serde(default)]
@@ -192,7 +194,8 @@ pub struct ServerFacts {
     /// the server accepted no connection. `None`: the server did not stop.
     #[serde(rename = "gone")]
     pub target_loss: Option<String>,
-    /// The time of each resource that one request uses; computed from the signals of the loads.
+    /// The demand of a request on each resource: the time of the resource that one request uses.
+    /// The demands are computed from the signals of the loads, and are not recorded.
     #[serde(skip)]
     pub demands: Vec<ServiceDemand>,
 }
@@ -261,7 +264,8 @@ impl ServerFacts {
         }
     }
 
-    /// Returns whether any of the steady loads was made.
+    /// Returns whether at least one of three steady loads was made: the low load, the load at the
+    /// load line, or the load above the load line.
     pub fn has_steady_loads(&self) -> bool {
         [&self.low, &self.line, &self.past].iter().any(|sight| sight.has_signals())
     }
@@ -303,9 +307,10 @@ impl ServerFacts {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
     }
 
-    /// Returns the signals of the closed-loop load if its goodput is at least that of the load
-    /// above the line. Above the line, thousands of waiting requests and their connections use part
-    /// of the resources. `None`: the closed-loop load has less goodput, or requests failed in it.
+    /// Returns the signals of the closed-loop load if its goodput is at least the goodput of the
+    /// load above the line. Above the line, thousands of waiting requests and their connections use
+    /// part of the resources. Returns `None` if the closed-loop load has less goodput, if at least
+    /// 1 % of its requests failed, or if a load is missing.
     pub fn best_closed_load(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // In a closed loop, a user whose request is rejected sends the next request immediately, so
@@ -351,15 +356,16 @@ impl ServerFacts {
     }
 
     /// Returns the goodput of the closed-loop load, divided by the goodput under overload in the
-    /// search. In a closed loop fewer requests compete, so a ratio slightly above 1 means nothing.
-    /// `None`: requests failed in the closed loop, or one of the loads is missing.
+    /// search. In a closed loop fewer requests compete, so a ratio slightly above 1 is no evidence
+    /// of a gain. Returns `None` if [`Self::best_closed_load`] returns `None`, or if no failed
+    /// trial saturated the server.
     pub fn goodput_gain_of_closed_loop(&self) -> Option<f64> {
         Some(self.best_closed_load()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
     /// Returns whether the load above the line gave no higher throughput than the server reached
-    /// before: at the line, at a tried rate above it, or under an overload in the search. Requests
-    /// that fail at any rate do not count as missing throughput.
+    /// before: at the line, at a tried rate above the line, or under an overload in the search.
+    /// Failures that occur at every load do not count as missing throughput.
     pub fn has_throughput_plateau(&self) -> Option<bool> {
         let (offered_rps, goodput_rps) =
             (self.past.throughput_without_waits_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
@@ -393,7 +399,7 @@ impl ServerFacts {
             .is_some_and(|(p99, p50)| p99 >= COUNT_ABOVE_CHANCE_MIN * p50);
         soon && wait
             && self.held_past_rps.is_none()
-            && self.worker_processes().is_some_and(|count| count >= EQUALLY_SHORT_FACTOR)
+            && self.worker_processes().is_some_and(|count| count >= TWOFOLD_FACTOR)
     }
 
     /// Returns whether all cores of the machine are in use at the load line or above. Either hardly
@@ -412,8 +418,8 @@ impl ServerFacts {
 
     /// Returns the mean number of server threads that wait for a core, without threads that are
     /// just being woken. The time to wake a thread comes from the low load, where cores are idle.
-    /// Returns `None` if the increase since the low load in threads that wait for each other
-    /// exceeds the number of threads that wait for cores.
+    /// Returns `None` if at least as many threads wait for each other as for a core. Threads that
+    /// already wait for each other at the low load do not count.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
         let woken = woken_rps(&self.low).filter(|rps| *rps > 0.0);
@@ -525,7 +531,7 @@ impl ServerFacts {
         let one = top >= 1.0 - CONSIDERABLE_SHARE_MIN
             && low <= 1.0 - CONSIDERABLE_SHARE_MIN
             && top >= (1.0 + CONSIDERABLE_SHARE_MIN) * low;
-        Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
+        Some(top >= least && (top >= TWOFOLD_FACTOR * low || one))
     }
 
     /// Returns whether more requests are in service than the server uses cores. If more requests
@@ -578,8 +584,9 @@ impl ServerFacts {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Returns whether the server sends requests to the dependency at this address. Connections
-    /// that stay idle while thousands of requests complete limit nothing.
+    /// Returns whether the server sends requests to the dependency at this address: at least one
+    /// data segment for every twenty requests. Connections that stay idle while thousands of
+    /// requests complete cannot limit the server.
     pub fn calls_dependency(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
         Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.signal_max(Signal::Goodput)?)
@@ -592,9 +599,9 @@ impl ServerFacts {
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
-    /// Returns the address of the dependency that accepts connections most slowly: the dependency
-    /// with the most connections that wait to be accepted, above the line. Only dependencies that
-    /// the server calls count.
+    /// Returns the address of the dependency that accepts connections most slowly: above the line,
+    /// more connections wait to be accepted by this dependency than by any other. Returns `None` if
+    /// no accept queue of a dependency was observed.
     pub fn slowest_accepting_dependency(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())
@@ -638,8 +645,8 @@ impl ServerFacts {
         self.demands.iter().find(|demand| demand.resource == resource)
     }
 
-    /// Returns the number of worker processes of the server: all processes except the first parent,
-    /// or 1 for a server with a single process.
+    /// Returns the number of worker processes of the server: all processes except the parent
+    /// process, or 1 for a server with a single process.
     pub fn worker_processes(&self) -> Option<f64> {
         self.signal_max(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
@@ -687,8 +694,8 @@ impl ServerFacts {
     }
 
     /// Returns the load that shows the latency without a queue: usually the low load. If the low
-    /// load has few responses and a lower p99 than the load at half the line, the latter is
-    /// returned.
+    /// load has few responses, and the load at half the line has a higher p99, the load at half the
+    /// line is returned.
     pub fn unloaded_latency_load(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
         if self.low_load_is_small() && later { &self.half } else { &self.low }
@@ -704,15 +711,15 @@ impl ServerFacts {
         let late = half_ns.min(line_ns).min(past_ns) > bound_ns;
         let alike =
             past_ns <= (1.0 + NOTICEABLE_SHARE_MIN) * half_ns && half_ns <= (1.0 + NOTICEABLE_SHARE_MIN) * past_ns;
-        let more = self.past.get(Signal::Goodput)? >= EQUALLY_SHORT_FACTOR * self.half.get(Signal::Goodput)?;
-        let soon = self.past.get(Signal::P50)? <= EQUALLY_SHORT_FACTOR * self.half.get(Signal::P50)?;
+        let more = self.past.get(Signal::Goodput)? >= TWOFOLD_FACTOR * self.half.get(Signal::Goodput)?;
+        let soon = self.past.get(Signal::P50)? <= TWOFOLD_FACTOR * self.half.get(Signal::P50)?;
         Some(
             self.low_load_is_small()
                 && late
                 && alike
                 && more
                 && soon
-                && self.past.get(Signal::Dispersion)? <= EQUALLY_SHORT_FACTOR,
+                && self.past.get(Signal::Dispersion)? <= TWOFOLD_FACTOR,
         )
     }
 

@@ -51,8 +51,8 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: goodput_elasticity(&steps), steps })
     }
 
-    /// Returns whether the setting limits the load line. `None`: the effect is too weak for a
-    /// limit but not zero, or it is not known.
+    /// Returns whether the setting limits the load line. Returns `None` if the elasticity is not
+    /// known, or lies between the two thresholds.
     pub fn limits_load_line(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= LIMITING_ELASTICITY_MIN => Some(true),

@@ -73,7 +73,7 @@ signals! {
     FirstByte: "ttfb_p50", "ns", "time to first byte p50", "the load";
     /// Mean number of requests in flight.
     InFlight: "in_flight", "", "requests in flight", "the load";
-    /// Share of the requests that failed.
+    /// Share of the scheduled requests that failed, were not sent, or were in flight at the end.
     Failed: "failed", "share", "requests that failed", "the load";
     /// Share of the responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or
     /// UNAVAILABLE.
@@ -116,7 +116,7 @@ signals! {
     Switches: "switches", "", "voluntary context switches per request", "the server's threads";
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
     Blocked: "blocked", "", "server threads in uninterruptible sleep, mostly for storage", "the server's threads";
-    /// Memory pages of the server that were read back from storage.
+    /// Rate of the server's memory pages that were read back from storage.
     MajorFaults: "major_faults", "1/s", "memory pages read back from storage", "the server's processes";
     /// Open files of the server as a share of its limit.
     Files: "files", "share", "server's open files, as a share of its limit", "the server's processes";
@@ -125,7 +125,7 @@ signals! {
     ListenQueue: "listen_queue", "share", "accept queue length, as a share of its limit", "sockets";
     /// Mean number of connections in the server's accept queue.
     Unaccepted: "unaccepted", "", "connections not yet accepted by the server", "sockets";
-    /// Connections that the kernel dropped because the server's accept queue was full.
+    /// Rate of connections that the kernel dropped because the server's accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections dropped because of a full accept queue", "the kernel's TCP";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
@@ -153,25 +153,28 @@ signals! {
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's CPU quota was exhausted", "the control groups of dependencies";
-    /// CPU quota of the dependency's control group that was throttled most.
+    /// CPU quota of the dependency that is throttled most, in cores.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
     /// The server's connections to the dependency with the most connections; the maximum over time.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
     /// Mean number of open calls to a dependency: connections that wait for its response; the
     /// maximum over dependencies.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
-    /// Mean number of bytes from dependencies that the server has not read.
+    /// Mean number of bytes from all dependencies together that the server has not read.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
-    /// Mean number of bytes that the server has written to receivers other than its clients, and
-    /// that the receivers have not read.
+    /// Mean number of bytes that the server has written to a dependency, and that the dependency
+    /// has not read; the maximum over dependencies.
     PeerUnsent: "peer_unsent", "bytes", "server output that dependencies have not read", "sockets";
-    /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server.
+    /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server; the
+    /// maximum over dependencies.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
-    /// Mean number of connections that wait to be accepted by a dependency.
+    /// Mean number of connections that wait to be accepted by a dependency; the maximum over
+    /// dependencies.
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
-    /// Mean number of connections on which the response of a dependency arrives piece by piece.
+    /// Mean number of connections on which the response of a dependency arrives piece by piece; the
+    /// maximum over dependencies.
     PeerComing: "peer_coming", "", "responses of a dependency that arrive piece by piece", "sockets";
-    /// Bytes received from dependencies, a second.
+    /// Rate of bytes that the server received from a dependency; the maximum over dependencies.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
     /// Share of the server's CPU time that garbage collection uses.
     Gc: "gc", "share", "server's CPU time used for garbage collection", "the server's runtime, or sampled functions";
@@ -404,7 +407,7 @@ impl LoadSignals {
         let requests = ledger.finished_requests().max(1) as f64;
         let scheduled = ledger.scheduled.max(1) as f64;
         let count = |times: u64, ns: u64| (times > 0).then_some(ns as f64);
-        self.requests_each = summary.requests_each;
+        self.requests_each = summary.requests_per_session;
         self.set_signal(Signal::Offered, ledger.scheduled as f64 / self.seconds);
         self.set_signal(Signal::Goodput, summary.throughput_rps);
         self.set_signal(Signal::P50, count(whole.response.count, whole.response.p50_ns));
@@ -518,7 +521,7 @@ impl LoadSignals {
         // If no thread was busy, `threads` is empty, and the number of saturated threads is 0.
         self.set_signal(
             Signal::FullestThread,
-            fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)),
+            fullest.map(|thread| thread.share).or(mean(table::SERVER_BUSIEST_THREAD.name)),
         );
         if server_cores.is_some() {
             self.set_signal(
@@ -540,20 +543,20 @@ impl LoadSignals {
         self.set_signal(Signal::SendQueue, mean(table::ACCEPTED_SEND_QUEUE.name));
         self.set_signal(Signal::WindowLimited, mean(table::ACCEPTED_WINDOW_LIMITED.name));
         self.set_signal(Signal::WindowWaiting, mean(table::ACCEPTED_WINDOW_WAITING.name));
-        self.read_by_others = mean(table::ACCEPTED_BY_OTHERS.name).is_some_and(|share| share > 0.5);
+        self.read_by_others = mean(table::ACCEPTED_FROM_OTHER_CLIENTS.name).is_some_and(|share| share > 0.5);
         let of_peers = |row: SeriesRow| {
             let of_one = |name: &&String| row.matched_label(name).is_some();
             probes.series.keys().filter(of_one).filter_map(|name| mean(name)).collect::<Vec<f64>>().into_iter()
         };
         self.set_signal(Signal::PeerUnread, of_peers(table::PEER_UNREAD).reduce(|a, b| a + b));
-        self.set_signal(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
-        self.set_signal(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
-        let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.matched_label(name));
+        self.set_signal(Signal::PeerUnsent, of_peers(table::PEER_UNACKNOWLEDGED).reduce(f64::max));
+        self.set_signal(Signal::PeerOnTheWay, of_peers(table::PEER_IN_TRANSIT).reduce(f64::max));
+        let peers = || probes.series.keys().filter_map(|name| table::PEER_RECEIVING.matched_label(name));
         // The probe also counts calls that ended within its look-back time, so the expected number
         // of ended calls is subtracted.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with_label(peer))? * RECENT_DATA_NS / 1e9;
-            Some((mean(&table::PEER_COMING.name_with_label(peer))? - by_chance).max(0.0))
+            Some((mean(&table::PEER_RECEIVING.name_with_label(peer))? - by_chance).max(0.0))
         };
         self.set_signal(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
         let received = peers().filter_map(|peer| rate(&table::PEER_RECEIVED.name_with_label(peer)));
@@ -561,7 +564,7 @@ impl LoadSignals {
         let alike = probes.series.keys().filter_map(|name| Some((table::THREADS.matched_label(name)?, most(name)?)));
         self.alike.extend(alike.map(|(stem, count)| (stem.to_owned(), count)));
         self.set_signal(Signal::DownstreamCores, cores(table::DOWNSTREAM_CPU.name));
-        self.set_signal(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_ITS_CORES.name));
+        self.set_signal(Signal::DownstreamOnItsCores, cores(table::DOWNSTREAM_CPU_ON_SERVER_CORES.name));
         self.set_signal(Signal::DownstreamProcesses, most(table::DOWNSTREAM_PROCESSES.name));
         self.set_signal(Signal::DownstreamInLock, mean(table::DOWNSTREAM_IN_LOCK.name));
         self.set_signal(Signal::DownstreamThreadsWaiting, mean(table::DOWNSTREAM_THREADS_WAITING.name));
@@ -619,10 +622,10 @@ impl LoadSignals {
         );
         let ports =
             inside(table::TCP_LOCAL_PORTS.name).and_then(|all| all.into_iter().reduce(f64::min)).or(Some(USUAL_PORTS));
-        self.ports_behind = mean(table::TCP_TIME_WAIT_BEHIND.name).is_some_and(|share| share > 0.5);
+        self.ports_behind = mean(table::TCP_TIME_WAIT_OTHER_NAMESPACE.name).is_some_and(|share| share > 0.5);
         self.set_signal(Signal::TimeWait, of(most(table::TCP_TIME_WAIT_PAIR.name), ports).map(|share| share.min(1.0)));
         self.set_signal(Signal::InLock, mean(table::SERVER_IN_LOCK.name));
-        self.set_signal(Signal::InSameLock, mean(table::SERVER_IN_SAME_LOCK.name));
+        self.set_signal(Signal::InSameLock, mean(table::SERVER_IN_BUSIEST_LOCK.name));
         self.set_signal(Signal::InSleep, mean(table::SERVER_IN_SLEEP.name));
         self.set_signal(Signal::InRead, mean(table::SERVER_IN_READ.name));
         self.set_signal(Signal::InWrite, mean(table::SERVER_IN_WRITE.name));

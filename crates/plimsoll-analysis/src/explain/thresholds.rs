@@ -2,8 +2,9 @@
 //! with its reason.
 //!
 //! Most thresholds are ratios that several features share, such as "a part", "most" or "has risen".
-//! No threshold was fitted to a recorded case, but for [`SUSTAINED_GAIN_MIN`]: it lies between the
-//! gains of recorded servers that warmed up and of those that did not.
+//! No threshold was fitted to a recorded case, except [`SUSTAINED_GAIN_MIN`]. The value of
+//! [`SUSTAINED_GAIN_MIN`] lies between the gains of recorded servers that warmed up and the gains
+//! of recorded servers that did not.
 //!
 //! Not here: the weights of observations (`likelihoods.tsv`).
 
@@ -33,7 +34,7 @@ pub(super) const COUNT_ABOVE_CHANCE_MIN: f64 = 4.0;
 pub(super) const SLOWER_FACTOR_MIN: f64 = 1.5;
 /// A time up to this multiple of another time counts as equally short, because timers and wake-ups
 /// lengthen both times.
-pub(super) const EQUALLY_SHORT_FACTOR: f64 = 2.0;
+pub(super) const TWOFOLD_FACTOR: f64 = 2.0;
 
 /// Below this number of requests in service at once (Little's law), no resource is always busy.
 pub(super) const BUSY_RESOURCE_IN_SERVICE_MIN: f64 = 0.6;
@@ -55,13 +56,12 @@ pub(super) const SATURATED_THREAD_SHARE_MIN: f64 = 0.92;
 /// The minimum share of a core that a saturated thread uses if helper threads of its runtime stop
 /// it for a part of the time.
 pub(super) const INTERRUPTED_THREAD_SHARE_MIN: f64 = 0.85;
-/// The machine's cores count as saturated if at most this share of the cores is idle. Cores count
-/// as available only if at least the share [`AVAILABLE_IDLE_SHARE_MIN`] of the cores is idle. With
-/// [`AVAILABLE_IDLE_SHARE_MIN`] of the cores idle, on average less than one thread waits for a core
-/// (Lq of M/M/c).
+/// The machine's cores count as saturated if at most this share of the cores is idle. Between this
+/// share and [`AVAILABLE_IDLE_SHARE_MIN`], the cores count as saturated only if server threads wait
+/// for a core.
 pub(super) const SATURATED_IDLE_SHARE_MAX: f64 = 0.1;
-/// Cores count as available to the server if at least this share of them is idle; see
-/// [`SATURATED_IDLE_SHARE_MAX`].
+/// Cores count as available to the server if at least this share of the cores is idle. With this
+/// share of the cores idle, on average less than one thread waits for a core (Lq of M/M/c).
 pub(super) const AVAILABLE_IDLE_SHARE_MIN: f64 = 0.15;
 /// The range of cores that threads use in total if they run one at a time, behind one lock or
 /// interpreter.
@@ -100,8 +100,8 @@ pub(super) const RETRANSMIT_SHARE_MIN: f64 = 0.02;
 /// Responses count as evenly spaced if the dispersion of their counts (variance divided by mean) is
 /// at most this value. Randomly spaced responses have a dispersion of 1.
 pub(super) const PERIODIC_DISPERSION_MAX: f64 = 0.3;
-/// The server was slower during the search, whatever limits it now, if its throughput now is at
-/// least this multiple of its throughput in the search.
+/// If the throughput now is at least this multiple of the throughput in the search, the server was
+/// slower during the search. This conclusion holds even if another resource limits the server now.
 pub(super) const FASTER_THAN_SEARCH_FACTOR: f64 = 2.0;
 /// The server sustains more than in the search, beyond chance, if it meets the SLO at this multiple
 /// of the load line's upper end. An upper end is too low with a probability of 5 %, and then by a

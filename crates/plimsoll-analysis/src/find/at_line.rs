@@ -24,7 +24,8 @@ pub struct ServerUseAtLine {
 
 impl ServerUseAtLine {
     /// Computes the server's use at the load line. `runs` contains the runs of the search's trials,
-    /// in the order of `findings.trials`.
+    /// in the order of `findings.trials`. Returns the reason as an error if no trial has figures of
+    /// the server's CPU and memory use.
     pub fn from_findings(findings: &Findings, runs: &[&Run]) -> Result<ServerUseAtLine, String> {
         let line = findings.load_line_rps.rps;
         let trials = || findings.trials.iter().zip(runs);

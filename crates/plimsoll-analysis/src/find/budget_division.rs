@@ -18,7 +18,7 @@ pub(super) struct BudgetDivision {
     /// Factor between the numbers of users of two successive closed-loop trials.
     pub(super) users_factor: u64,
     /// Minimum length of a closed-loop trial that saturates the server, ns.
-    pub(super) block_ns: u64,
+    pub(super) saturated_trial_ns_min: u64,
     /// Length of an open-loop trial near the load line, ns.
     pub(super) line_ns: u64,
     /// Whether the budget allows only few trials. With a small budget, some parts of the search
@@ -43,7 +43,7 @@ impl BudgetDivision {
             peak_ns: if budget_ns < 25 * SECOND { 300 * MS } else { 500 * MS }.max(least_ns),
             peak_until_ns: budget_ns / 6,
             users_factor: if small { 4 } else { 2 },
-            block_ns: (budget_ns / 50 / (100 * MS) * (100 * MS)).clamp(500 * MS, 1200 * MS).max(least_ns),
+            saturated_trial_ns_min: (budget_ns / 50 / (100 * MS) * (100 * MS)).clamp(500 * MS, 1200 * MS).max(least_ns),
             line_ns,
             few: small,
         }

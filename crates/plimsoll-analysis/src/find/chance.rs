@@ -1,5 +1,6 @@
-//! Compares each trial with the bad luck that a server may have. Chance explains a trial if, for a
-//! server that just meets the SLO at the trial's rate, 1 % of trials are as bad.
+//! Decides whether chance alone explains a bad trial. Suppose the server just meets the SLO at the
+//! trial's rate. Chance explains the trial if at least 1 % of the trials at this rate would be as
+//! bad.
 //!
 //! A trial that chance explains supports a load line ([`is_line_supported`]). A trial that chance
 //! does not explain contradicts a load line ([`breaks_slo_even_if_disturbed`]). On a machine that
@@ -20,8 +21,8 @@ const CHANCE_DEVIATIONS: f64 = 2.33;
 /// A confirming trial tests the lower end of the load line's interval. A confirming trial supports
 /// the lower end if the trial's rate is at least this share of the lower end.
 const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
-/// For a server that stalls, a confirming trial counts if it has at least this share of the length
-/// that confirms the load line of such a server.
+/// For a server that stalls, a confirming trial counts only if the trial is long enough. The
+/// minimum length is this share of the length of [`super::stalls::Stalls::confirming_trial_ns`].
 const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
 /// If a trial meets the SLO at this share of the upper end of the load line's interval, or above,
 /// the upper end is doubtful. On a machine that other programs use, the capacity may rise again.
@@ -29,10 +30,10 @@ const CONFIRMING_LENGTH_SHARE_MIN: f64 = 0.8;
 const DOUBTFUL_END_SHARE_MIN: f64 = 0.97;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
-/// trial at `low` or above (or at most 2 % below) supports `low` if the trial met the SLO, or if
-/// chance explains its bad requests and backlog. Each other trial within 2 % of `low` contradicts
-/// `low`. More trials must support `low` than contradict it. For a server that stalls, only trials
-/// of sufficient length count.
+/// trial counts if its rate is at least 98 % of `low`. The trial supports `low` if it met the SLO,
+/// or if chance explains its bad requests and backlog. Otherwise the trial contradicts `low`,
+/// unless its rate is more than 2 % above `low`. More trials must support `low` than contradict it.
+/// For a server that stalls, only trials of sufficient length count.
 pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
@@ -114,9 +115,9 @@ impl TriedRates {
     }
 
     /// Corrects `upper`, the estimated upper end of the load line's interval, by the tried rates.
-    /// If at least two trials below the upper end broke the SLO, the second-lowest of their rates
-    /// becomes the upper end. If a trial met the SLO near `upper`, the lowest rate that broke the
-    /// SLO becomes the upper end. `None`: no trial shows an upper end.
+    /// If a trial met the SLO near `upper`, the lowest broken rate becomes the upper end, but never
+    /// below `upper`. Without a broken rate, the result is then `None`. Otherwise, if at least two
+    /// rates below `upper` broke the SLO, the second-lowest broken rate becomes the upper end.
     pub(super) fn upper_end(&self, upper: f64) -> Option<f64> {
         if self.met_rps.is_some_and(|met_rps| makes_upper_end_doubtful(met_rps, upper)) {
             return self.broken_rps.first().map(|rps| rps.max(upper));

@@ -12,7 +12,7 @@ use super::chance::{
 use super::line_estimate::LineEstimate;
 use super::peak;
 use super::plans::{Planner, TRIAL_ARRIVALS_MIN, round_rate, trial_time_max_ns};
-use super::present_capacity::PresentCapacityTrials;
+use super::present_capacity::LastCapacityChange;
 use super::quota::QuotaEstimate;
 use super::search_state::SearchState;
 use super::target_loss::ServerLoss;
@@ -48,8 +48,8 @@ const SATURATED_TRIALS_SMALL_BUDGET: usize = 2;
 /// The number of completions that a trial of the saturated server should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a trial of the saturated server with the maximum length.
-/// For a slower server, trials with fewer completions would show too little and leave a long
-/// backlog, so the search makes no trials of the saturated server.
+/// The search makes no trials of a slower saturated server: trials with fewer completions would
+/// show too little and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 /// The maximum length of a trial that saturates the server, as a share of the budget.
 const SATURATED_TRIAL_BUDGET_SHARE: f64 = 1.0 / 12.0;
@@ -78,8 +78,8 @@ const LINE_TRIAL_RATE_SHARE_MIN: f64 = 1.0 / 2000.0;
 const LINE_TRIAL_RATE_RPS_MIN: f64 = 0.05;
 /// The maximum number of users of a closed-loop trial.
 const CLOSED_LOOP_USERS_MAX: u64 = 16_384;
-/// A trial of the saturated server can narrow the load line's interval if at least this share of
-/// the interval's variance comes from the uncertain capacity.
+/// A trial of the saturated server can narrow the load line's interval only if the uncertain
+/// capacity causes more than this share of the interval's variance.
 const CAPACITY_VARIANCE_SHARE_MIN: f64 = 0.5;
 
 /// The data for the choice of the next trial: the state of the search, and the outcomes of all
@@ -96,7 +96,7 @@ pub(super) struct LoadChoice<'a> {
 
 impl<'a> LoadChoice<'a> {
     /// Creates the choice of the next trial. `known` contains the trials that measured the server
-    /// with its present capacity ([`super::present_capacity::PresentCapacityTrials`]). `all`
+    /// with its present capacity ([`super::present_capacity::LastCapacityChange`]). `all`
     /// contains all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
@@ -157,10 +157,10 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed_loop_trial(LoadPurpose::Peak, users, length_ns)))
     }
 
-    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, so
-    /// many users cannot exceed this rate, because each user waits for its response before its next
-    /// request. Returns 0 if even a single user may exceed the maximum rate, or before any
-    /// response.
+    /// Returns the largest number of users of a closed-loop trial. If a maximum rate is set, this
+    /// number of users cannot exceed the maximum rate, because each user waits for its response
+    /// before its next request. Returns 0 if even a single user may exceed the maximum rate, or
+    /// before any response.
     fn users_max(&self) -> u64 {
         let connections = u64::from(self.known.settings.base.carriage.connections_max).min(CLOSED_LOOP_USERS_MAX);
         let Some(rate_max) = self.known.settings.max_rate else { return connections };
@@ -248,8 +248,9 @@ impl<'a> LoadChoice<'a> {
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
         let length_ns = wanted_ns.clamp(
-            pace.block_ns,
-            pace.block_ns.max((self.known.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
+            pace.saturated_trial_ns_min,
+            pace.saturated_trial_ns_min
+                .max((self.known.settings.budget_ns as f64 * SATURATED_TRIAL_BUDGET_SHARE) as u64),
         );
         let length_ns = length_ns / Plan::TICK_NS * Plan::TICK_NS;
         let users = users.min(users_by_timeout).min(self.users_max()).max(1);
@@ -316,7 +317,7 @@ impl<'a> LoadChoice<'a> {
         if (narrow || is_above_rate_max) && tried().next().is_some() && confirm_count < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
-        if PresentCapacityTrials::is_change_suspected(self.history) && self.can_saturate() {
+        if LastCapacityChange::is_change_suspected(self.history) && self.can_saturate() {
             let measure = self.saturated_trial();
             if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
@@ -361,7 +362,7 @@ impl<'a> LoadChoice<'a> {
 
     /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
     /// line failed and none met the SLO. If all trials near the predicted load line fail, the
-    /// prediction is wrong, so the search descends without it.
+    /// prediction is wrong, so the search lowers the rate without the prediction.
     fn lower_rate_after_failures(&self, dispersion: f64) -> Option<f64> {
         let is_shared = is_machine_shared(self.history);
         let tried = || self.history.iter().filter(|trial| is_near_load_line(trial));

@@ -3,8 +3,8 @@
 //! request in sixteen. If the SLO allows fewer failed or late requests, no rate meets the SLO, and
 //! load is not the reason.
 //!
-//! Not here: limiters, which reject a larger share of the requests at a higher load; queues, in
-//! which more requests are late at a higher load.
+//! Not here: servers whose share of failed or late requests grows with the load, such as limiters
+//! and queues.
 
 use crate::format;
 use crate::judge::{BACKLOG_GROWTH_SHARE_MAX, TrialOutcome, Verdict};
@@ -82,8 +82,8 @@ impl ConstantFailure {
         )
     }
 
-    /// Finds the constant failure in these loads. `allowed` is the share of the requests that the
-    /// SLO allows to fail, 0..=1.
+    /// Finds the constant failure in these loads. `allowed` is the share of the requests that may
+    /// fail or be late under the SLO, 0..=1.
     fn from_loads(how: SloBreakKind, allowed: f64, mut loads: Vec<LoadFailures>) -> Option<ConstantFailure> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;

@@ -11,7 +11,7 @@ use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
 use super::log_rate::AccessLogRate;
 use super::peak::{self, Knee, Peak};
-use super::present_capacity::PresentCapacityTrials;
+use super::present_capacity::LastCapacityChange;
 use super::quota::{Quota, QuotaEstimate};
 use super::rejecting::trials_with_rejections;
 use super::search_state::SearchState;
@@ -41,10 +41,10 @@ const VOID_SHARE_MAX: f64 = 0.2;
 /// last third of the saturated trials.
 const DRIFT_MAX: f64 = 0.05;
 /// The probability that the load line lies below the upper end that a search states. This upper
-/// tail is half of the lower tail, because a disturbed trial that nobody noticed makes the load
-/// line look lower, never higher. With equal tails, 83 to 85 % of the intervals of two simulated
-/// servers (M/M/1 at 100/s and H2/1 at 1 000/s, 10 % disturbed trials) contained the load line, and
-/// 15 % lay below it (`bench/run coverage`).
+/// tail is half of the lower tail, because an undetected disturbance of a trial makes the load line
+/// look lower, never higher. `bench/run coverage` measured equal tails on two simulated servers
+/// (M/M/1 at 100/s and H2/1 at 1 000/s) with 10 % disturbed trials. There, 83 to 85 % of the
+/// intervals contained the load line, and 15 % lay below the load line.
 const STATED_QUANTILE_HIGH: f64 = 0.982;
 /// A trial is at the load line if its rate is at least this share of the lower end of the load
 /// line's interval.
@@ -62,7 +62,7 @@ pub struct LoadLine {
     /// Upper end of the 90 % interval, 1/s; `None` if no tried rate was too high.
     pub upper: Option<f64>,
     /// Whether the interval is narrow enough to state an estimate.
-    pub provable: bool,
+    pub has_estimate: bool,
     /// Whether a separate trial at the lower end of the interval met the SLO.
     pub confirmed: bool,
 }
@@ -71,7 +71,7 @@ impl LoadLine {
     /// Probability that the interval contains the load line.
     pub const INTERVAL_CONFIDENCE: f64 = 0.9;
     /// The value for a search without a load line.
-    pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
+    pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, has_estimate: false, confirmed: false };
     /// A search states an estimate of the load line only if the estimate is at most this multiple
     /// of the lower end of the interval. A stated estimate exceeds the true load line by more than
     /// 3 % in at most one case of twenty.
@@ -82,7 +82,7 @@ impl LoadLine {
     fn new([lower, middle, upper]: [f64; 3]) -> LoadLine {
         let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower && middle < upper;
         let rps = if provable { middle } else { lower };
-        LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
+        LoadLine { rps, lower, upper: Some(upper), has_estimate: provable, confirmed: false }
     }
 
     /// Creates the load line of a machine that other programs use. The range of the capacities in
@@ -93,7 +93,7 @@ impl LoadLine {
     fn on_shared_machine([lower, middle, upper]: [f64; 3], range: CapacityRange) -> LoadLine {
         let (lower, upper) = (lower * range.lowest.min(1.0), upper * range.highest.max(1.0));
         let rps = (middle * range.mean.min(1.0)).max(lower);
-        LoadLine { rps, lower, upper: Some(upper), provable: lower > 0.0, confirmed: false }
+        LoadLine { rps, lower, upper: Some(upper), has_estimate: lower > 0.0, confirmed: false }
     }
 
     /// Returns the load line of a machine that other programs use, corrected by the results of the
@@ -102,7 +102,7 @@ impl LoadLine {
         let upper = self.upper.and_then(|upper| tried.upper_end(upper));
         let upper_rps = upper.unwrap_or(f64::INFINITY);
         let lower = tried.lower_end(self.lower).min(upper_rps);
-        LoadLine { rps: self.rps.min(upper_rps).max(lower), lower, upper, provable: lower > 0.0, ..self }
+        LoadLine { rps: self.rps.min(upper_rps).max(lower), lower, upper, has_estimate: lower > 0.0, ..self }
     }
 }
 
@@ -245,7 +245,7 @@ pub fn findings_from_trials(
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
     let measured = || history.iter().filter(|t| t.purpose != LoadPurpose::Settle);
     let spoilt = measured().filter(|t| t.offered_rps().is_some() && t.is_disturbed()).count();
-    // If most open trials were disturbed, the disturbances used up the budget, so `Disturbed` is
+    // If most open trials were disturbed, the disturbances exhausted the budget, so `Disturbed` is
     // the reason why the search ended.
     let stopped_by = match stopped_by {
         StopReason::Budget if 2 * spoilt > measured().filter(|t| t.offered_rps().is_some()).count() => {
@@ -254,8 +254,8 @@ pub fn findings_from_trials(
         other => other,
     };
     let all = history;
-    let era = PresentCapacityTrials::since_last_change(all);
-    let present = PresentCapacityTrials::trials_at_present_capacity(all, era);
+    let era = LastCapacityChange::since_last_change(all);
+    let present = LastCapacityChange::trials_at_present_capacity(all, era);
     let history = &present[..];
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
@@ -268,7 +268,7 @@ pub fn findings_from_trials(
         None => {
             let line = LoadLine::new([quantiles[0], quantiles[1], line.quantile(STATED_QUANTILE_HIGH)]);
             match contradicted_lower_end(history, line.lower, dispersion) {
-                Some(proven_rps) => LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..line },
+                Some(proven_rps) => LoadLine { rps: proven_rps, lower: proven_rps, has_estimate: false, ..line },
                 None => line,
             }
         }
@@ -510,7 +510,7 @@ fn end_doubts(findings: &Findings) -> Doubts {
             if idle_ns > bound.bound_ns && bound.quantile <= 0.99 {
                 let (waited, allowed) = (format::duration(idle_ns as f64), format::duration(bound.bound_ns as f64));
                 doubts.add(
-                    DoubtKind::Promise,
+                    DoubtKind::SloImpossible,
                     format!(
                         "The idle server breaks the SLO: a single user waits {waited}, and the SLO allows {allowed}."
                     ),
@@ -528,7 +528,7 @@ fn trial_doubts(
     settings: &Settings,
     findings: &Findings,
     quota: Option<Quota>,
-    era: Option<PresentCapacityTrials>,
+    era: Option<LastCapacityChange>,
 ) -> Doubts {
     let mut doubts = Doubts::default();
     let trials = &trials_with_valid_figures(findings.trials_before_server_loss());
@@ -659,7 +659,7 @@ fn trial_doubts(
 /// estimate, s. The load line's interval narrows with the square root of the search time. Returns
 /// `None` if the load line's interval is narrow enough.
 fn budget_for_estimate_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
-    let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
+    let upper = line.upper.filter(|upper| !line.has_estimate && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
     let times = (wide / LoadLine::STATED_ESTIMATE_FACTOR_MAX.ln()).powi(2) * PROPOSED_BUDGET_MARGIN;
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
@@ -693,7 +693,7 @@ mod tests {
     fn the_interval_of_a_shared_machine_covers_the_capacities_of_its_trials() {
         let check = |[lowest, mean, highest]: [f64; 3], expect: (f64, f64, f64, bool)| {
             let line = LoadLine::on_shared_machine([95.0, 100.0, 104.0], CapacityRange { lowest, mean, highest });
-            let found = (line.rps, line.lower, line.upper.expect("an upper end"), line.provable);
+            let found = (line.rps, line.lower, line.upper.expect("an upper end"), line.has_estimate);
             assert_eq!(found, expect, "{lowest} {mean} {highest}");
         };
         check([1.0, 1.0, 1.0], (100.0, 95.0, 104.0, true));

@@ -12,14 +12,15 @@ use std::fmt;
 /// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DemandFigure {
-    /// The lower end of the load line, requests a second.
+    /// The load line, requests or sessions a second. If the interval is too wide for an estimate,
+    /// the figure is the lower end of the interval.
     Line,
-    /// The peak goodput, requests a second.
+    /// The peak goodput, requests or sessions a second.
     Peak,
     /// The number of users at the knee (95 % of the peak goodput).
     Knee,
-    /// The lower end of the load line, as a multiple of the mean rate of the access log from which
-    /// the loads are drawn.
+    /// The load line as a multiple of the mean rate of the access log from which the loads are
+    /// drawn.
     Scale,
     /// CPU time of the server for each request at the load line, ns.
     Cpu,

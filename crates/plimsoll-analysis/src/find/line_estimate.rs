@@ -12,8 +12,8 @@ use plimsoll_statistics::line_distribution::LINE_QUANTILE_LOW;
 use plimsoll_statistics::{Capacity, LoadLineDistribution};
 
 /// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
-/// capacity. If only closed-loop trials exceeded it, the share is of the highest closed-loop
-/// throughput.
+/// capacity. If only closed-loop trials exceeded plimsoll's capacity, and the server's capacity is
+/// unknown, the share is of the highest closed-loop throughput.
 const GENERATABLE_RATE_FACTOR: f64 = 0.93;
 
 /// The estimate of the load line from all trials, and the highest rate that the search can try.
@@ -22,8 +22,9 @@ pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
     pub belief: LoadLineDistribution,
-    /// The highest rate that the search can try, 1/s: the lower of the user's limit and the highest
-    /// rate that plimsoll can generate; infinite without both.
+    /// The highest rate that the search can try, 1/s. The value is the lower of the user's limit
+    /// and the highest rate that plimsoll can generate. Without either limit, the value is
+    /// infinite.
     pub rate_max: f64,
     /// Why the search stops if the server meets the SLO at `rate_max`.
     pub rate_max_reason: StopReason,

@@ -7,14 +7,14 @@
 //! empty.
 //!
 //! *Line*: open trials try rates near the probable load line. All trials together give a
-//! distribution of the load line ([`line_distribution`]). The next trial is the trial that narrows
-//! the distribution of the load line most. *Confirm*: a longer trial runs at the lower end of the
-//! load line's interval. After the search, the study may run a soak, a long load at the load line
-//! ([`soak`]).
+//! distribution of the load line ([`line_distribution`]). The next trial tries the middle or an end
+//! of this distribution, or makes the capacity more exact ([`choice`]). *Confirm*: a longer trial
+//! runs at the lower end of the load line's interval. After the search, the study may run a soak, a
+//! long load at the load line ([`soak`]).
 //!
 //! A server that keeps state between trials is first brought into a known state. A server that fell
-//! behind first drains its backlog. A server with a rate limiter may have saved-up tokens, which a
-//! load before each trial uses up.
+//! behind first drains its backlog. A server with a rate limiter may have saved tokens, and a load
+//! before each trial exhausts these tokens.
 //!
 //! Not here: executing plans, and the reason *why* a server has its limit.
 
@@ -47,7 +47,7 @@ pub use gate::{DemandError, GateDemand, UndecidedDemand};
 pub use log_rate::AccessLogRate;
 pub use peak::{Knee, Peak, highest_goodput};
 pub use plimsoll_statistics::Capacity;
-pub use present_capacity::PresentCapacityTrials;
+pub use present_capacity::LastCapacityChange;
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_segments};
 pub use stalls::Stalls;
 pub use target_loss::ServerLoss;
@@ -71,8 +71,7 @@ pub enum SearchStep {
 /// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = trials_with_valid_figures(history);
-    let present =
-        PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
+    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::since_last_change(&all));
     match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).next_trial() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => {
@@ -91,8 +90,7 @@ pub fn contradicts_load_line(
     line: LoadLine,
 ) -> bool {
     let all = trials_with_valid_figures(history);
-    let present =
-        PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::since_last_change(&all));
+    let present = LastCapacityChange::trials_at_present_capacity(&all, LastCapacityChange::since_last_change(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::backlog_dispersion(&known, known.estimate_capacity().as_ref());

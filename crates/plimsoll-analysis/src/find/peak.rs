@@ -111,9 +111,9 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_NEIGHBOUR_FACTOR_MAX && middle > below && middle < knee).then_some(middle)
 }
 
-/// Returns the load with the highest goodput of a climb (loads with more and more users). Of
-/// several loads with equal goodput, returns the load with the fewest users. `loads` must be in
-/// ascending order of users. Every peak of a climb is computed by this function.
+/// Returns the load with the highest goodput of a climb (loads with more and more users). Among
+/// loads with equal goodput, returns the load with the fewest users. `loads` must be in ascending
+/// order of users. Every peak of a climb is computed by this function.
 pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }

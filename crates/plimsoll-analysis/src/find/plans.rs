@@ -63,7 +63,7 @@ pub(super) struct Planner<'a> {
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
     /// Number of all trials of the search, including trials before a change of the capacity
-    /// ([`super::present_capacity::PresentCapacityTrials`]).
+    /// ([`super::present_capacity::LastCapacityChange`]).
     pub trial_count: usize,
 }
 
@@ -235,7 +235,7 @@ impl<'a> Planner<'a> {
         }
         // During a trial well below the limiter's rate, the token bucket fills again.
         let near = last.offered_rps().is_some_and(|rate| rate > limit * NEAR_LIMITER_RATE_SHARE);
-        last.evidence.rejecting || last.evidence.primed && near
+        last.evidence.rejecting || last.evidence.failed_before_window && near
     }
 
     fn create_planned_trial(&self, purpose: LoadPurpose, plan: PlanRecord) -> PlannedTrial {

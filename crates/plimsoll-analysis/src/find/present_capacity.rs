@@ -1,5 +1,5 @@
 //! The latest period of a search, in which the server has its present capacity
-//! ([`PresentCapacityTrials`]). During a search, exhausted CPU credit, added machines, a warm cache
+//! ([`LastCapacityChange`]). During a search, exhausted CPU credit, added machines, a warm cache
 //! or a leak may change the capacity. Trials before a change of the capacity have no information
 //! about the present load line.
 //!
@@ -46,7 +46,7 @@ const SAME_SIDE_TRIALS_SHARE_MIN: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PresentCapacityTrials {
+pub struct LastCapacityChange {
     /// Index of the first trial since the last change of the capacity.
     pub first: usize,
     /// Capacity before the last change, 1/s.
@@ -71,10 +71,10 @@ struct TrialCapacity {
     error: f64,
 }
 
-impl PresentCapacityTrials {
+impl LastCapacityChange {
     /// Finds the present era, the period since the last change of the server's capacity. Returns
     /// `None` if the capacity did not change.
-    pub(super) fn since_last_change(history: &[TrialOutcome]) -> Option<PresentCapacityTrials> {
+    pub(super) fn since_last_change(history: &[TrialOutcome]) -> Option<LastCapacityChange> {
         let shown = TrialCapacity::from_history(history);
         let splits = change_indices(&shown);
         let last = *splits.last()?;
@@ -87,7 +87,7 @@ impl PresentCapacityTrials {
         let rises: Vec<bool> = levels.windows(2).map(|pair| pair[1] > pair[0]).collect();
         let changes = rises.iter().rev().take_while(|rise| Some(*rise) == rises.last()).count();
         let first = shown[last].trial;
-        Some(PresentCapacityTrials {
+        Some(LastCapacityChange {
             first,
             before_rps: levels[levels.len() - 2],
             present_rps: levels[levels.len() - 1],
@@ -102,7 +102,7 @@ impl PresentCapacityTrials {
     /// once, so its trials always count.
     pub(super) fn trials_at_present_capacity(
         history: &[TrialOutcome],
-        era: Option<PresentCapacityTrials>,
+        era: Option<LastCapacityChange>,
     ) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == LoadPurpose::Peak;

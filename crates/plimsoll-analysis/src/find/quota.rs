@@ -22,9 +22,9 @@ const EXHAUSTED_REJECTED_SHARE_MIN: f64 = 0.9;
 /// Minimum time, ns, for which a low load is rejected when a quota is exhausted. A server that was
 /// only overloaded serves a low load sooner.
 const EXHAUSTED_NS_MIN: u64 = SECOND;
-/// Number of users of the load that uses up a quota.
+/// Number of users of the load that exhausts a quota.
 const QUOTA_EXHAUSTION_USERS: u64 = 8;
-/// Maximum length of the load that uses up a quota, ns.
+/// Maximum length of the load that exhausts a quota, ns.
 const QUOTA_EXHAUSTION_NS: u64 = SECOND;
 /// Once the search has observed the opening of a window, a trial with more than this share of
 /// rejections shows an exhausted quota. A smaller share of requests may fail for other reasons.
@@ -33,7 +33,7 @@ const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// as if it allowed one failure in a million requests, because random arrivals sometimes exceed any
 /// quota.
 const EXCEEDING_SHARE_MIN: f64 = 1e-6;
-/// If a server later serves more than this multiple of the first supposed quota, there is no quota:
+/// There is no quota if a server later serves more than this multiple of the first supposed quota:
 /// the server was only unavailable for a time.
 const FIRST_QUOTA_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
@@ -114,9 +114,8 @@ impl QuotaEstimate {
         }
     }
 
-    /// Returns the next trial to measure the server's quota of requests in a time window, or the
-    /// reason to stop.
-    /// Returns `None` if the trials show no quota.
+    /// Returns the next trial that measures the server's quota, or the reason to stop. Returns
+    /// `None` if the trials show no quota.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<PlannedTrial, StopReason>> {
         if self.is_exhausted {
             return Some(plans.low_load_until_success().ok_or(StopReason::Budget));

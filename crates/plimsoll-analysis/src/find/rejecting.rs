@@ -14,7 +14,7 @@ const REJECTED_SHARE_MIN: f64 = 0.05;
 /// rate.
 const HIGHER_RATE_FACTOR: f64 = 1.05;
 /// If more than this share of a load's requests is unanswered, the server queues requests instead
-/// of rejecting requests. This bound applies to the loads that use up a limiter's saved-up tokens.
+/// of rejecting requests. This bound applies to the loads that exhaust a limiter's saved tokens.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures

@@ -1,6 +1,6 @@
-//! The state of a search before its next step ([`SearchState`]): the settings, the trials, and the
-//! stalls and the pace that follow from the trials. The state is computed once for each step of the
-//! search, because the computation reads every trial.
+//! The state of a search before its next step ([`SearchState`]): the settings and the trials. The
+//! stalls and the division of the budget follow from the trials. The state is computed once for
+//! each step of the search, because the computation reads every trial.
 
 use super::budget_division::BudgetDivision;
 use super::capacity::estimate_capacity;
@@ -26,7 +26,7 @@ impl<'a> SearchState<'a> {
     pub(super) fn new(settings: &'a Settings, history: &'a [TrialOutcome]) -> SearchState<'a> {
         let stalls = match Stalls::detect(settings, history) {
             NoResponsePeriods::Stalls(stalls) => Some(stalls),
-            NoResponsePeriods::None | NoResponsePeriods::WhenFull => None,
+            NoResponsePeriods::None | NoResponsePeriods::OnlyAboveCapacity => None,
         };
         let pace = BudgetDivision::from_history(settings, history, stalls.as_ref());
         SearchState { settings, history, stalls, pace }

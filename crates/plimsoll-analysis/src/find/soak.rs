@@ -26,7 +26,8 @@ const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// The SLO counts as broken after this number of consecutive segments that break the SLO: chance or
 /// other processes may break a single segment.
 const CONSECUTIVE_BREAKS_MIN: usize = 2;
-/// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
+/// Maximum number of additional segments if the last planned segment broke the SLO, and no two
+/// consecutive segments did.
 const LAST_BREAK_SEGMENTS_MAX: usize = 2;
 /// Response times count as risen if the median grew by at least this factor before the violation of
 /// the SLO.

@@ -87,7 +87,7 @@ pub enum NoResponsePeriods {
     None,
     /// Periods without responses occur only at rates above the capacity: the server admits requests
     /// periodically, or works in batches.
-    WhenFull,
+    OnlyAboveCapacity,
     /// Periods without responses occur at any load, so the server stalls.
     Stalls(Stalls),
 }
@@ -112,8 +112,8 @@ fn occur_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, us
     lengths.sort_unstable();
     let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
     let (mut below_s, mut other_s) = (0.0, 0.0);
-    // A load that drains a backlog ends as soon as the server responds quickly, so its length says
-    // nothing about how often stalls occur.
+    // A load that drains a backlog ends as soon as the server responds quickly, so its length
+    // carries no information about how often stalls occur.
     for trial in history.iter().filter(|trial| trial.purpose != LoadPurpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
@@ -157,7 +157,7 @@ impl Stalls {
         }
         let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return NoResponsePeriods::None };
         if occur_only_above_capacity(history, &stalls) {
-            return NoResponsePeriods::WhenFull;
+            return NoResponsePeriods::OnlyAboveCapacity;
         }
         let hit = |bound_ns: u64| {
             let mut trials: Vec<usize> =
@@ -240,12 +240,14 @@ impl Stalls {
     }
 }
 
-/// Returns whether the server itself caused a stall. A stall of a void trial (plimsoll or other
-/// processes were the limit) counts only if an already sent request waited during the stall. If
-/// other processes disturbed the trial, the stall must also be longer than other processes usually
-/// keep a core. In a closed-loop trial all users may wait for something else than the server, such
-/// as the lost first packet of a connection. So in a closed-loop trial, too, a request that was
-/// already sent must have waited during the stall.
+/// Returns whether the server itself caused a stall. The stall is certain if it ended within the
+/// trial, and if an already sent request waited during the stall.
+///
+/// A stall of a void trial (plimsoll or other processes were the limit) must be certain. If other
+/// processes disturbed the trial, the stall must also be longer than other processes usually keep a
+/// core. In addition, the host must not have taken CPU time from the virtual machine. In a trial of
+/// the climb, all users may wait for something else than the server, such as the lost first packet
+/// of a connection. So a stall of such a trial must be certain, too.
 fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.request_was_sent;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > NEGLIGIBLE_STEAL_SHARE);
@@ -380,8 +382,8 @@ mod tests {
     #[test]
     fn backlog_of_an_earlier_load_is_not_a_stall() {
         let settings = search_settings(base_plan(), SECOND);
-        // Each row contains the unanswered requests, their rate, and the start of the time without
-        // responses in the next load, ms.
+        // Each row contains the number of unanswered requests and the goodput (1/s) of the first
+        // load. The third value is the start of the time without responses in the next load, ms.
         for (left, rps, at_ms, expect) in [
             (100, 100.0, 0, false),
             (100, 100.0, 900, false),
@@ -437,7 +439,7 @@ mod tests {
                 trial
             };
             let trials: Vec<TrialOutcome> = loads.iter().map(of).collect();
-            assert_eq!(Stalls::detect(&settings, &trials) == NoResponsePeriods::WhenFull, when_full, "{name}");
+            assert_eq!(Stalls::detect(&settings, &trials) == NoResponsePeriods::OnlyAboveCapacity, when_full, "{name}");
         }
     }
 

@@ -24,7 +24,7 @@ pub struct ServerLoss {
     /// Number of trials before the first load without connections.
     pub before: usize,
     /// The first load in which the server accepted no connections.
-    pub under: OfferedLoad,
+    pub first_refused_load: OfferedLoad,
 }
 
 impl ServerLoss {
@@ -43,13 +43,13 @@ impl ServerLoss {
         let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
         let answered = before.iter().any(|trial| trial.success_rate > 0.0);
         (answered && loads >= LOADS_WITHOUT_CONNECTIONS_MIN && gone_ns >= LOSS_NS_MIN)
-            .then_some(ServerLoss { before: before.len(), under: first.load })
+            .then_some(ServerLoss { before: before.len(), first_refused_load: first.load })
     }
 
     /// Formats the loss in a few words, such as `the server has accepted no connections since
     /// plimsoll applied a load of 4 096 users`.
     pub fn server_loss_text(&self) -> String {
-        let load = match self.under {
+        let load = match self.first_refused_load {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
             OfferedLoad::Users(users) => format!("{} users", format::rate(users as f64)),
         };

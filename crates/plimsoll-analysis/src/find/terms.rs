@@ -106,7 +106,7 @@ pub(super) fn trials_with_valid_figures(history: &[TrialOutcome]) -> Vec<TrialOu
             // precision of the rate, so the error becomes 1.
             evidence.saturated_error = 1.0;
         }
-        let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
+        let evidence = [&mut evidence.bad_to_allowed_ratio, &mut evidence.service_mean_ns, &mut evidence.work_share];
         evidence.into_iter().chain([achieved_rps, success_rate]).for_each(number);
         trial
     };

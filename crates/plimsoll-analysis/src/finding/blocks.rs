@@ -1,6 +1,6 @@
 //! The findings of comparisons and of ladders. Comparisons and ladders measure blocks: a block has
-//! one load for each arm (each compared target), in random order. This file has the measured blocks
-//! (rounds of one load for each arm), and the result of all blocks together.
+//! one load for each arm (each compared target), in random order. This file has the measured
+//! blocks, and the result of all blocks together.
 
 use super::recording::NoFinding;
 use crate::doubts::{Assessment, Doubts};
@@ -11,20 +11,17 @@ use plimsoll_model::{BlocksSpec, Experiment, LoadPurpose, PlanRecord};
 /// The measured blocks of a comparison or a ladder. A block has one load for each arm (each
 /// compared target).
 #[derive(Debug, Clone)]
-pub struct MeasuredComparison<'a> {
+pub struct MeasuredBlocks<'a> {
     /// The names of the arms (the compared targets), A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan of the first arm (compared target). The plans of all arms are the same, except for
-    /// the target and the load.
+    /// The plan of arm A. The plans of all arms are the same, except for the target and the load.
     pub plan: &'a PlanRecord,
-    /// The plan of the loads of each arm (compared target) in the blocks, arm A first. The list is
-    /// empty if no block (round of one load for each arm) was measured.
+    /// The plan with which each arm was loaded in the blocks, arm A first. The list is empty if no
+    /// load of a block was measured.
     pub loads: Vec<&'a PlanRecord>,
-    /// The complete blocks: rounds of one load for each arm (compared target) in which no load is
-    /// missing.
+    /// The complete blocks: a block counts only if the load of every arm was measured.
     pub blocks: Vec<ComparisonBlock>,
-    /// The CPU that other processes used during the loads of all complete blocks (rounds of one
-    /// load for each arm).
+    /// The CPU that other processes used during the loads of all complete blocks.
     pub interference: Interference,
     /// Length of the measurement, ns, without the CPU profiles that were taken afterwards; `None`
     /// if the recording was cut off.
@@ -34,13 +31,12 @@ pub struct MeasuredComparison<'a> {
 /// The finding of a comparison of arms, such as two builds of a server.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
-    /// The measured blocks (rounds of one load for each compared target) from which the result is
-    /// computed.
-    pub blocks: MeasuredComparison<'a>,
+    /// The measured blocks from which the result is computed.
+    pub blocks: MeasuredBlocks<'a>,
     /// The verdict of the comparison, with its evidence.
     pub proof: ComparisonResult,
-    /// The estimate and its interval after each block (round of one load for each arm), which show
-    /// how the interval became narrower.
+    /// The estimate and its interval after increasing numbers of blocks, at most 40 estimates,
+    /// which show how the interval became narrower.
     pub narrowing: Vec<InterimEstimate>,
 }
 
@@ -48,9 +44,8 @@ pub struct ProveFinding<'a> {
 /// the rung before.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
-    /// The measured blocks (rounds of one load for each compared target) from which the result is
-    /// computed.
-    pub blocks: MeasuredComparison<'a>,
+    /// The measured blocks from which the result is computed.
+    pub blocks: MeasuredBlocks<'a>,
     /// The throughput of each rung (each target of the ladder), compared with the rung before.
     pub ladder: Ladder,
 }
@@ -59,7 +54,7 @@ pub(super) fn prove_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<ProveFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredComparison::from_experiment(experiment, spec)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let rules = Rules::from_spec(&experiment.spec).ok_or(NoFinding::NoArms)?;
     let blocks = &measured.blocks;
     let stopped_by = match broken {
@@ -80,27 +75,27 @@ pub(super) fn ladder_finding<'a>(
     experiment: &'a Experiment,
     spec: &'a BlocksSpec,
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
-    let (measured, broken) = MeasuredComparison::from_experiment(experiment, spec)?;
+    let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let ladder = prove::compute_ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
     let doubts =
         Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(ladder.doubts.clone()).collect();
     Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 
-impl<'a> MeasuredComparison<'a> {
+impl<'a> MeasuredBlocks<'a> {
     /// Reads the measured blocks (rounds of one load for each arm) from a record. Also returns the
     /// reason why the measurement ended early, if it did.
     fn from_experiment(
         experiment: &'a Experiment,
         spec: &'a BlocksSpec,
-    ) -> Result<(MeasuredComparison<'a>, Option<String>), NoFinding> {
+    ) -> Result<(MeasuredBlocks<'a>, Option<String>), NoFinding> {
         let plan = &spec.arms.first().ok_or(NoFinding::NoArms)?.plan;
         let count = spec.arms.len();
         let (blocks, found) = prove::blocks_from_trials(&experiment.trials, count);
         let broken_off = || experiment.abort_reason().map(str::to_owned);
         let cut = || experiment.elapsed_ns.is_none().then(|| "the recording in the run file was cut off".to_owned());
         let readings = blocks.iter().flat_map(|block| &block.readings);
-        let measured = MeasuredComparison {
+        let measured = MeasuredBlocks {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),

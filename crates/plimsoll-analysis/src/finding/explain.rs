@@ -61,9 +61,9 @@ pub(super) fn explain_finding<'a>(
     Ok(Assessment::new(doubts.collect(), found))
 }
 
-/// Returns the compared figures of a recorded explanation and the results of its experiments, as
-/// the corpus (the collection of recorded cases) stores them. Returns `None` if the recording is no
-/// explanation.
+/// Returns the facts about the server that a recorded explanation shows at its different loads, and
+/// the results of its experiments. The corpus (the collection of recorded cases) stores both.
+/// Returns `None` if the recording is no explanation.
 ///
 /// # Errors
 /// The function fails if no finding can be computed from the recording ([`NoFinding`]).

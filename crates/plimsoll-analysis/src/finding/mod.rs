@@ -15,7 +15,7 @@ pub mod run;
 pub mod search;
 pub mod sweep;
 
-pub use blocks::{LadderFinding, MeasuredComparison, ProveFinding};
+pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
 pub use explain::{Bottleneck, ExplainFinding, bottleneck_of_search, recorded_contrast_and_experiments};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;

@@ -53,7 +53,7 @@ pub(super) fn overload_finding<'a>(
         kind: DoubtKind::Nothing,
         text: "there is no load line, so plimsoll chose the rates of the loads relative to the peak throughput".into(),
     });
-    let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::InvalidSlo(error.to_string()))?;
     let overloaded =
         |trial: &Trial| OverloadResult::from_run(&trial.run, line_rps, slo.bound_max_ns(), spec.retries > 0);
     let against = of(true).map(|trial| (&trial.run.plan, overloaded(trial)));
@@ -61,7 +61,7 @@ pub(super) fn overload_finding<'a>(
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let loads = [Some(&overloaded), against.as_ref().map(|(_, other)| other)];
     let steps = loads.into_iter().flatten().flat_map(|load| &load.steps);
-    let unsent: u64 = steps.map(|step| step.refused.unsent).sum();
+    let unsent: u64 = steps.map(|step| step.unsuccessful.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
         kind: DoubtKind::Unsent,
         text: format!("{unsent} requests were never sent, so the server had less load than planned").into(),

@@ -11,7 +11,7 @@ pub enum NoFinding {
     NoLoad,
     /// The SLO text in the recording cannot be parsed.
     #[error("the run file's SLO: {0}")]
-    Promise(String),
+    InvalidSlo(String),
     /// No load of the search met the SLO, so there is no load line that the overload could exceed.
     #[error("no load met the SLO, so there is no load line to exceed: plimsoll find shows the trials")]
     NoLine,
@@ -19,7 +19,7 @@ pub enum NoFinding {
     /// was never made.
     #[error("the run ended before a load line was found, so the run file contains no overload")]
     NoEnd,
-    /// The search for the load line used up the budget, so no time was left for the overload (the
+    /// The search for the load line exhausted the budget, so no time was left for the overload (the
     /// load above the load line).
     #[error("the search for the load line exhausted the budget: give a longer budget, or give the load line itself")]
     NoTime,

@@ -132,7 +132,7 @@ pub(super) fn search_finding<'a>(
     experiment: &'a Experiment,
     spec: &FindSpec,
 ) -> Result<Assessment<SearchFinding<'a>>, NoFinding> {
-    let slo = Slo::parse(&spec.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
+    let slo = Slo::parse(&spec.slo).map_err(|error| NoFinding::InvalidSlo(error.to_string()))?;
     let settings = settings(spec, slo);
     let judged =
         experiment.trials.iter().filter_map(|trial| Some((trial, search_trial_outcome(trial, &settings.slo)?)));
@@ -155,7 +155,7 @@ pub(super) fn search_finding<'a>(
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
     // A session may consist of several requests. The CPU time of a session is the sum over its
     // requests.
-    let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
+    let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_per_session);
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = headroom_load_result(experiment, spec, &findings, &settings.slo);
     let instance_estimate = instance_estimate(spec, &findings, each_us);

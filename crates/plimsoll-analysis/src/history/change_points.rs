@@ -29,10 +29,10 @@
 //! false alarms that resembling neighbours cause.
 //!
 //! An outlier is a run whose value is far from its neighbours, because something went wrong in that
-//! run. An outlier (a run with an extreme value) would hide changes of the level. So an outlier is
-//! moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
-//! neighbouring runs. The noise is estimated from the differences between neighbouring runs, which
-//! a change of the level hardly affects.
+//! run. Outliers would hide changes of the level. So the value of an outlier is moved towards the
+//! median of its neighbouring runs, to a distance of [`OUTLIER_DEVIATIONS`] standard deviations of
+//! the noise. The noise is estimated from the differences between neighbouring runs, which a change
+//! of the level hardly affects.
 //!
 //! Not here: the grouping of runs into series (`lanes`).
 

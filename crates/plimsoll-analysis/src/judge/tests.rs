@@ -63,7 +63,7 @@ fn a_server_that_keeps_up_passes() {
     let outcome = judge_climb_trial(&run_with_ticks(&[(1000.0, 10)], |_| tick_interval(100, 2, 1)));
     assert_eq!((outcome.verdict, outcome.offered_rps()), (Verdict::Pass, Some(1000.0)));
     assert_eq!((outcome.achieved_rps, outcome.success_rate), (1000.0, 1.0));
-    assert_eq!(outcome.evidence.excess, 0.0);
+    assert_eq!(outcome.evidence.bad_to_allowed_ratio, 0.0);
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn earlier_stages_warm_up_and_are_not_judged() {
         }
         interval
     }));
-    assert_eq!((outcome.verdict, outcome.evidence.primed), (Verdict::Pass, true), "{:?}", outcome.reason);
+    assert_eq!((outcome.verdict, outcome.evidence.failed_before_window), (Verdict::Pass, true), "{:?}", outcome.reason);
     assert_eq!((outcome.offered_rps(), outcome.duration_ns), (Some(1000.0), 10 * TICK_NS));
 }
 

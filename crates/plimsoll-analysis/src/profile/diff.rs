@@ -2,10 +2,10 @@
 //! of the costs exceeds chance.
 //!
 //! The compared measure is the cost `c = value / requests` on each side (before and after the
-//! change). If every function becomes more expensive, the cost `c` shows it, but shares of a total
-//! would hide it. A profile is a sample, so `c` has an error. If a value comes from `n` events of
-//! weight `w`, with `n` Poisson distributed, the variance of the value is `n w^2`. So the
-//! difference of the costs, in standard deviations, is
+//! change). If every function becomes more expensive, the costs show this change, but shares of a
+//! total would hide the change. A profile is a sample, so `c` has an error. If a value comes from
+//! `n` events of weight `w`, with `n` Poisson distributed, the variance of the value is `n w^2`. So
+//! the difference of the costs, in standard deviations, is
 //!
 //! ```text
 //! z = (c_after - c_before) / sqrt(sum of n w^2 / requests^2 over both sides)
@@ -363,7 +363,8 @@ impl CostSums {
     }
 }
 
-/// Returns both sides of a comparison, each with the divisor of its values.
+/// Returns both sides of a comparison, each with the divisor of its values. Returns [`DiffError`]
+/// if the columns differ in kind or unit, or if a divisor is 0.
 pub(super) fn comparison_sides<'a>(
     before: (&'a Profile, &'a ProfileView),
     after: (&'a Profile, &'a ProfileView),

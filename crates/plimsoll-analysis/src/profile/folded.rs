@@ -16,7 +16,8 @@ use std::collections::HashMap;
 /// exists as an old copy and a new copy of twice the size.
 const NAME_ENTRY_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
-/// Parses folded stacks into a profile with one column: `samples`, in `count`.
+/// Parses folded stacks into a profile with one column: `samples`, in `count`. The error names the
+/// line that does not fit the format, or says that the profile needs too much memory.
 pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();
@@ -33,9 +34,9 @@ pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError
         for name in stack.trim_end().rsplit(';').filter(|name| !name.is_empty()) {
             let place = *places.entry(name).or_insert_with(|| {
                 let function = builder.intern_function(name, "");
-                builder.add_place(&[function])
+                builder.add_location(&[function])
             });
-            builder.push_place(place);
+            builder.push_location(place);
             room.check_memory(&builder, places.len() * NAME_ENTRY_BYTES)?;
         }
         builder.end_sample(&[count]);

@@ -132,7 +132,8 @@ impl FunctionNames {
     }
 }
 
-/// Reads the text of `perf script`.
+/// Parses the text of `perf script` into a profile. The error names the line that does not fit the
+/// format, or says that the profile needs too much memory.
 pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
     let mut names = FunctionNames::default();
@@ -185,11 +186,11 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
         .iter()
         .map(|name| {
             let function: FunctionId = builder.intern_function(name, "");
-            builder.add_place(&[function])
+            builder.add_location(&[function])
         })
         .collect();
     for RawSample { event, period, label, stack } in caught {
-        stack.iter().for_each(|name| builder.push_place(places[*name as usize]));
+        stack.iter().for_each(|name| builder.push_location(places[*name as usize]));
         let label = builder.intern_label(Label { key: "thread".into(), value: LabelValue::Text(label) });
         builder.push_label(label);
         let mut values = vec![0; width];

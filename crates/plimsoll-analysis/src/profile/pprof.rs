@@ -253,7 +253,8 @@ fn value_type(input: &[u8], message: &[u8], strings: &StringTable) -> Result<Val
 /// copy and a new copy of twice the size exist.
 const TABLE_GROWTH_FACTOR: usize = 3;
 
-/// Decodes a pprof profile that is not compressed.
+/// Decodes a pprof profile that is not compressed. The error states the approximate offset of the
+/// fault, or says that the profile needs too much memory.
 pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let room = &mut room;
     let parts = read_encoded_parts(input, room)?;
@@ -305,7 +306,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
         if inlined.is_empty() {
             inlined.push(nameless.get(mapping).unwrap_or(unknown));
         }
-        let place = builder.add_place(&inlined);
+        let place = builder.add_location(&inlined);
         room.check_memory(&builder, 0)?;
         places.insert(id, place);
     }
@@ -397,7 +398,7 @@ fn read_samples(
                     let place = places.get(id).ok_or_else(|| {
                         pprof_error(fields.at, "a stack refers to a location that is missing in the profile")
                     })?;
-                    builder.push_place(place);
+                    builder.push_location(place);
                     Ok(())
                 })?,
                 (2, content) => fields.for_each_number(content, |value| {

@@ -164,7 +164,7 @@ impl ProfiledTrial {
     pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
-            requests_each: Summary::from_run(run).requests_each,
+            requests_each: Summary::from_run(run).requests_per_session,
             without_profiling: PeriodFigures::from_run(run, &stretches.without_profiling),
             with_cpu_profile: PeriodFigures::from_run(run, &[stretches.cpu]),
             other_kinds: PeriodFigures::from_run(run, &[stretches.other_kinds]),

@@ -22,7 +22,8 @@ const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// well compressed profiles thirty times as large.
 const GZIP_MEMORY_FACTOR_MAX: usize = 64;
 /// Largest memory for a profile from a file without compression, as a multiple of the file's size.
-/// A file that contains only new names needs twenty times its size.
+/// A file that contains only new names would need twenty times its size. Such a file is no real
+/// profile, so a large file of this kind is refused.
 const MEMORY_FACTOR_MAX: usize = 16;
 
 /// Number of bytes at the start of the input in which the reader searches for control characters,

@@ -24,7 +24,7 @@ pub enum ReadError {
     TooLarge(usize),
     /// The tables of the profile need more than this number of MiB.
     #[error("has entries that take more than {0} MiB, which no profile needs: take the profile for a shorter time")]
-    TooMany(usize),
+    TooMuchMemory(usize),
     /// The input is not the complete protobuf of a pprof profile.
     #[error(
         "cannot be read as a profile: the content is neither pprof, folded stacks nor 'perf script' text, or was cut \
@@ -60,19 +60,21 @@ impl MemoryBudget {
         MemoryBudget { whole, left: whole.saturating_sub(taken) }
     }
 
-    /// Reserves memory for `count` table entries of `bytes` bytes each, until the whole profile is
-    /// read. The error means that the limit is exceeded.
+    /// Reserves memory for `count` table entries of `bytes` bytes each. The reservation lasts until
+    /// the whole profile is read. Returns [`ReadError::TooMany`] if the limit is exceeded.
     pub(super) fn reserve_memory(&mut self, count: usize, bytes: usize) -> Result<(), ReadError> {
-        self.left = self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMany(self.whole >> 20))?;
+        self.left =
+            self.left.checked_sub(count.saturating_mul(bytes)).ok_or(ReadError::TooMuchMemory(self.whole >> 20))?;
         Ok(())
     }
 
-    /// Returns an error if the tables built so far and `more` bytes together exceed the limit.
+    /// Returns [`ReadError::TooMany`] if the tables built so far and `more` bytes together exceed
+    /// the limit.
     #[inline]
     pub(super) fn check_memory(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {
             true => Ok(()),
-            false => Err(ReadError::TooMany(self.whole >> 20)),
+            false => Err(ReadError::TooMuchMemory(self.whole >> 20)),
         }
     }
 }

@@ -63,18 +63,18 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleGrouping) -> Prof
         .iter()
         .map(|function| {
             let id = builder.intern_function(&function.name, &function.file);
-            builder.add_place(&[id])
+            builder.add_location(&[id])
         })
         .collect();
     let mut stack: Vec<u32> = Vec::new();
     for sample in profile.samples() {
         stack.clear();
         stack.extend(sample.functions_from_root());
-        stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
+        stack.iter().rev().for_each(|function| builder.push_location(places[*function as usize]));
         let group = by.group_name(profile, &sample);
         let root = builder.intern_function(&format!("{name}: {}", group.as_deref().unwrap_or(UNGROUPED_NAME)), "");
-        let root = builder.add_place(&[root]);
-        builder.push_place(root);
+        let root = builder.add_location(&[root]);
+        builder.push_location(root);
         for label in sample.labels() {
             let label = builder.intern_label(label.clone());
             builder.push_label(label);
@@ -114,9 +114,9 @@ mod tests {
     fn samples_are_grouped_by_label() {
         let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
         let main = builder.intern_function("main", "main.go");
-        let place = builder.add_place(&[main]);
+        let place = builder.add_location(&[main]);
         for (value, count) in [(Some("/a"), 4), (None, 2), (Some("/b"), 1), (Some("/a"), 1)] {
-            builder.push_place(place);
+            builder.push_location(place);
             if let Some(value) = value {
                 let label =
                     builder.intern_label(Label { key: "endpoint".into(), value: LabelValue::Text(value.into()) });

@@ -39,8 +39,8 @@ impl SampledProfile {
             let weight_ns = cpu_ns_per_sample(stretch);
             for stack in &stretch.stacks {
                 for id in stack.functions.iter().filter_map(|number| ids.get(*number as usize)) {
-                    let place = *places.entry(*id).or_insert_with(|| builder.add_place(&[*id]));
-                    builder.push_place(place);
+                    let place = *places.entry(*id).or_insert_with(|| builder.add_location(&[*id]));
+                    builder.push_location(place);
                 }
                 let count = i64::from(stack.count);
                 builder.end_sample(&[count, (count as f64 * weight_ns) as i64]);

@@ -51,8 +51,7 @@ pub fn sum_by_function(profile: &Profile, view: &ProfileView, sort: FunctionCost
     let mut rows: Vec<FunctionCostRow> =
         (0..functions.len() as u32).map(|function| FunctionCostRow { function, flat: 0, cum: 0 }).collect();
     // `seen` contains, for each function, the number of the last sample that contained the
-    // function. The number of the last sample makes a recursive function count only once in each
-    // sample.
+    // function. So a recursive function counts only once in each sample.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {

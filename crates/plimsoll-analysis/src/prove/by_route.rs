@@ -2,9 +2,9 @@
 //! comparison covers the success rate and the response times, over all blocks (a block is one load
 //! of each build).
 //!
-//! No route is primary (decides the comparison), so all routes share one error probability. The
-//! tests of all measures of all routes are one family, and Holm's method divides the error
-//! probability among them.
+//! No single route decides the comparison, so all routes share one error probability. The tests of
+//! all measures of all routes are one family, and Holm's method divides the error probability among
+//! them.
 //!
 //! Holm's method compares the smallest p-value with the error probability divided by the number of
 //! tests. For each further p-value, in ascending order, the divisor is smaller by one. Holm's
@@ -38,13 +38,17 @@ impl RouteMeasure {
 
     /// Returns the quantity from which the effect of this measure is computed.
     fn effect_quantity(self, blocks: &[[ArmRouteFigures; 2]]) -> EffectQuantity<'_> {
-        let times =
-            |q| EffectQuantity::Quantile(q, blocks.iter().map(|sides| [&sides[0].ledger, &sides[1].ledger]).collect());
+        let times = |q| {
+            EffectQuantity::Quantile(
+                q,
+                blocks.iter().map(|sides| [&sides[0].response_times, &sides[1].response_times]).collect(),
+            )
+        };
         match self {
             RouteMeasure::Success => {
                 let amount = |route: &ArmRouteFigures| BlockRatio {
-                    of: route.ledger.succeeded() as f64,
-                    per: route.ledger.scheduled as f64,
+                    numerator: route.response_times.succeeded() as f64,
+                    divisor: route.response_times.scheduled as f64,
                 };
                 EffectQuantity::Amounts(blocks.iter().map(|[a, b]| [amount(a), amount(b)]).collect())
             }
@@ -81,7 +85,7 @@ struct RouteTest {
 
 /// Returns whether `counted` has enough blocks (paired loads) to prove an effect of a route at this
 /// evaluation of the comparison, if all blocks agreed. A comparison does not end with fewer blocks
-/// (paired loads), because its report could say nothing about the routes.
+/// (paired loads), because no route could then have a verdict.
 pub(super) fn can_prove_routes(counted: &[ComparisonBlock], look: EvaluationNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = INTERVAL_ERROR_PROBABILITY / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.error_part();
@@ -141,7 +145,7 @@ fn blocks_with_route_on_both_sides(
         block.readings.get(arm).and_then(|reading| reading.routes.get(at)).cloned()
     };
     let both = |block: &ComparisonBlock| Some([of(block, 0)?, of(block, 1)?]);
-    let is_asked = |sides: &[ArmRouteFigures; 2]| sides.iter().all(|route| route.ledger.scheduled > 0);
+    let is_asked = |sides: &[ArmRouteFigures; 2]| sides.iter().all(|route| route.response_times.scheduled > 0);
     counted.iter().filter_map(|block| Some((block.clone(), both(block).filter(is_asked)?))).unzip()
 }
 
@@ -152,8 +156,8 @@ fn route_totals(name: &str, counted: &[ComparisonBlock], at: usize, blocks: usiz
     for block in counted {
         for (arm, reading) in block.readings.iter().enumerate().take(2) {
             let Some(route) = reading.routes.get(at) else { continue };
-            requests[arm] += route.ledger.scheduled;
-            succeeded[arm] += route.ledger.succeeded();
+            requests[arm] += route.response_times.scheduled;
+            succeeded[arm] += route.response_times.succeeded();
         }
     }
     let rate = |arm: usize| if requests[arm] > 0 { succeeded[arm] as f64 / requests[arm] as f64 } else { 0.0 };

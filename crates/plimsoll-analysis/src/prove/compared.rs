@@ -2,8 +2,8 @@
 //! blocks, its certainty, and the verdict on B.
 //!
 //! Not here: evidence that forbids a verdict (`verdict`), and the times of the evaluations
-//! (`interim_looks`). The list of measures, and how many of them share an error probability, are in
-//! `mod` and `by_route`.
+//! (`interim_looks`). Also not here: which measures are compared, and how many measures share an
+//! error probability (`verdict`, `by_route`).
 
 use super::interim_looks::{EvaluationNumber, EvaluationResult, RANKS_ALARM_ERROR};
 use plimsoll_model::Criterion;

@@ -60,8 +60,8 @@ pub fn compute_ladder(blocks: &[ComparisonBlock], rungs: usize, broken: Option<&
     };
     let rate = |amounts: &[BlockRatio]| {
         let sum = |of: fn(&BlockRatio) -> f64| amounts.iter().map(of).sum::<f64>();
-        let per = sum(|amount| amount.per);
-        if per > 0.0 { sum(|amount| amount.of) / per } else { 0.0 }
+        let per = sum(|amount| amount.divisor);
+        if per > 0.0 { sum(|amount| amount.numerator) / per } else { 0.0 }
     };
     let alpha = INTERVAL_ERROR_PROBABILITY / rungs.saturating_sub(1).max(1) as f64;
     let weights = vec![1.0; counted.len()];

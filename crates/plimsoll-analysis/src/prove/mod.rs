@@ -53,19 +53,19 @@ pub enum ComparisonEnd {
     Verdict,
     /// The requested number of blocks (paired loads of both builds) was measured.
     Blocks,
-    /// The time budget was used up.
+    /// The time budget was exhausted.
     Budget,
-    /// Hardly any block (paired loads of both builds) was valid. The last entry of `Proof::doubts`
-    /// gives the reason.
+    /// Hardly any block (paired loads of both builds) was valid. The last entry of
+    /// [`ComparisonResult::doubts`] gives the reason.
     Void,
     /// The comparison ended for another reason, given in words. For example, the user pressed ^C,
     /// or a build exited.
     Broken(String),
 }
 
-/// An estimate of the primary measure after a number of blocks (paired loads). The estimate uses
-/// the error probability of the last evaluation. A sequence of interim estimates shows how the
-/// interval narrows.
+/// An estimate of the primary measure after a number of blocks (paired loads). The interval has the
+/// error probability of the last evaluation, except at a planned evaluation in
+/// [`interim_estimate`]. A sequence of interim estimates shows how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
     /// Number of valid blocks (paired loads of both builds).
@@ -105,9 +105,9 @@ pub struct ComparisonResult {
     /// a verdict. `blocks_more` has a value only if the verdict is inconclusive because of too few
     /// blocks.
     pub blocks_more: Option<usize>,
-    /// The budget that is enough for `blocks_more` further blocks (paired loads), ns. `conclude`
-    /// leaves this field empty. The caller of `conclude` knows the length of a block, and sets this
-    /// field ([`sufficient_budget_ns`]).
+    /// The budget that is enough for `blocks_more` further blocks (paired loads), ns.
+    /// [`compute_comparison_result`] leaves this field empty. Its caller knows the length of a
+    /// block, and sets this field ([`sufficient_budget_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,

@@ -21,8 +21,8 @@ use plimsoll_statistics::resample::{BlockRatio, LoadResponseTimes};
 pub struct ArmLoadFigures {
     /// Number of successes in the measured window, and the length of the window in s.
     pub goodput: BlockRatio,
-    /// The response times of all scheduled requests of the load.
-    pub ledger: LoadResponseTimes,
+    /// The response times of the load's successes, and the number of all scheduled requests.
+    pub response_times: LoadResponseTimes,
     /// CPU time of the server's processes, ns, and the number of responses as its divisor; `None`
     /// if the CPU time could not be read.
     pub cpu_ns: Option<BlockRatio>,
@@ -47,8 +47,8 @@ pub struct ArmLoadFigures {
 pub struct ArmRouteFigures {
     /// The name of the route.
     pub name: String,
-    /// The response times of all scheduled requests of the route.
-    pub ledger: LoadResponseTimes,
+    /// The response times of the route's successes, and the number of all its scheduled requests.
+    pub response_times: LoadResponseTimes,
 }
 
 /// Largest share of the response time for which responses may wait unread in plimsoll. Above this
@@ -69,7 +69,7 @@ impl ArmLoadFigures {
         let several = run.plan.traffic.routes.len() > 1;
         let route = |(route, figures): (&RouteRecord, RouteFigures<Histogram>)| ArmRouteFigures {
             name: route.label.clone(),
-            ledger: ledger_times(&figures),
+            response_times: ledger_times(&figures),
         };
         let client_wait_share = client_wait_share(run, &summary);
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
@@ -82,10 +82,13 @@ impl ArmLoadFigures {
             ))
         });
         ArmLoadFigures {
-            goodput: BlockRatio { of: whole.succeeded_in_window as f64, per: run.duration_ns() as f64 / 1e9 },
-            ledger: ledger_times(&whole),
-            cpu_ns: used.map(|used| BlockRatio { of: used.cpu_ns, per: used.responses as f64 }),
-            answer_bytes: BlockRatio { of: whole.answers_bytes as f64, per: whole.statuses.total() as f64 },
+            goodput: BlockRatio {
+                numerator: whole.succeeded_in_window as f64,
+                divisor: run.duration_ns() as f64 / 1e9,
+            },
+            response_times: ledger_times(&whole),
+            cpu_ns: used.map(|used| BlockRatio { numerator: used.cpu_ns, divisor: used.responses as f64 }),
+            answer_bytes: BlockRatio { numerator: whole.answers_bytes as f64, divisor: whole.statuses.total() as f64 },
             statuses: whole.statuses,
             routes: match several {
                 true => run.plan.traffic.routes.iter().zip(run.route_totals()).map(route).collect(),
@@ -99,12 +102,16 @@ impl ArmLoadFigures {
 
     /// Returns the successes a second.
     pub fn goodput_rps(&self) -> f64 {
-        if self.goodput.per > 0.0 { self.goodput.of / self.goodput.per } else { 0.0 }
+        if self.goodput.divisor > 0.0 { self.goodput.numerator / self.goodput.divisor } else { 0.0 }
     }
 
     /// Returns the share of the scheduled requests that succeeded.
     pub fn success_rate(&self) -> f64 {
-        if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
+        if self.response_times.scheduled == 0 {
+            1.0
+        } else {
+            self.response_times.succeeded() as f64 / self.response_times.scheduled as f64
+        }
     }
 
     /// Returns the value of a measure in this load alone. The value is `None` if the measure is
@@ -114,9 +121,11 @@ impl ArmLoadFigures {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),
             Criterion::P50 | Criterion::P99 => {
                 let q = quantile_of_measure(measure).unwrap_or_default();
-                (self.ledger.scheduled > 0).then(|| self.ledger.quantile_ns(q))
+                (self.response_times.scheduled > 0).then(|| self.response_times.quantile_ns(q))
             }
-            Criterion::Cpu => self.cpu_ns.map(|amount| amount.of / amount.per).filter(|ns| ns.is_finite() && *ns > 0.0),
+            Criterion::Cpu => {
+                self.cpu_ns.map(|amount| amount.numerator / amount.divisor).filter(|ns| ns.is_finite() && *ns > 0.0)
+            }
         }
     }
 
@@ -124,13 +133,13 @@ impl ArmLoadFigures {
     /// enough requests beyond it.
     pub fn printable_value(&self, measure: Criterion) -> Option<f64> {
         let enough = quantile_of_measure(measure)
-            .is_none_or(|q| self.ledger.requests_beyond_quantile(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
+            .is_none_or(|q| self.response_times.requests_beyond_quantile(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
         self.measure_value(measure).filter(|value| enough && value.is_finite())
     }
 
     /// Returns whether no response arrived during the load.
     fn is_silent(&self) -> bool {
-        self.goodput.of <= 0.0 && self.ledger.succeeded() == 0 && self.statuses.is_empty()
+        self.goodput.numerator <= 0.0 && self.response_times.succeeded() == 0 && self.statuses.is_empty()
     }
 }
 
@@ -240,7 +249,7 @@ impl RecordedBlocks {
             let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.measure_value(Criterion::P50)).collect();
             let usual_ns = basics::median(&usual_ns).unwrap_or(f64::INFINITY);
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
-                let length_ns = reading.goodput.per * 1e9;
+                let length_ns = reading.goodput.divisor * 1e9;
                 reading.void = (usual_ns * 3.0 > length_ns).then(|| {
                     let text = format!(
                         "no response arrived within a load of {load_ms:.0} ms: make the loads longer (",

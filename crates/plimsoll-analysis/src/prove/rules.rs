@@ -85,7 +85,7 @@ pub(super) fn side_values<'a, T>(
 /// missing in some block (paired loads).
 pub(super) fn quantity_of_measure(blocks: &[ComparisonBlock], measure: Criterion) -> Option<EffectQuantity<'_>> {
     if let Some(q) = quantile_of_measure(measure) {
-        return Some(EffectQuantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
+        return Some(EffectQuantity::Quantile(q, side_values(blocks, |reading| Some(&reading.response_times))?));
     }
     Some(match measure {
         Criterion::Cpu => EffectQuantity::Amounts(side_values(blocks, |reading| reading.cpu_ns)?),
@@ -105,7 +105,7 @@ impl EffectQuantity<'_> {
     fn ratios_by_block(&self) -> Vec<f64> {
         match self {
             EffectQuantity::Counts(blocks) | EffectQuantity::Amounts(blocks) => {
-                blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect()
+                blocks.iter().map(|[a, b]| ((b.numerator / b.divisor) / (a.numerator / a.divisor)).ln()).collect()
             }
             EffectQuantity::Quantile(q, blocks) => {
                 blocks.iter().map(|[a, b]| (b.quantile_ns(*q) / a.quantile_ns(*q)).ln()).collect()

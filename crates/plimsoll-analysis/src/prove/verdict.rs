@@ -163,8 +163,8 @@ fn compare_secondary_measures(
 /// Compares the success rates of A and B; `None` without a block (paired loads).
 fn compare_success_rates(counted: &[ComparisonBlock], look: EvaluationNumber) -> Option<SuccessRateComparison> {
     let amounts = side_values(counted, |reading| {
-        let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
-        Some(BlockRatio { of, per })
+        let (of, per) = (reading.response_times.succeeded() as f64, reading.response_times.scheduled as f64);
+        Some(BlockRatio { numerator: of, divisor: per })
     })?;
     let effect = EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
     let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ALARM_ERROR * look.error_part();
@@ -204,7 +204,7 @@ pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Optio
     let compared = |of: &dyn Fn(&ArmLoadFigures) -> BlockRatio| {
         let amounts = side_values(counted, |reading| Some(of(reading)))?;
         let sum = |side: usize, of: fn(&BlockRatio) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
-        let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
+        let shares = [0, 1].map(|side| sum(side, |it| it.numerator) / sum(side, |it| it.divisor));
         Some((EffectEstimate::ratio_of_amounts(&amounts, &weights)?, shares))
     };
     let statuses: BTreeSet<u16> = counted
@@ -214,8 +214,8 @@ pub(super) fn describe_response_difference(counted: &[ComparisonBlock]) -> Optio
         .collect();
     for status in statuses {
         let share = |reading: &ArmLoadFigures| BlockRatio {
-            of: reading.statuses.get(status) as f64,
-            per: reading.statuses.total() as f64,
+            numerator: reading.statuses.get(status) as f64,
+            divisor: reading.statuses.total() as f64,
         };
         let Some((effect, shares)) = compared(&share) else { continue };
         if (shares[0] - shares[1]).abs() > STATUS_TOLERANCE && is_effect_beyond_chance(&effect) {

@@ -1,6 +1,6 @@
 //! The sequence of loads in a comparison of builds, or in a ladder of endpoints. The first loads
 //! find the load level of each arm (build or endpoint). Then the study measures blocks (one load
-//! per arm in each block), until the result is certain or the time budget is used up.
+//! per arm in each block), until the result is certain or the time budget is exhausted.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -23,6 +23,7 @@ pub struct Comparison {
     /// The rules that decide a comparison of two builds; `None` for a ladder of endpoints, which
     /// has no verdict.
     rules: Option<Rules>,
+    /// The requirements on the loads, such as a fixed rate.
     wanted: LoadRules,
     blocks: RecordedBlocks,
     /// The load of each arm (side), and the end time of the climb, in ns since the study began.
@@ -47,8 +48,10 @@ impl Comparison {
         let blocks = spec.blocks_spec()?;
         let rules = Rules::from_spec(spec);
         let criterion = rules.as_ref().map(|rules| rules.primary);
-        let wanted =
-            LoadRules { fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate), apart: rules.is_none() };
+        let wanted = LoadRules {
+            fixed_rate: criterion.is_some_and(Criterion::needs_fixed_rate),
+            has_separate_loads: rules.is_none(),
+        };
         let blocks_so_far = RecordedBlocks::new(blocks.arms.len());
         let profiles = spec.profiles_spec().cloned();
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })

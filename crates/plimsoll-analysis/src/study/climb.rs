@@ -87,7 +87,7 @@ pub struct LoadRules {
     pub fixed_rate: bool,
     /// Whether every arm (compared target) has a load of its own, because the arms do different
     /// work. If this field is false, all arms (compared targets) have equal loads.
-    pub apart: bool,
+    pub has_separate_loads: bool,
 }
 
 /// The highest goodput of an arm (one of the compared targets), as its climb (the search for the
@@ -188,8 +188,8 @@ pub(super) fn find_arm_peak(spec: &BlocksSpec, tag: LoadTag, trials: &[&Trial]) 
         let rps = summary.offered_unit_rps();
         flat = if rps > best * GROWN_GOODPUT_FACTOR { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
-        // The climb stops at the present number of users. With more users, a slow server would
-        // still process the requests of one load when the next load begins.
+        // The climb stops here. With more users, a slow server would still process the requests of
+        // one load when the next load begins.
         if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= finish_ns {
             break;
         }
@@ -229,7 +229,7 @@ fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
 /// Computes the load of each arm (compared target) from the arm's highest goodput and the time left
 /// for all blocks. Arms that are compared with each other have equal loads.
 pub fn equalized_arm_loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
-    if wanted.apart {
+    if wanted.has_separate_loads {
         return arm_loads_for_peaks(spec, wanted, peaks, left_ns);
     }
     let users = spec.users.or(peaks.iter().map(|peak| peak.users).max()).unwrap_or(1);

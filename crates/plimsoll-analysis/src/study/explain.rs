@@ -35,7 +35,8 @@ pub enum SteadyLoadLevel {
     Half,
     /// A steady load at 95 % of the load line.
     Line,
-    /// A steady load just above a rate that the server did not sustain.
+    /// A steady load just above the load line. The rate is 10 % above the upper end of the load
+    /// line's interval, but at most 10 % above the peak throughput.
     Past,
 }
 
@@ -92,8 +93,9 @@ impl SteadyLoadLevel {
     }
 }
 
-/// The rate of the load above the load line, as a multiple of the lowest rate that the server did
-/// not sustain.
+/// The rate of the load above the load line, as a multiple of the upper end of the load line's
+/// interval. If the peak throughput is lower than this upper end, the factor multiplies the peak
+/// throughput.
 const ABOVE_LINE_FACTOR: f64 = 1.1;
 /// A load whose throughput reaches this share of its offered rate was not above the load line, so
 /// another load with a higher rate follows.
@@ -110,7 +112,7 @@ const STEADY_LOAD_NS_RANGE: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND
 /// Warm-up before a steady load, ns, in which the server works off the backlog of the previous
 /// load.
 const WARMUP_NS: u64 = 500 * MS;
-/// Smallest time that a load takes in addition to its schedule, ns: for connecting, and for
+/// Assumed minimum time that a load takes in addition to its schedule, ns: for connecting, and for
 /// transferring the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Maximum number of attempts to make a load: the load is repeated if other processes disturbed it,
@@ -134,9 +136,9 @@ const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
 const INTERVENTION_USERS_FACTOR: u64 = 2;
 /// Smallest and largest number of users of an experiment's load.
 const EXPERIMENT_USERS_RANGE: std::ops::RangeInclusive<u64> = 16..=512;
-/// A limit of the number of users of an experiment's load: the number of requests that the server
-/// completes in this time, s. More users would only wait for the server. If twice the service time
-/// of a request is longer than this constant, twice the service time applies.
+/// An experiment's load has at most as many users as the server completes requests in this time, s.
+/// More users would only wait for the server. If twice the service time of a request is longer than
+/// this constant, twice the service time replaces the constant.
 const INTERVENTION_WAIT_MAX_S: f64 = 0.25;
 /// Maximum number of users of the experiment that pauses a dependency.
 const USERS_DURING_PAUSE_MAX: u64 = 1024;
@@ -176,9 +178,9 @@ pub struct Explain {
     /// The experiments that are possible with this target.
     pub interventions: Vec<Intervention>,
     /// The experiments that the user requested by a flag.
-    pub flagged: Vec<Intervention>,
+    pub requested_interventions: Vec<Intervention>,
     /// Values of one of the server's settings (`--vary`) that are tested after the experiments.
-    pub varied: Vec<f64>,
+    pub setting_values: Vec<f64>,
 }
 
 impl Explain {
@@ -188,8 +190,8 @@ impl Explain {
             search: LoadLineSearch::new(&spec.search, slo),
             budget_ns: spec.budget_ns,
             interventions: spec.interventions.clone(),
-            flagged: spec.requested_interventions.clone(),
-            varied: spec.setting_values.clone(),
+            requested_interventions: spec.requested_interventions.clone(),
+            setting_values: spec.setting_values.clone(),
         }
     }
 
@@ -301,8 +303,11 @@ impl Explain {
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         // Time is always reserved for an experiment that a flag requests.
-        let kept_ns =
-            if !self.flagged.is_empty() { self.experiments_reserve_ns() } else { self.setting_loads_reserve_ns() };
+        let kept_ns = if !self.requested_interventions.is_empty() {
+            self.experiments_reserve_ns()
+        } else {
+            self.setting_loads_reserve_ns()
+        };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.steady_load_step(SteadyLoadLevel::Past, next, length_ns, findings))
     }
@@ -312,7 +317,7 @@ impl Explain {
     fn next_setting_load(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made =
             |tag: LoadTag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
-        let next = (0..self.varied.len()).map(setting_value_tag).find(|tag| !made(*tag));
+        let next = (0..self.setting_values.len()).map(setting_value_tag).find(|tag| !made(*tag));
         match next {
             // A load with another value of the server's setting has twice the usual users, so that
             // the number of users is not the limit.
@@ -375,7 +380,11 @@ impl Explain {
             !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
         };
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
-        interventions::informative_interventions(&probabilities_from_loads(findings, &loads), &possible, &self.flagged)
+        interventions::informative_interventions(
+            &probabilities_from_loads(findings, &loads),
+            &possible,
+            &self.requested_interventions,
+        )
     }
 
     /// Returns what each remaining cause predicts for an experiment, in words. The predictions are
@@ -501,7 +510,7 @@ impl Explain {
     /// Returns the time reserved for loads with other values of the server's setting, ns. The
     /// reserved time includes the time of the command that changes the setting.
     fn setting_loads_reserve_ns(&self) -> u64 {
-        (self.varied.len() as u64 * (self.experiment_load_total_ns() + SECOND)).min(self.budget_ns / 2)
+        (self.setting_values.len() as u64 * (self.experiment_load_total_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
     /// Returns the measured length of each of `loads` steady loads, ns; `None` if the time is too
@@ -517,7 +526,7 @@ impl Explain {
         };
         let kept = |loads: u64| {
             without(self.experiments_reserve_ns(), loads)
-                .filter(|it| !self.flagged.is_empty() || *it >= RESERVED_STEADY_LOAD_NS)
+                .filter(|it| !self.requested_interventions.is_empty() || *it >= RESERVED_STEADY_LOAD_NS)
         };
         let all = loads + u64::from(is_wide);
         let kept = kept(all).or_else(|| kept(loads));
@@ -577,8 +586,8 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Returns whether the load line is known only roughly. The load line is known only roughly if no
-/// sustained rate or no failed rate is known, or if both rates are far apart.
+/// Returns whether the load line is known only roughly: no load line or no upper end is known, or
+/// the upper end exceeds the load line by more than 40 %.
 fn is_load_line_uncertain(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_RATE_FACTOR * rps)

@@ -32,7 +32,8 @@ use crate::slo::Slo;
 use crate::summary::Summary;
 use plimsoll_model::{ExperimentSpec, LoadPurpose, LoadTag, RunSpec, SweepSpec, Trial};
 
-/// The reason why a spec cannot be read: its SLO or one of its conditions cannot be parsed.
+/// The reason why no study can be created from a spec. The SLO or a condition cannot be parsed, or
+/// a comparison has no blocks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
@@ -40,7 +41,8 @@ pub struct SpecError(String);
 /// A study: its spec, and the results of the loads measured so far.
 #[derive(Debug)]
 pub enum Study {
-    /// A study of one load.
+    /// A study of one load. The second value contains the conditions that end the load early;
+    /// `None` without such conditions.
     Run(RunSpec, Option<Conditions>),
     /// A study that measures several numbers of users one after another, each number with loads of
     /// its own.
@@ -58,6 +60,9 @@ pub enum Study {
 
 impl Study {
     /// Creates a study before its first load.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the SLO or a condition cannot be parsed, or if a comparison has no blocks.
     pub fn new(spec: &ExperimentSpec) -> Result<Study, SpecError> {
         Ok(match spec {
             ExperimentSpec::Run(run) => {

@@ -41,7 +41,7 @@ pub struct Overload {
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
     /// The plan of the second target, on which the load is repeated.
-    pub against: Option<PlanRecord>,
+    pub second_target: Option<PlanRecord>,
 }
 
 /// Returns the tag of an overload study's load on the first target, or on the second target if
@@ -54,14 +54,14 @@ impl Overload {
     /// Creates the study before its first load.
     pub fn new(spec: &OverloadSpec, slo: Slo) -> Overload {
         let (line_rps, budget_ns, against) = (spec.line_rps, spec.budget_ns, spec.second_target.clone());
-        Overload { search: LoadLineSearch::new(&spec.search, slo), line_rps, budget_ns, against }
+        Overload { search: LoadLineSearch::new(&spec.search, slo), line_rps, budget_ns, second_target: against }
     }
 
     pub(super) fn next(&self, history: &History) -> Step {
         let made = |against| history.trials.iter().find(|trial| trial.tag == overload_tag(against));
         if let Some(first) = made(false) {
             let whole = matches!(first.run.ending, Some(LoadEnd::Finished));
-            let base = self.against.as_ref().filter(|_| whole && made(true).is_none());
+            let base = self.second_target.as_ref().filter(|_| whole && made(true).is_none());
             return base.map_or(Step::Stop, |base| {
                 let plan = PlanRecord { load: first.run.plan.load.clone(), ..base.clone() };
                 Step::measure_trial(overload_tag(true), plan, StopRule::End)
@@ -75,7 +75,7 @@ impl Overload {
         }
         let line_rps = self.line_rps.unwrap_or_else(|| overload_base_rps(&self.search.findings(history.elapsed_ns)));
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
-        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
+        let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.second_target.is_some()));
         let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);
         let step_ns =
             (left_ns / (STEP_RATE_FACTORS.len() as u64 + 1)).min(*STEP_LENGTH_NS_RANGE.end()) / SECOND * SECOND;

@@ -92,7 +92,7 @@ pub(super) fn next_single_target_step(
         return if is_profile_done(history, tag) {
             Step::Stop
         } else {
-            Step::Unprofiled(tag, NoProfileReason::NothingSustained)
+            Step::SkipProfile(tag, NoProfileReason::NothingSustained)
         };
     }
     let Some(tag) = next_unprofiled_tag(history) else { return Step::Stop };
@@ -127,7 +127,7 @@ pub(super) fn next_comparison_step(
         // Without a rate no profile can be taken. The missing rate is recorded once per side, in
         // place of the side's first profile.
         let left = [0, 1].map(side_profile_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
-        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfileReason::NoCommonLoad));
+        return left.map_or(Step::Stop, |tag| Step::SkipProfile(tag, NoProfileReason::NoCommonLoad));
     };
     let Some(turn) = (0..PROFILE_SIDE_ORDER.len()).find(|turn| !is_profile_done(history, side_profile_tag(*turn)))
     else {
@@ -208,7 +208,7 @@ mod tests {
         assert!(matches!(step(&trials, &[ExperimentEvent::Profile(missing.clone())], 1000.0), Step::Stop));
         // A server that sustains no rate gets a single remark, and no load for a profile.
         assert!(
-            matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfileReason::NothingSustained) if tag == single_target_profile_tag(0))
+            matches!(step(&[], &[], 0.0), Step::SkipProfile(tag, NoProfileReason::NothingSustained) if tag == single_target_profile_tag(0))
         );
         let said = ExperimentEvent::Profile(ProfileRecord { tag: single_target_profile_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));

@@ -22,10 +22,11 @@ pub struct LoadLineSearch {
     pub outcomes: Vec<TrialOutcome>,
     /// The profiles that the user requested. The study takes the profiles after the search.
     pub profiles: Option<ProfilesSpec>,
-    /// What the user requested in addition to the search. The user can request a load with headroom
-    /// below the load line, and a soak (a long load at the load line).
+    /// The loads that the user requested in addition to the search: a load with headroom below the
+    /// load line, and a soak (a long load at the load line).
     planning: Planning,
-    planned_ns: u64,
+    /// Measured length of the load with headroom, ns; 0 if the user did not request this load.
+    headroom_load_ns: u64,
     /// The outcomes of the measured segments of the soak, the long load at the load line, in order.
     soak_trials: Vec<TrialOutcome>,
     /// The number of trials of the recording that were added.
@@ -119,7 +120,7 @@ impl LoadLineSearch {
             outcomes: Vec::new(),
             profiles,
             planning,
-            planned_ns,
+            headroom_load_ns: planned_ns,
             soak_trials: Vec::new(),
             trials_read: 0,
         }
@@ -127,7 +128,7 @@ impl LoadLineSearch {
 
     /// Returns the time for the whole study, ns: the search, the load with headroom, and the soak.
     pub fn study_time_ns(&self) -> u64 {
-        self.settings.budget_ns + headroom_load_total_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
+        self.settings.budget_ns + headroom_load_total_ns(self.headroom_load_ns) + self.planning.soak_ns.unwrap_or(0)
     }
 
     /// Adds the loads that were recorded since the last call.
@@ -142,7 +143,7 @@ impl LoadLineSearch {
         match find::next(&self.settings, &self.outcomes, history.elapsed_ns) {
             find::SearchStep::Measure(measure) => {
                 let find::PlannedTrial { purpose, plan, watch } = *measure;
-                Step::measure_trial(LoadTag::for_purpose(purpose), plan, StopRule::Shown(Box::new(watch)))
+                Step::measure_trial(LoadTag::for_purpose(purpose), plan, StopRule::CertainVerdict(Box::new(watch)))
             }
             find::SearchStep::Stop(_) => match self.next_headroom_step(history) {
                 Step::Stop => self.next_soak_step(history),
@@ -169,7 +170,7 @@ impl LoadLineSearch {
         let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady_load_plan(line.lower, piece_ns, warmup_ns, number);
         let watch = TrialWatch::new(LoadPurpose::Soak, &plan, &self.settings.slo);
-        Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Soak), plan, StopRule::Shown(Box::new(watch)))
+        Step::measure_trial(LoadTag::for_purpose(LoadPurpose::Soak), plan, StopRule::CertainVerdict(Box::new(watch)))
     }
 
     /// Returns the plan of a steady load at `rate`, 1/s. `number` makes the seed of each steady
@@ -201,7 +202,7 @@ impl LoadLineSearch {
         let line_rps = self.interim_load_line(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == headroom_load_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
-        let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
+        let plan = self.steady_load_plan(line_rps * (1.0 - headroom), self.headroom_load_ns, HEADROOM_WARMUP_NS, 0);
         Step::measure_trial(headroom_load_tag(), plan, StopRule::End)
     }
 

@@ -38,7 +38,7 @@ pub enum StopRule {
     End,
     /// The load ends at the event that the watch waits for, usually when the load has certainly
     /// broken the SLO.
-    Shown(Box<TrialWatch>),
+    CertainVerdict(Box<TrialWatch>),
     /// The load ends when a condition becomes true.
     Condition(Box<ConditionWatch>),
 }
@@ -49,7 +49,7 @@ impl StopRule {
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<EarlyStopReason> {
         match self {
             StopRule::End => ControlFlow::Continue(()),
-            StopRule::Shown(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::Shown),
+            StopRule::CertainVerdict(watch) => watch.push(start_ns, interval).map_break(EarlyStopReason::Shown),
             StopRule::Condition(watch) => match watch.push(end_ns, interval) {
                 Some(crossing) => ControlFlow::Break(EarlyStopReason::Condition(crossing.to_string())),
                 None => ControlFlow::Continue(()),
@@ -67,7 +67,7 @@ pub enum Step {
     /// The caller must record that the load with this tag is skipped because the time is too short.
     Skip(LoadTag),
     /// The caller must record that no profile with this tag is taken, and the reason.
-    Unprofiled(LoadTag, NoProfileReason),
+    SkipProfile(LoadTag, NoProfileReason),
     /// The study is complete.
     Stop,
     /// The study cannot continue.

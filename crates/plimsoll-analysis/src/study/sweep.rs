@@ -78,14 +78,16 @@ fn trial_tag(purpose: LoadPurpose, turn: usize) -> LoadTag {
 /// The state of a level of the sweep.
 struct VisitedLevel {
     turn: usize,
-    /// Number of planned visits of the level. The field `done` is the number of completed visits.
+    /// Number of planned visits of the level.
     visits: u64,
+    /// Number of completed visits. After a skipped load, all visits of the level count as
+    /// completed.
     done: u64,
     /// Mean and longest response time at this level, ns; `None` before the level's first trial.
     answers_ns: Option<(u64, u64)>,
-    /// The warm-up of a visit (one load at the level), ns. The field `length_ns_min` is the
-    /// shortest measured time of a visit, ns.
+    /// The warm-up of a visit (one load at the level), ns.
     warmup_ns: u64,
+    /// Shortest measured time of a visit, ns.
     length_ns_min: u64,
 }
 
@@ -150,7 +152,9 @@ impl VisitedLevel {
 }
 
 /// Returns the step for a visit (one load at a level) that may take `share_ns` in total. If no
-/// response times of the level are known yet, the returned step makes the level's pilot trial.
+/// response times of the level are known yet, the returned step makes the level's pilot trial. If
+/// `share_ns` is too short for a load, the step skips a level without a visit, and otherwise ends
+/// the sweep.
 fn visit_step_within_time(
     spec: &SweepSpec,
     level: &VisitedLevel,

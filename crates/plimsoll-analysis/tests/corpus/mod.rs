@@ -88,7 +88,7 @@ impl CorpusCase {
 
     /// Returns the diagnosis of this case with the given weights.
     pub fn diagnosis(&self, weights: &EvidenceWeights) -> CorpusDiagnosis {
-        let posterior = Posterior::compute(weights, &Answers::from_contrast(&self.case), &self.changes.effects());
+        let posterior = Posterior::compute(weights, &Answers::from_facts(&self.case), &self.changes.effects());
         let causes = posterior.causes();
         let known: f64 = causes.iter().filter(|it| self.is_right(it.cause)).map(|it| it.probability).sum();
         let unknown = if self.is_right(Cause::Unknown) { posterior.unknown } else { 0.0 };
@@ -120,7 +120,7 @@ impl CorpusCase {
 /// cause.
 pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
-    let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
+    let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_facts(&it.case)).collect();
     for (feature, value) in answers.iter().flat_map(Answers::observed_answers) {
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;

@@ -139,13 +139,13 @@ fn any_profile_bytes_are_parsed_or_refused() {
 fn rebuild_profile(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     let ids: Vec<u32> = profile.functions().iter().map(|f| builder.intern_function(&f.name, &f.file)).collect();
-    let places: Vec<u32> = ids.iter().map(|id| builder.add_place(&[*id])).collect();
+    let places: Vec<u32> = ids.iter().map(|id| builder.add_location(&[*id])).collect();
     for sample in profile.samples() {
         let mut stack: Vec<u32> = sample.functions_from_root().collect();
         stack.reverse();
         let mut values = sample.values().to_vec();
         change(&mut stack, &mut values);
-        stack.iter().for_each(|function| builder.push_place(places[*function as usize]));
+        stack.iter().for_each(|function| builder.push_location(places[*function as usize]));
         for label in sample.labels() {
             let id = builder.intern_label(label.clone());
             builder.push_label(id);

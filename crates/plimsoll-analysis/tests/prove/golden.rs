@@ -2,7 +2,7 @@
 //! 1.17.1 (`norm.sf`, `norm.ppf`), and the values of coin throws come from SciPy's `binom.sf`. The
 //! test for a trend is compared with the normal p-value of `kendalltau`, corrected for continuity
 //! by hand. The expected values of Holm's method are computed by hand. The module `resample` tests
-//! the effect that is estimated from all halves (subsets) of three blocks.
+//! the effect that is estimated from all subsets of three blocks.
 
 use plimsoll_statistics::basics::{
     fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p_value,

@@ -16,7 +16,7 @@ fn block_goodput_pairs() -> impl Strategy<Value = Vec<(f64, f64)>> {
 }
 
 fn goodput_ratio_effect(values: &[(f64, f64)]) -> EffectEstimate {
-    let amount = |of: f64| BlockRatio { of, per: 1.0 };
+    let amount = |of: f64| BlockRatio { numerator: of, divisor: 1.0 };
     let amounts: Vec<[BlockRatio; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
     EffectEstimate::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
 }

@@ -170,7 +170,7 @@ fn missing_evidence_gives_no_verdict() {
         (160.0, true, ProveVerdict::Better, true),
     ] {
         let mut other = blocks.clone();
-        let scaled = |it: BlockRatio| BlockRatio { of: it.per * bytes, ..it };
+        let scaled = |it: BlockRatio| BlockRatio { numerator: it.divisor * bytes, ..it };
         other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
         let rules = Rules { answers_may_differ, ..settings.clone() };
         let proof = compute_comparison_result(&rules, &other, ComparisonEnd::Blocks);
@@ -197,7 +197,7 @@ fn disturbed_blocks_are_valid() {
     let mut rng = Rng::new(super::seed());
     for block in blocks.iter_mut().step_by(3) {
         let reading = &mut block.readings[rng.uniform_below(2) as usize];
-        reading.goodput.of *= 0.5;
+        reading.goodput.numerator *= 0.5;
         reading.interference = loud.clone();
     }
     let [quiet, disturbed] =
@@ -237,7 +237,7 @@ fn simulated_blocks_with_routes(seed: u64, routes: usize, factor: f64, failing: 
                 let succeeded = if is_it { (40.0 * (1.0 - failing)) as u64 } else { 40 };
                 let bucket = plimsoll_model::histogram::bucket_index(p50_ns as u64);
                 let ledger = LoadResponseTimes::new(40, succeeded, [(bucket, succeeded)].into_iter());
-                ArmRouteFigures { name: format!("r{at}"), ledger }
+                ArmRouteFigures { name: format!("r{at}"), response_times: ledger }
             };
             reading.routes = (0..routes).map(&mut one).collect();
         }

@@ -1,5 +1,5 @@
-//! Load lines that queueing theory gives ([`line_rps`]), and how often searches find these load
-//! lines ([`SearchCoverage`]).
+//! Load lines that queueing theory gives ([`queueing_load_line_rps`]), and how often searches find
+//! these load lines ([`SearchCoverage`]).
 //!
 //! For M/M/k, the load line comes from Erlang's formula. For M/G/1, the load line comes from the
 //! poles of the Pollaczek-Khinchine transform. The result for M/G/1 is exact for hyperexponential
@@ -102,6 +102,7 @@ pub struct SearchCoverage {
     pub stated: f64,
     /// Share of the searches whose stated estimate is more than 3 % above the true load line.
     pub above: f64,
+    /// Share of the searches whose load line was confirmed by a separate trial.
     pub confirmed: f64,
     /// Median width of the 90 % interval, as a share of the true load line.
     pub width: f64,
@@ -110,6 +111,7 @@ pub struct SearchCoverage {
     /// Share of the searches whose 90 % interval is below the true load line, and share of the
     /// searches whose interval is above it.
     pub misses: (f64, f64),
+    /// Mean length of a search, s.
     pub elapsed_s: f64,
 }
 
@@ -127,7 +129,7 @@ impl SearchCoverage {
             let upper = line.upper.unwrap_or(if truth > 0.0 && line.lower > 0.0 { f64::INFINITY } else { 0.0 });
             let above_truth = line.lower > truth * (1.0 + 1e-9);
             let below_truth = upper < truth && !(truth == 0.0 && line.rps == 0.0);
-            let stated = line.provable && line.rps > 0.0;
+            let stated = line.has_estimate && line.rps > 0.0;
             for (sum, is) in sums.iter_mut().zip([
                 !above_truth && !below_truth,
                 stated,

@@ -16,7 +16,7 @@ use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
-use plimsoll_wire::AuthorAnswer;
+use plimsoll_wire::AuthorResponse;
 use render::{
     AbReport, BANNER, format_gnuplot_file, format_percentile_csv, render, requests_per_progress_line, start_message,
 };
@@ -96,17 +96,17 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         is_head: asked.method == "HEAD",
         keeps_rows: asked.gnuplot.is_some(),
         ends_with_failure: !asked.may_continue,
-        said: match asked.verbosity {
+        format_response: match asked.verbosity {
             _ if asked.json => None,
             0 | 1 => None,
             2 => Some(|answer| format_verbose_response(answer, 2)),
             3 => Some(|answer| format_verbose_response(answer, 3)),
             _ => Some(|answer| format_verbose_response(answer, 4)),
         },
-        passing: every.map(|every| -> Box<dyn Fn(u64) + Send + Sync> {
+        on_progress: every.map(|every| -> Box<dyn Fn(u64) + Send + Sync> {
             Box::new(move |done| print_progress(&progress, every, done))
         }),
-        follows: None,
+        redirect_policy: None,
     });
     let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
     let mut tally = heard.merged_tally();
@@ -135,7 +135,7 @@ fn run_load(asked: &AbOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
             path: &url.path,
             tally: &tally,
             first: &heard.first_answer(),
-            agreed: heard.tls_parameters(),
+            tls_parameters: heard.tls_parameters(),
             seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
             request_bytes,
         }));
@@ -193,7 +193,7 @@ fn failure_message(failure: RequestFailure) -> &'static str {
 }
 
 /// Formats a response as `ab -v` prints it.
-fn format_verbose_response(answer: &AuthorAnswer, verbosity: u32) -> String {
+fn format_verbose_response(answer: &AuthorResponse, verbosity: u32) -> String {
     let head = String::from_utf8_lossy(answer.head).replace('\r', "");
     let mut text = format!("LOG: header received:\n{head}");
     if verbosity >= 4 {

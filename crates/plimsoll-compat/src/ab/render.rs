@@ -3,7 +3,7 @@
 //! measuring the figures.
 
 use super::words::AbOptions;
-use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
+use crate::response_log::{FirstResponse, ResponseRow, ResponseTally};
 use plimsoll_model::{Histogram, RequestFailure};
 use plimsoll_wire::tls::TlsParameters;
 use std::fmt::Write;
@@ -16,9 +16,9 @@ pub struct AbReport<'a> {
     pub port: u16,
     pub path: &'a str,
     pub tally: &'a ResponseTally,
-    pub first: &'a FirstAnswer,
+    pub first: &'a FirstResponse,
     /// The negotiated TLS parameters; `None` without TLS.
-    pub agreed: Option<&'a TlsParameters>,
+    pub tls_parameters: Option<&'a TlsParameters>,
     /// Seconds from the first request to the last response.
     pub seconds: f64,
     /// The size of one encoded request, in bytes.
@@ -58,7 +58,7 @@ pub fn render(load: &AbReport) -> String {
         host = load.host,
         port = load.port
     );
-    if let Some(agreed) = load.agreed {
+    if let Some(agreed) = load.tls_parameters {
         text += &tls_lines(agreed, load.host);
     }
     let _ = writeln!(text, "\nDocument Path:          {}", load.path);
@@ -193,7 +193,7 @@ fn connection_times_table(asked: &AbOptions, tally: &ResponseTally) -> String {
 }
 
 /// Formats the output file of `-e`. For each percentage from 0 to 99, the file has the time in ms
-/// within which this percentage of the requests was answered.
+/// within which this percentage of the requests completed.
 pub fn format_percentile_csv(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
@@ -253,7 +253,7 @@ mod tests {
         }
         tally.statuses.insert(200, 10);
         let asked = AbOptions { requests: 10, concurrency: 2, ..AbOptions::default() };
-        let first = FirstAnswer { server: "s/1".into(), content_bytes: 6 };
+        let first = FirstResponse { server: "s/1".into(), content_bytes: 6 };
         let load = AbReport {
             asked: &asked,
             host: "127.0.0.1",
@@ -261,7 +261,7 @@ mod tests {
             path: "/",
             tally: &tally,
             first: &first,
-            agreed: None,
+            tls_parameters: None,
             seconds: 0.5,
             request_bytes: 100,
         };
@@ -307,7 +307,7 @@ Percentage of the requests served within a certain time (ms)
         let mut other = tally.clone();
         other.statuses.insert(404, 3);
         other.different_lengths = 3;
-        other.lost.push((RequestFailure::Reset, 2));
+        other.failure_counts.push((RequestFailure::Reset, 2));
         let posted = AbOptions { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
         let text = render(&AbReport { asked: &posted, tally: &other, ..load });
         for line in [
@@ -326,7 +326,7 @@ Percentage of the requests served within a certain time (ms)
             key_bits: 2048,
             exchange: Some(("X25519", 253)),
         };
-        let secure = render(&AbReport { agreed: Some(&agreed), host: "localhost", ..load });
+        let secure = render(&AbReport { tls_parameters: Some(&agreed), host: "localhost", ..load });
         let lines = "Server Port:            8080
 SSL/TLS Protocol:       TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256
 Server Temp Key:        X25519 253 bits
@@ -335,7 +335,7 @@ TLS Server Name:        localhost
 Document Path:          /
 ";
         assert!(secure.contains(lines), "{secure}");
-        assert!(!render(&AbReport { agreed: Some(&agreed), ..load }).contains("TLS Server Name"));
+        assert!(!render(&AbReport { tls_parameters: Some(&agreed), ..load }).contains("TLS Server Name"));
         let none = AbReport { tally: &ResponseTally::default(), ..load };
         assert!(render(&none).ends_with("HTML transferred:       0 bytes\n"));
     }

@@ -22,13 +22,14 @@ pub struct AbOptions {
     pub seconds_max: Option<u64>,
     pub timeout_s: u64,
     pub keep_alive: bool,
-    /// Whether requests use HTTP/1.1 instead of HTTP/1.0, which is ab's default.
+    /// Whether requests use HTTP/1.1. ab's default is HTTP/1.0.
     pub is_1_1: bool,
     pub method: String,
     /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
-    /// The header lines that ab writes before those of `-H`: cookies and authorization.
+    /// The header lines for cookies (`-C`) and authorization (`-A`), which ab writes before the
+    /// header lines of `-H`.
     pub first_lines: Vec<String>,
     /// The header lines of `-H`, exactly as the user wrote them.
     pub lines: Vec<String>,

@@ -14,6 +14,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_traffic::target_url::{Url, host_header_value};
+use plimsoll_wire::redirect::is_redirect;
 use render::{format_csv, format_summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -61,11 +62,11 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     let first = asked.first_hop(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, no request bytes are encoded here, because the load sends the request of its
     // plan.
-    let request = match asked.is_2 {
+    let request = match asked.is_http2 {
         false => asked.encode_request(&first, &body),
         true => Vec::new(),
     };
-    let follows = (asked.follows && !asked.is_2).then(|| {
+    let follows = (asked.follows && !asked.is_http2).then(|| {
         let (asked, body) = (asked.clone(), body.clone());
         RedirectPolicy {
             first,
@@ -76,11 +77,11 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         }
     });
     let route = &mut question.plan.traffic.routes[0];
-    let mut headers = if asked.is_2 { asked.headers.clone() } else { Vec::new() };
-    if let (true, Some(host)) = (asked.is_2, &asked.host) {
+    let mut headers = if asked.is_http2 { asked.headers.clone() } else { Vec::new() };
+    if let (true, Some(host)) = (asked.is_http2, &asked.host) {
         headers.push(("Host".to_owned(), host.clone()));
     }
-    if asked.is_2 && asked.compresses && requests_gzip(&asked.method, &asked.headers) {
+    if asked.is_http2 && asked.compresses && requests_gzip(&asked.method, &asked.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
     // The request is sent literally: braces in it are not placeholders of plimsoll's templates.
@@ -94,7 +95,7 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
         request,
         is_head: asked.method == "HEAD",
         keeps_rows: asked.is_csv,
-        follows,
+        redirect_policy: follows,
         ..ResponseLogSpec::default()
     });
     let measured = run.execute_load(question, &terms, Some(Arc::new(heard.clone())))?;
@@ -126,11 +127,11 @@ fn run_load(asked: &HeyOptions, run: &dyn RunCommand) -> Result<u8, Failure> {
     }
     // The number of redirects that were not followed: over HTTP/2 all redirects, over HTTP/1.1 only
     // redirects to another server.
-    let redirects: u64 = match asked.is_2 && asked.follows {
-        true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
-        false => tally.led_away,
+    let redirects: u64 = match asked.is_http2 && asked.follows {
+        true => tally.statuses.iter().filter(|(status, _)| is_redirect(**status)).map(|(_, count)| count).sum(),
+        false => tally.redirects_to_other_servers,
     };
-    let warning = match asked.is_2 {
+    let warning = match asked.is_http2 {
         true => {
             format!("warning: {redirects} responses were redirects, and plimsoll does not follow redirects over HTTP/2")
         }

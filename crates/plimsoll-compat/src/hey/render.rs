@@ -66,11 +66,11 @@ pub fn format_summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, tot
         let _ = writeln!(text, "  [{status}]\t{count} responses");
     }
     text += "\n";
-    if tally.lost.is_empty() && tally.redirects_beyond_limit.0 == 0 {
+    if tally.failure_counts.is_empty() && tally.redirects_beyond_limit.0 == 0 {
         text += "\n";
     } else {
         text += "Error distribution:\n";
-        for (failure, count) in &tally.lost {
+        for (failure, count) in &tally.failure_counts {
             let _ = writeln!(text, "  [{count}]\t{}", escape_keeping_lines(&go_error_message(asked, host, *failure)));
         }
         if tally.redirects_beyond_limit.0 > 0 {
@@ -199,7 +199,7 @@ Response time histogram:
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        tally.lost.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
+        tally.failure_counts.extend([(RequestFailure::Connect, 3), (RequestFailure::Timeout, 1)]);
         let text = format_summary(&parse_options("-m post http://127.0.0.1:1/"), "127.0.0.1:1", &tally, 1);
         let error = "\nError distribution:\n  [3]\tPost \"http://127.0.0.1:1/\": dial tcp 127.0.0.1:1: connect: connection refused\n  [1]\tPost";
         assert!(text.contains(error), "{text}");

@@ -1,6 +1,6 @@
 //! Parses the command line of hey: Go-style flags, then the URL. Not here: running the load.
 
-use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_flags::{parse_go_duration_ns, parse_go_flags};
 use crate::go_redirect::RedirectHop;
 use crate::go_request::{GoRequest, canonical_header_name};
 use plimsoll_traffic::target_url::{Url, basic_authorization};
@@ -29,7 +29,7 @@ pub struct HeyOptions {
     pub headers: Vec<(String, String)>,
     pub host: Option<String>,
     /// Whether to use HTTP/2. As in hey, HTTP/2 requires TLS.
-    pub is_2: bool,
+    pub is_http2: bool,
     pub compresses: bool,
     pub keep_alive: bool,
     pub follows: bool,
@@ -63,7 +63,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         body_file: None,
         headers: Vec::new(),
         host: None,
-        is_2: false,
+        is_http2: false,
         compresses: true,
         keep_alive: true,
         follows: true,
@@ -72,7 +72,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         passed_flags: Vec::new(),
     };
     let mut said = HeaderOptions { content_type: "text/html".to_owned(), ..HeaderOptions::default() };
-    let rest = go_flags("hey", &BOOLEAN_FLAGS, words, &mut |flag, value| {
+    let rest = parse_go_flags("hey", &BOOLEAN_FLAGS, words, &mut |flag, value| {
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no whole number"));
         let truth = || match value {
             "true" | "1" | "t" => Ok(true),
@@ -89,7 +89,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
                     Some(rate.ok_or_else(|| format!("-q: '{value}' is no rate"))?).filter(|rate| *rate > 0.0);
             }
             "z" => {
-                let ns = go_duration_ns(value).ok_or_else(|| format!("-z: '{value}' is no time such as 10s"))?;
+                let ns = parse_go_duration_ns(value).ok_or_else(|| format!("-z: '{value}' is no time such as 10s"))?;
                 asked.duration_ns = Some(ns).filter(|ns| *ns > 0);
             }
             "o" if value == "csv" => asked.is_csv = true,
@@ -123,7 +123,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             "d" => asked.body = value.to_owned(),
             "D" => asked.body_file = Some(value.to_owned()),
             "host" => asked.host = Some(value.to_owned()).filter(|host| !host.is_empty()),
-            "h2" => asked.is_2 = truth()?,
+            "h2" => asked.is_http2 = truth()?,
             "disable-compression" => asked.compresses = !truth()?,
             "disable-keepalive" => asked.keep_alive = !truth()?,
             "disable-redirects" => asked.follows = !truth()?,
@@ -145,7 +145,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
     };
     let read = Url::read(url).map_err(|failure| failure.to_string())?;
     said.authorization = said.authorization.or(read.authorization);
-    asked.is_2 &= read.origin.scheme == "https";
+    asked.is_http2 &= read.origin.scheme == "https";
     asked.url.clone_from(url);
     if asked.workers == 0 || asked.requests == 0 {
         return Err("-n, -c: 0 is too few".to_owned());
@@ -230,7 +230,7 @@ impl HeyOptions {
     /// Returns the equivalent arguments of `plimsoll run`.
     pub fn run_arguments(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight"].map(str::to_owned).to_vec();
-        line.push(format!("--http={}", if self.is_2 { "2" } else { "1.1" }));
+        line.push(format!("--http={}", if self.is_http2 { "2" } else { "1.1" }));
         // Certificates are not verified, because hey does not verify them.
         line.extend(self.url.starts_with("https://").then(|| "--insecure".to_owned()));
         match self.duration_ns {
@@ -282,7 +282,7 @@ mod tests {
             assert_eq!(parse_load_options(line).run_arguments().join(" "), expect, "{line}");
         }
         assert_eq!(read("-h"), Ok(None));
-        assert!(parse_load_options("-o csv http://h/").is_csv && !parse_load_options("-h2 http://h/").is_2);
+        assert!(parse_load_options("-o csv http://h/").is_csv && !parse_load_options("-h2 http://h/").is_http2);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use plimsoll_sys::files::{self, FilePurpose};
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_header_value};
 use plimsoll_wire::{
-    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+    Author, AuthorFactory, AuthorResponse, AuthorStopReason, Batch, LostResponse, ResponseTimes, WorkerAuthor,
 };
 use std::collections::HashMap;
 use std::fs::File;
@@ -136,8 +136,8 @@ impl TargetSource {
         let body = match (&target.body, &self.asked.body) {
             (TargetBody::Bytes(bytes), _) => bytes.clone(),
             (TargetBody::File(path), _) => read(path)?,
-            (TargetBody::Usual, Some(path)) => read(path)?,
-            (TargetBody::Usual, None) => Vec::new(),
+            (TargetBody::Unspecified, Some(path)) => read(path)?,
+            (TargetBody::Unspecified, None) => Vec::new(),
         };
         // The header fields that the user set for all targets come before the header fields of this
         // target.
@@ -183,7 +183,7 @@ impl Attacker {
         AuthorStopReason::Failed
     }
 
-    fn send_result(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), AuthorStopReason> {
+    fn send_result(&self, mut result: VegetaResult, times: ResponseTimes, mark: u64) -> Result<(), AuthorStopReason> {
         result.seq = mark;
         result.sent_ns = self.shared.wall_ns + times.intended_ns;
         result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
@@ -193,15 +193,15 @@ impl Attacker {
 
     /// Returns the maximum number of redirects, and the next step after a response; `None` if
     /// redirects are not followed.
-    fn next_redirect_step(&self, answer: &AuthorAnswer) -> Option<(u64, RedirectStep)> {
+    fn next_redirect_step(&self, answer: &AuthorResponse) -> Option<(u64, RedirectStep)> {
         let redirects_max = lock_ignoring_poison(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
         let here = hop.as_ref().unwrap_or(&ready.first);
         Some((redirects_max, here.next_step(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
-    /// Removes a request from the list of requests in flight. Returns a result with the request's
-    /// method, URL and size.
+    /// Removes a request from the list of requests in flight. Returns a result with only the
+    /// request's method, URL and body size; the caller adds the outcome.
     fn remove_open_request(&mut self, mark: u64) -> VegetaResult {
         let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
         VegetaResult {
@@ -248,8 +248,8 @@ impl Author for Attacker {
         Ok(0)
     }
 
-    fn follow_redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((redirects_max, RedirectStep::Asks(next))) = self.next_redirect_step(answer) else { return false };
+    fn follow_redirect(&mut self, answer: &AuthorResponse, batch: &mut Batch) -> bool {
+        let Some((redirects_max, RedirectStep::Follow(next))) = self.next_redirect_step(answer) else { return false };
         let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
         let targets = lock_ignoring_poison(&self.shared.targets);
         batch.bytes = open.ready.encode_request(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
@@ -259,14 +259,14 @@ impl Author for Attacker {
         true
     }
 
-    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         let unfinished = match self.next_redirect_step(answer) {
-            Some((redirects_max, RedirectStep::Asks(next))) => {
+            Some((redirects_max, RedirectStep::Follow(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
                 let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
                 Some(here.map(|here| here.redirect_limit_error(answer, redirects_max)))
             }
-            Some((_, RedirectStep::Elsewhere)) => {
+            Some((_, RedirectStep::OtherServer)) => {
                 self.shared.redirects.fetch_add(1, Ordering::Relaxed);
                 None
             }
@@ -325,7 +325,7 @@ impl AuthorFactory for AttackAuthorFactory {
         let attacker = |_| WorkerAuthor {
             author: Box::new(Attacker { shared: Arc::clone(&self.0), open: HashMap::new() }),
             address: None,
-            given_up: Arc::default(),
+            abandon_reason: Arc::default(),
         };
         Ok((0..workers.max(1)).map(attacker).collect())
     }
@@ -479,11 +479,12 @@ pub fn run_attack(asked: AttackOptions, run: &dyn RunCommand) -> Result<u8, Fail
              plimsoll",
         );
     }
-    // As in vegeta, the exit code is that of a success if ^C ended the attack.
+    // As in vegeta, an attack that ^C ended counts as a success.
     failed.map_or(Ok(exit::SUCCESS), |why| Err(Failure::usage(why)))
 }
 
-/// Writes results when they arrive, until every sender has closed its channel.
+/// Writes results when they arrive, until all senders of the channel have been dropped. Returns an
+/// error if the output cannot be written.
 fn write_results(
     out: Box<dyn Write + Send>,
     name: &str,

@@ -146,8 +146,8 @@ fn for_each_result(files: &[String], each: &mut dyn FnMut(VegetaResult) -> Resul
                     each(result)?;
                     open.push((name, reader));
                 }
-                // As in vegeta, an input without any result is an error. Without this error, a
-                // failed attack at the other end of a pipe would look like a valid report.
+                // As in vegeta, an input without any result is an error. Without this error, the
+                // report of a failed attack, whose results come through a pipe, would look valid.
                 None if first => {
                     return Err(Failure::usage(format!("'{name}': the input contains no result of a vegeta attack")));
                 }

@@ -3,7 +3,7 @@
 //!
 //! Not here: executing the commands.
 
-use crate::go_flags::{go_duration_ns, go_flags};
+use crate::go_flags::{parse_go_duration_ns, parse_go_flags};
 use crate::go_request::canonical_header_name;
 use plimsoll_logs::vegeta::{TargetFormat, VegetaEncoding, is_valid_header_field};
 
@@ -139,7 +139,7 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
 /// asks for the version.
 fn parse_global_flags(words: &[String]) -> Result<Option<Vec<String>>, String> {
     let mut version = false;
-    let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
+    let rest = parse_go_flags("vegeta", &["version"], words, &mut |flag, value| {
         match flag {
             "version" => version = value == "true",
             // The number of cores (`-cpus`) is validated but not used, because an attack uses as
@@ -175,7 +175,7 @@ fn parse_attack(words: &[String]) -> Result<VegetaCommand, String> {
     };
     let mut encoding_said = None;
     let rest = parse_flags("attack", words, &mut |flag, value| {
-        let time = || go_duration_ns(value).ok_or_else(|| format!("-{flag}: '{value}' is no time such as 30s"));
+        let time = || parse_go_duration_ns(value).ok_or_else(|| format!("-{flag}: '{value}' is no time such as 30s"));
         let number = || value.parse::<u64>().map_err(|_| format!("-{flag}: '{value}' is no number"));
         let truth = || match value {
             "true" | "1" | "t" => Ok(true),
@@ -269,7 +269,7 @@ fn parse_rate_rps(text: &str) -> Result<f64, String> {
     let (count, per) = text.split_once('/').unwrap_or((text, "1s"));
     let count: u64 = count.parse().map_err(|_| wrong())?;
     let per = if per.starts_with(|c: char| c.is_ascii_digit()) { per.to_owned() } else { format!("1{per}") };
-    let per_ns = go_duration_ns(&per).filter(|ns| *ns > 0).ok_or_else(wrong)?;
+    let per_ns = parse_go_duration_ns(&per).filter(|ns| *ns > 0).ok_or_else(wrong)?;
     Ok(count as f64 * 1e9 / per_ns as f64)
 }
 
@@ -365,7 +365,7 @@ fn parse_flags(
     words: &[String],
     each: &mut dyn FnMut(&str, &str) -> Result<bool, String>,
 ) -> Result<Option<Vec<String>>, String> {
-    let mut files = go_flags(&format!("vegeta {command}"), &BOOLEAN_FLAGS, words, each)?;
+    let mut files = parse_go_flags(&format!("vegeta {command}"), &BOOLEAN_FLAGS, words, each)?;
     files.iter_mut().for_each(|files| files.retain(|file| file != "stdin" && file != "-"));
     Ok(files)
 }
@@ -377,7 +377,7 @@ fn parse_bucket_bounds(text: &str) -> Result<Vec<u64>, String> {
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
     let mut bounds: Vec<u64> = Vec::new();
     for part in list.split(',') {
-        let bound = go_duration_ns(part.trim()).ok_or_else(wrong)?;
+        let bound = parse_go_duration_ns(part.trim()).ok_or_else(wrong)?;
         if bounds.is_empty() && bound > 0 {
             bounds.push(0);
         }

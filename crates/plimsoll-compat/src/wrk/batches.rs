@@ -8,7 +8,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{EarlyStopReason, Histogram, LoadShape};
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::{
-    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+    Author, AuthorFactory, AuthorResponse, AuthorStopReason, Batch, LostResponse, ResponseTimes, WorkerAuthor,
 };
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The measured times of the batches of one worker.
 #[derive(Debug, Default)]
 struct BatchTimes {
-    /// Service times of batches: from sending the batch to its last response.
+    /// Service times of batches in ns: from sending the batch to its last response.
     service: Histogram,
-    /// Response times of batches: from the intended start to the last response.
+    /// Response times of batches in ns: from the intended start to the last response.
     response: Histogram,
 }
 
@@ -39,7 +39,7 @@ impl BatchTimingFactory {
         BatchTimingFactory { inner, times: Arc::default() }
     }
 
-    /// Converts this factory to the type that the function for executing a load expects.
+    /// Converts this factory to the type that `RunCommand::execute_load` expects.
     pub fn into_factory(self) -> Arc<dyn AuthorFactory> {
         Arc::new(self)
     }
@@ -87,7 +87,7 @@ struct BatchTimingAuthor {
 }
 
 impl BatchTimingAuthor {
-    fn record_times(&self, times: AnswerTimes) {
+    fn record_times(&self, times: ResponseTimes) {
         let mut mine = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         mine.response.record(times.done_ns.saturating_sub(times.intended_ns));
         if times.sent_ns > 0 {
@@ -121,7 +121,7 @@ impl Author for BatchTimingAuthor {
         self.inner.delay_ns()
     }
 
-    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         if answer.is_last {
             self.record_times(answer.times);
         }

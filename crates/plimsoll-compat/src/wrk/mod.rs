@@ -39,8 +39,8 @@ pub fn run_wrk_command(words: &[String], dialect: Dialect, run: &dyn RunCommand)
         output::print(&format!("plimsoll {version} (the command line of wrk)\n", version = env!("CARGO_PKG_VERSION")));
     }
     let (mut question, terms) = run.parse(&run_arguments(&asked))?;
-    // As in wrk, all connections are opened before the load and kept, even those that the rate does
-    // not need.
+    // As in wrk, all connections are opened before the load and stay open, even connections that
+    // the rate does not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     if asked.json {
         // With JSON output, a script's own output goes to standard error, so that standard output

@@ -11,15 +11,16 @@ use std::fmt::Write;
 /// The data of a run that wrk's output needs.
 pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
-    /// The latencies in us: service times for wrk, and response times, which count from the
-    /// intended start, for wrk2.
+    /// The latencies in us. wrk shows service times; wrk2 shows response times, which count from
+    /// the intended start.
     pub latency_us: &'a ScriptFigures,
     /// The request rate of each thread in requests per second, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
     pub distribution: LatencyDistribution<'a>,
 }
 
-/// Which latency distribution the output contains: none, the one of wrk, or the one of wrk2.
+/// The latency distribution that the output contains: no distribution, wrk's distribution, or
+/// wrk2's distribution.
 pub enum LatencyDistribution<'a> {
     Hidden,
     /// The distribution of wrk: four percentiles.

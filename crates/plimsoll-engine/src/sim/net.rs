@@ -113,13 +113,14 @@ struct BytesInTransit {
 }
 
 enum SimEventKind {
-    // The events from `Opens` to `Breaks` happen at the client.
+    // The events from `Opens` to `Breaks` happen at the client's end of a connection.
     Opens,
     Refuses,
     Brings(BytesInTransit),
     Ends,
     Breaks,
-    // The events from `Reaches` on happen at the server.
+    // The events from `Reaches` on happen at the server's end. `Reaches`: this number of bytes
+    // arrives. `Takes`: the server reads again after the pause of `SimServer::intake`.
     Reaches(usize),
     Takes,
     Answers,
@@ -128,7 +129,10 @@ enum SimEventKind {
     AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
+    /// The idle timeout expires. The server closes the connection if its `activity` still equals
+    /// this value.
     IdleSince(u64),
+    /// The server sends unsolicited bytes if the connection's `activity` still equals this value.
     BlurtsSince(u64),
 }
 

@@ -130,8 +130,9 @@ pub const ENDLESS_BODY_READ_NS: u64 = 200_000;
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// All faults except `AnswersTwice`, which `verify` reports as an error, and responses of
-    /// millions of bytes. The times of the faults suit the request timeout of the tests, 60 ms.
+    /// All faults except `AnswersTwice`, `Huge`, `HugeUntilClose` and `Floods`. `verify` reports
+    /// `AnswersTwice` as an error, and the other three faults send millions of bytes. The durations
+    /// in this list fit the request timeout of the tests, 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,

@@ -31,8 +31,9 @@ pub enum ServerReaction {
     Says(Vec<u8>),
     /// The request on the stream with this number is complete and accepted.
     Asks(u32),
-    /// The server refuses a stream and sends these bytes. The flag is true if the client exceeded a
-    /// limit of streams that it knew.
+    /// The server does not process a stream. The bytes are the refusal that the server sends; empty
+    /// if the server ignores the stream after its GOAWAY frame. The flag is true if the client
+    /// exceeded a limit of streams that the client knew.
     Untaken(Vec<u8>, bool),
     /// The client sent invalid bytes.
     Wrong,

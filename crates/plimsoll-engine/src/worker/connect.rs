@@ -12,7 +12,7 @@ use plimsoll_wire::Conn;
 impl<N: Net> Worker<N> {
     /// Starts to open the slot's connection, and counts failed connects. All addresses of a host
     /// name are tried in turn, as clients do (RFC 6724, section 2). If the connects to all
-    /// addresses fail, returns the error of the last connect.
+    /// addresses fail, returns the error number (errno) of the last connect.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_at_next_address(slot)
@@ -134,7 +134,7 @@ impl<N: Net> Worker<N> {
     /// the requests that waited for the connection.
     fn make_connection_ready(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
-        connection.state = ConnectionState::Standing;
+        connection.state = ConnectionState::Open;
         self.opening -= 1;
         self.connections_open += 1;
         if connection.conn.is_h2() {
@@ -161,12 +161,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Sends the requests that wait for the slot's connection, after the connection became able to
-    /// take requests or was closed. If the connection was closed, a new connection is opened first.
+    /// Sends the requests that wait for the slot's connection. If the slot has no connection, opens
+    /// a new connection first.
     #[cold]
     pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
-            ConnectionState::Standing => self.send_requests_while_room(slot),
+            ConnectionState::Open => self.send_requests_while_room(slot),
             ConnectionState::Free => {
                 if self.open(slot).is_err() {
                     self.fail_connection(slot, RequestFailure::Connect);
@@ -182,7 +182,7 @@ impl<N: Net> Worker<N> {
         match connection.state {
             ConnectionState::Free => return,
             ConnectionState::Connecting | ConnectionState::Handshaking => self.opening -= 1,
-            ConnectionState::Standing => self.connections_open -= 1,
+            ConnectionState::Open => self.connections_open -= 1,
         }
         // If the closed connection has an entry in the list of idle connections, the entry is now
         // outdated.
@@ -214,15 +214,15 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             match connection.state {
                 _ if connection.listed || connection.owned => {}
-                ConnectionState::Standing if connection.conn.exchanges_available() > 0 => {
+                ConnectionState::Open if connection.conn.exchanges_available() > 0 => {
                     connection.listed = true;
-                    self.idle.push((slot, connection.generation));
+                    self.available.push((slot, connection.generation));
                 }
                 ConnectionState::Free => {
                     connection.listed = true;
                     self.free.push(slot);
                 }
-                ConnectionState::Standing | ConnectionState::Connecting | ConnectionState::Handshaking => {}
+                ConnectionState::Open | ConnectionState::Connecting | ConnectionState::Handshaking => {}
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Handles exchanges (a request and its response): sends the request on a connection, and handles
-//! the response until the exchange ends. A connection parses its received bytes and reports facts,
+//! the response until the exchange ends. A connection parses its received bytes and reports events,
 //! for example a complete response. This file records the times, checks the responses, and counts
 //! the outcomes.
 
@@ -7,17 +7,17 @@ use super::state::{RequestStarts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::StoredResponse;
 use crate::connection::{ConnectionState, Readiness};
-use crate::encoded_route::AnswerRetention;
+use crate::encoded_route::ResponseRetention;
 use crate::exchanges::{Exchange, ExchangeQueue};
 use crate::failed::{AnswerPiece, FailedResponseKind, status_in_partial_head};
 use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
 use crate::session_source::ResponseCheckInput;
 use crate::users::LastRequest;
-use plimsoll_model::failed_answer::MissedExpectation;
+use plimsoll_model::failed_answer::MissedCheck;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
-use plimsoll_wire::{AnswerTimes, ConnectionEvent, ExchangeError, ProtocolError, ResponsePiece};
+use plimsoll_wire::{ConnectionEvent, ExchangeError, ProtocolError, ResponsePiece, ResponseTimes};
 
 /// The maximum number of times that a request is sent again because a server did not process it. A
 /// request that the server has not processed after the last repetition fails.
@@ -68,7 +68,7 @@ impl<N: Net> Worker<N> {
     /// if the server sent GOAWAY on the connection, the request moves to another connection slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
-        if self.has_goaway_with_exchanges(slot) {
+        if self.must_use_other_slot(slot) {
             let other = self.replacement_slot(slot);
             self.exchanges[number].slot = other;
             return self.send_or_queue_request(other, number);
@@ -76,18 +76,17 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         self.exchanges.append_to_queue(&mut connection.waiting, number);
         match connection.state {
-            ConnectionState::Standing => self.recorder.count_stream_wait(),
+            ConnectionState::Open => self.recorder.count_stream_wait(),
             ConnectionState::Free => self.send_waiting_requests(slot),
             ConnectionState::Connecting | ConnectionState::Handshaking => {}
         }
     }
 
-    /// Returns whether new requests need another connection than the slot's. In a closed loop, new
-    /// requests need another connection after the server sent GOAWAY on a connection that is still
-    /// open.
-    fn has_goaway_with_exchanges(&self, slot: u32) -> bool {
+    /// Returns whether new requests of a closed loop must use another slot, because the server sent
+    /// GOAWAY on the open connection of this slot.
+    fn must_use_other_slot(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        connection.state == ConnectionState::Standing
+        connection.state == ConnectionState::Open
             && connection.conn.has_received_goaway()
             && matches!(self.starts, RequestStarts::Closed(_))
     }
@@ -228,10 +227,10 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         let generation = connection.generation;
         let mut received = connection.conn.receive(bytes, plain);
-        while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
-            match fact {
-                // A complete response is the most frequent fact, so this loop handles it directly,
-                // without a call of `handle_fact`.
+        while let Some(event) = self.connections[slot as usize].conn.next(&mut received) {
+            match event {
+                // A complete response is the most frequent event, so this loop handles a complete
+                // response directly, without a call of `handle_event`.
                 ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.wants_responses()
                         && self.report_response_to_author(exchange, status, piece, true)
@@ -241,7 +240,7 @@ impl<N: Net> Worker<N> {
                         self.handle_complete_response(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
                 }
-                other => self.handle_fact(slot, other, hangup),
+                other => self.handle_event(slot, other, hangup),
             }
             if received.is_empty() || !self.has_generation(slot, generation) {
                 break;
@@ -257,11 +256,11 @@ impl<N: Net> Worker<N> {
         connection.generation == generation && connection.socket.is_some()
     }
 
-    /// Handles a fact that the slot's connection reports about received bytes, for example a piece
-    /// of a response.
+    /// Handles an event that the slot's connection reports about received bytes, for example a
+    /// piece of a response.
     #[inline(never)]
-    fn handle_fact(&mut self, slot: u32, fact: ConnectionEvent, hangup: bool) {
-        match fact {
+    fn handle_event(&mut self, slot: u32, event: ConnectionEvent, hangup: bool) {
+        match event {
             ConnectionEvent::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.wants_responses() && self.report_response_to_author(exchange, status, piece, true) {
                     self.send_request_after_redirect(slot, exchange, (piece, surplus), hangup);
@@ -281,7 +280,7 @@ impl<N: Net> Worker<N> {
                 }
                 let first = self.count_response_bytes(exchange, piece.bytes.len());
                 let route = self.job.source.route(self.exchanges[exchange].route);
-                let is_kept = route.kept != AnswerRetention::Nothing;
+                let is_kept = route.kept != ResponseRetention::Nothing;
                 if route.ok_grpc.is_some() {
                     self.count_grpc_messages(exchange, first, piece.messages);
                 }
@@ -304,15 +303,15 @@ impl<N: Net> Worker<N> {
                 self.recorder.count_stream_reset(error);
                 self.fail_exchange(exchange, RequestFailure::StreamReset);
             }
-            ConnectionEvent::Failed { exchange, error: ExchangeError::Left(_), .. } => {
+            ConnectionEvent::Failed { exchange, error: ExchangeError::GoAway(_), .. } => {
                 self.fail_exchange(exchange, RequestFailure::Goaway);
             }
             ConnectionEvent::Refused { exchange, error } => self.send_again(slot, exchange, error),
-            ConnectionEvent::Leaves { error } => {
+            ConnectionEvent::GoAway { error } => {
                 self.recorder.count_goaway(error);
                 if self.connections[slot as usize].conn.is_over() {
                     self.handle_lost_connection(slot);
-                } else if self.has_goaway_with_exchanges(slot) {
+                } else if self.must_use_other_slot(slot) {
                     // After the server sent GOAWAY on a connection, the requests that wait for this
                     // connection move to other connections. On the connection with GOAWAY, the
                     // requests would wait until the slowest response has ended.
@@ -324,10 +323,10 @@ impl<N: Net> Worker<N> {
                 }
             }
             // The server broke a protocol rule on an idle connection, so no request fails.
-            ConnectionEvent::Broke(_) => self.handle_lost_connection(slot),
+            ConnectionEvent::ProtocolViolation(_) => self.handle_lost_connection(slot),
             ConnectionEvent::WindowEmpty => self.recorder.count_exhausted_flow_window(),
             ConnectionEvent::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
-            ConnectionEvent::Stands { resumed } => self.complete_handshake(slot, resumed),
+            ConnectionEvent::HandshakeDone { resumed } => self.complete_handshake(slot, resumed),
             ConnectionEvent::HasBytesToSend => {
                 // After the received bytes, the connection may be able to take a waiting request.
                 if !self.connections[slot as usize].waiting.is_empty() {
@@ -417,10 +416,10 @@ impl<N: Net> Worker<N> {
                 let generation = connection.generation;
                 let mut idle = true;
                 while self.has_generation(slot, generation)
-                    && let Some(fact) = self.connections[slot as usize].conn.end_by_peer()
+                    && let Some(event) = self.connections[slot as usize].conn.end_by_peer()
                 {
                     idle = false;
-                    self.handle_fact(slot, fact, true);
+                    self.handle_event(slot, event, true);
                 }
                 if idle {
                     self.handle_lost_connection(slot);
@@ -461,8 +460,8 @@ impl<N: Net> Worker<N> {
     }
 
     /// Stores a response that failed because of its status. If the response has a `grpc-status`
-    /// field (`is_stated`), its gRPC message is stored, because the message may say more than the
-    /// content.
+    /// field (`is_stated`), its `grpc-message` field is stored, because this field may explain the
+    /// error better than the content.
     #[cold]
     fn store_response_failed_by_status(
         &mut self,
@@ -498,7 +497,7 @@ impl<N: Net> Worker<N> {
         if first {
             let conn = &self.connections[self.exchanges[number].slot as usize].conn;
             let route = self.job.source.route(self.exchanges[number].route);
-            answer.begin_response(conn.is_h2().then(|| conn.fields()), route.kept == AnswerRetention::Head);
+            answer.begin_response(conn.is_h2().then(|| conn.fields()), route.kept == ResponseRetention::Head);
         }
         answer.add_piece(piece);
     }
@@ -512,7 +511,8 @@ impl<N: Net> Worker<N> {
         outcome
     }
 
-    /// Checks a complete stored response and returns the outcome.
+    /// Checks a complete stored response and returns its outcome. If the response is a redirect
+    /// that the route follows, prepares the next request instead.
     fn check_response(&mut self, number: u32, status: u16) -> Outcome {
         let exchange = &self.exchanges[number];
         let (user, route) = (exchange.user, exchange.route);
@@ -533,15 +533,16 @@ impl<N: Net> Worker<N> {
         let Some(miss) = miss else { return Outcome::Success };
         if exchange.measured {
             let reason = self.job.source.failed_check_message(route, miss);
-            let missed = MissedExpectation { route, failure: miss.failure };
+            let missed = MissedCheck { route, failure: miss.failure };
             let content = self.job.source.converted_content(route).unwrap_or(answer.content());
             self.failed_answers.add_failed_check(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
     }
 
-    /// Follows the redirect in a stored response, so that its exchange sends another request to the
-    /// new URL.
+    /// Prepares the request that follows the redirect in a stored response, and sets `follows`, so
+    /// that the exchange sends this request. If the redirect cannot be followed, the returned
+    /// outcome is a failure.
     #[cold]
     fn follow_redirect(&mut self, of: ResponseCheckInput, status: u16) -> Outcome {
         let ResponseCheckInput { user, route, exchange: number, now_ns, .. } = of;
@@ -559,7 +560,7 @@ impl<N: Net> Worker<N> {
             Err(why) => {
                 let failure = RequestFailure::Expectation;
                 if exchange.measured {
-                    let missed = MissedExpectation { route, failure };
+                    let missed = MissedCheck { route, failure };
                     let at_ns = now_ns - self.origin_ns;
                     self.failed_answers.add_failed_check(missed, status, answer, answer.content(), at_ns, why.reason());
                 }
@@ -637,9 +638,10 @@ impl<N: Net> Worker<N> {
         self.continue_user(slot, user, last);
     }
 
-    /// Returns the outcome of a response. `statuses`: the HTTP status of the response, and its gRPC
-    /// status, if any. `last`: the last piece of the response, whose last `surplus` bytes do not
-    /// belong to the response.
+    /// Returns the HTTP status that is counted and the outcome of a response. The returned status
+    /// is 0 if the response is later than its deadline. `statuses`: the HTTP status of the
+    /// response, and its gRPC status, if any. `last`: the last piece of the response, whose last
+    /// `surplus` bytes do not belong to the response.
     #[inline]
     fn response_outcome(
         &mut self,
@@ -677,7 +679,7 @@ impl<N: Net> Worker<N> {
             let route = self.job.source.route(asked);
             let outcome = if !succeeds && route.ok_grpc.is_some() {
                 Outcome::Failed(RequestFailure::Status)
-            } else if route.kept != AnswerRetention::Nothing {
+            } else if route.kept != ResponseRetention::Nothing {
                 self.store_and_check_response(number, status, first, last)
             } else if succeeds {
                 Outcome::Success
@@ -727,16 +729,16 @@ impl<N: Net> Worker<N> {
                     self.recorder.count_stream_reset(error);
                     RequestFailure::StreamReset
                 }
-                ExchangeError::Left(_) => RequestFailure::Goaway,
+                ExchangeError::GoAway(_) => RequestFailure::Goaway,
                 _ => RequestFailure::ClosedEarly,
             };
             return self.fail_exchange(number, failure);
         };
         self.exchanges[number].slot = other;
         self.send_or_queue_request(other, number);
-        // The connection on which the server did not process the request may be unusable now.
+        // The connection of the first attempt may be unusable now.
         let connection = &self.connections[slot as usize];
-        if connection.state == ConnectionState::Standing && connection.conn.is_over() {
+        if connection.state == ConnectionState::Open && connection.conn.is_over() {
             self.handle_lost_connection(slot);
         } else {
             self.make_slot_available(slot);
@@ -765,7 +767,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn fail_connection(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
-        if connection.state == ConnectionState::Standing {
+        if connection.state == ConnectionState::Open {
             // Requests that waited until an open connection could take them do not fail, but
             // continue on the slot's next connection.
             while let Some(number) = connection.conn.abandon_next_exchange() {
@@ -797,7 +799,7 @@ impl<N: Net> Worker<N> {
         let (user, last) = self.finish_exchange(number, 0, Outcome::Failed(failure));
         let connection = &self.connections[slot as usize];
         let is_of_use = match connection.state {
-            ConnectionState::Standing => !connection.conn.is_over(),
+            ConnectionState::Open => !connection.conn.is_over(),
             _ => !connection.waiting.is_empty(),
         };
         if !is_of_use {
@@ -832,19 +834,19 @@ impl<N: Net> Worker<N> {
 
     /// Returns the times of a response that is complete now, and whether the response is the last
     /// response of its exchange.
-    fn response_times_now(&self, number: u32) -> (AnswerTimes, bool) {
+    fn response_times_now(&self, number: u32) -> (ResponseTimes, bool) {
         let times = self.exchange_times(number);
         // If the whole response arrived at once, its first byte arrived now.
         let first_byte_ns = if times.first_byte_ns == 0 { self.now_ns } else { times.first_byte_ns };
-        (AnswerTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
+        (ResponseTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
     }
 
     /// Returns the times of an exchange for the report to the author (the script that writes the
     /// requests).
-    fn exchange_times(&self, number: u32) -> AnswerTimes {
+    fn exchange_times(&self, number: u32) -> ResponseTimes {
         let exchange = &self.exchanges[number];
         let Exchange { intended_ns, sent_ns, first_byte_ns, .. } = *exchange;
-        AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
+        ResponseTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
     /// Counts the outcome of one message of an exchange. Each message (one request of a batch)

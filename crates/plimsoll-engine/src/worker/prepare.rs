@@ -87,7 +87,7 @@ impl<N: Net> Worker<N> {
         // request arrives. To release the blocked threads, each connection is used once, in the
         // order of opening, before any connection is used again.
         if self.job.streams_max == 1 {
-            self.fresh = std::mem::take(&mut self.idle);
+            self.fresh = std::mem::take(&mut self.available);
             self.fresh.reverse();
         }
     }

@@ -8,8 +8,8 @@ use crate::users::{LastRequest, UserAction};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
-/// The pause of a user whose connection failed to open, ns. Without the pause a closed port would
-/// get 100 000 connects a second.
+/// The pause of a user whose connection failed to open, or whose session sent no request, ns.
+/// Without the pause, a closed port would get 100 000 connects a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
 /// The maximum number of requests that one iteration of the event loop starts before the loop reads
 /// responses.
@@ -22,9 +22,9 @@ const TIMEOUTS_PER_TURN: u32 = 512;
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Returns the time of the worker's next due action, ns: a tick, a request start, a timeout, a
-    /// change of the number of users, or the end of the load. The arrival of expected responses is
-    /// not considered.
+    /// Returns the time of the worker's next due action (absolute, ns). An action is a tick, a
+    /// request start, a timeout, a change of the number of users, or the end of the load. The
+    /// arrival of expected responses is not considered.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
@@ -199,21 +199,21 @@ impl<N: Net> Worker<N> {
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
-            if connection.generation == generation && connection.state == ConnectionState::Standing {
+            if connection.generation == generation && connection.state == ConnectionState::Open {
                 connection.listed = false;
                 return Some(slot);
             }
         }
-        while let Some(&(slot, generation)) = self.idle.last() {
+        while let Some(&(slot, generation)) = self.available.last() {
             let connection = &mut self.connections[slot as usize];
-            let is_listed = connection.generation == generation && connection.state == ConnectionState::Standing;
+            let is_listed = connection.generation == generation && connection.state == ConnectionState::Open;
             let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
             // A connection that can take further requests in addition to the arrival's request
             // stays in the list of idle connections.
             if room > 1 {
                 return Some(slot);
             }
-            self.idle.pop();
+            self.available.pop();
             if is_listed {
                 connection.listed = false;
             }
@@ -264,7 +264,7 @@ impl<N: Net> Worker<N> {
     }
 
     /// Sets the number of active users of a closed loop to the number that the schedule demands
-    /// now.
+    /// now. New users are not started here, but listed in `joining`.
     fn change_users(&mut self) {
         let RequestStarts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
@@ -288,8 +288,8 @@ impl<N: Net> Worker<N> {
             && let Some(user) = users.joining.next()
         {
             started += 1;
-            // A user that left and joins again may still have a request in flight or a retry
-            // pending. A user with a request in flight or a pending retry continues without a new
+            // A user that left and joins again may still have a request in flight, or may still
+            // wait (think time, or pause before a retry). Such a user continues without a new
             // start.
             let intended_ns = users.joined_ns;
             if !self.has_request_in_flight(user) && !self.paused[user as usize] {

@@ -4,7 +4,7 @@
 use crate::answers::StoredResponse;
 use crate::connection::ConnectionSlot;
 use crate::exchanges::Exchanges;
-use crate::failed::FailedAnswers;
+use crate::failed::FailedResponses;
 use crate::job::WorkerJob;
 use crate::net::{Net, ReadyEvent};
 use crate::recorder::Recorder;
@@ -72,10 +72,10 @@ pub struct Worker<N: Net> {
     pub(super) job: WorkerJob,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) connections: Vec<ConnectionSlot<N::Socket>>,
-    /// Open idle connections, the most recently used last, as pairs of the slot and the
-    /// connection's number in the slot (generation). An entry whose connection was closed or is in
-    /// use again is ignored.
-    pub(super) idle: Vec<(u32, u32)>,
+    /// The open connections that can take another request (open loops only), as pairs of slot and
+    /// generation (the connection's number in the slot). The most recently used connection is last.
+    /// An entry whose connection was closed or has no room is ignored.
+    pub(super) available: Vec<(u32, u32)>,
     /// The unused connections that were opened before the schedule, in reverse order of opening.
     pub(super) fresh: Vec<(u32, u32)>,
     /// The numbers of the slots without a connection.
@@ -91,8 +91,8 @@ pub struct Worker<N: Net> {
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
-    /// Whether the response that is being handled is a redirect, so that its exchange sends another
-    /// request.
+    /// Whether the exchange of the response that is being handled follows a redirect and sends
+    /// another request.
     pub(super) follows: bool,
     /// The connections with unfinished work for the next iteration of the event loop, in order, as
     /// (slot, generation). An entry whose connection was closed is ignored.
@@ -101,7 +101,7 @@ pub struct Worker<N: Net> {
     /// The users whose next request is due later, the earliest first.
     pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
-    pub(super) failed_answers: FailedAnswers,
+    pub(super) failed_answers: FailedResponses,
     /// The received parts of unfinished responses that will be checked, by exchange number.
     pub(super) answers: Vec<StoredResponse>,
     /// The arrival time of the last message of a streamed response, by exchange number; 0: no
@@ -119,14 +119,18 @@ pub struct Worker<N: Net> {
     pub(super) origin_ns: u64,
     pub(super) measured_from_ns: u64,
     pub(super) end_ns: u64,
+    /// The number of measured requests in flight. When this number is 0, a load whose requests have
+    /// all started is over.
     pub(super) measured_in_flight: u64,
+    /// The time at which the last measured request ended (absolute, ns).
     pub(super) last_done_ns: u64,
-    /// The time at which the worker noticed the stop, ns.
+    /// The time at which the load counts as stopped (absolute, ns): the beginning of the loop
+    /// iteration in which the worker noticed the stop. `None`: the load is not stopped.
     pub(super) stopped_ns: Option<u64>,
-    /// The time of the last clock reading, ns.
+    /// The time of the last clock reading (absolute, ns).
     pub(super) now_ns: u64,
     /// The time at which the worker last fetched events, ns; 0: never.
-    pub(super) asked_ns: u64,
+    pub(super) last_fetch_ns: u64,
     /// The assumed time at which the current events became readable, ns; 0: unknown.
     pub(super) readable_ns: u64,
 }
@@ -146,14 +150,14 @@ impl<N: Net> Worker<N> {
         };
         let mut worker = Worker {
             recorder: Recorder::new(job.number, job.source.routes().len()),
-            failed_answers: FailedAnswers::new(job.redact),
+            failed_answers: FailedResponses::new(job.redact),
             answers: Vec::new(),
             last_messages_ns: Vec::new(),
             spinner: SpinPolicy::new(job.spin, job.spare_core),
             net,
             stop,
             connections: Vec::new(),
-            idle: Vec::new(),
+            available: Vec::new(),
             fresh: Vec::new(),
             free: Vec::new(),
             filling: None,
@@ -176,7 +180,7 @@ impl<N: Net> Worker<N> {
             last_done_ns: 0,
             stopped_ns: None,
             now_ns: 0,
-            asked_ns: 0,
+            last_fetch_ns: 0,
             readable_ns: 0,
             job,
         };

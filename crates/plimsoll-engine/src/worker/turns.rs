@@ -15,6 +15,8 @@ use crate::net::{Net, WaitMode};
 /// with another connection. Reading or sending 512 KiB takes about 100 us, while fetching events
 /// takes only 1 us.
 pub(super) const SLICE_BYTES: usize = 512 << 10;
+/// The maximum time, ns, for which a connection reads before the event loop continues with another
+/// connection.
 pub(super) const SLICE_NS: u64 = 500_000;
 /// The maximum time, ns, to fetch events that are already available. A fetch of events that takes
 /// longer than 20 us included a sleep.
@@ -39,10 +41,10 @@ impl<N: Net> Worker<N> {
             // keeps the CPU core and does not sleep.
             let wait = if self.deferred.is_empty() { wait } else { WaitMode::Until(self.now_ns) };
             let began_ns = self.now_ns;
-            let before_ns = if self.asked_ns == 0 { began_ns } else { self.asked_ns };
+            let before_ns = if self.last_fetch_ns == 0 { began_ns } else { self.last_fetch_ns };
             self.net.wait(wait, &mut self.ready);
             self.now_ns = self.net.now_ns();
-            self.asked_ns = self.now_ns;
+            self.last_fetch_ns = self.now_ns;
             // Events that were available without a sleep are assumed to have arrived evenly
             // distributed over the time in which the worker was busy. An event that ended a sleep
             // has just arrived.

@@ -18,7 +18,11 @@ pub(super) struct ParsedFormat {
 }
 
 /// Parses a log format in the language of nginx, Apache or Envoy. `session` is the directive that
-/// identifies sessions. An error is the end of a message that begins with "--log-format".
+/// identifies sessions.
+///
+/// # Errors
+/// Returns a text if the format is invalid or lacks a required field. The text continues a message
+/// that begins with "--log-format".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
     let format = strip_config_syntax(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
@@ -47,7 +51,7 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
         ));
     };
     let place = |wanted: fn(&FieldMeaning) -> bool| {
-        said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Place(place) if wanted(place)))
+        said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Field(place) if wanted(place)))
     };
     if !place(|p| matches!(p, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_))) {
         return Err(format!(
@@ -123,16 +127,16 @@ fn push_text(pieces: &mut Vec<FormatPiece>, more: &str) {
 /// Appends a field. Consecutive ignored fields become one field.
 fn push_field(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
     let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Other | FieldMeaning::List);
-    if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
+    if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Field(last)) if is_other(last)) {
         return;
     }
-    pieces.push(FormatPiece::Place(place));
+    pieces.push(FormatPiece::Field(place));
 }
 
 fn push_query_field(pieces: &mut Vec<FormatPiece>) {
     match pieces.as_slice() {
-        [.., FormatPiece::Place(FieldMeaning::Target)] => {}
-        [.., FormatPiece::Place(FieldMeaning::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
+        [.., FormatPiece::Field(FieldMeaning::Target)] => {}
+        [.., FormatPiece::Field(FieldMeaning::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
         _ => push_field(pieces, FieldMeaning::Other),
     }
 }
@@ -269,7 +273,7 @@ fn parse_apache_format(format: &str, session: Option<&str>) -> Result<Vec<Format
             ('b' | 'B', _) => push_field(&mut pieces, FieldMeaning::Bytes),
             // A log format may have two response sizes. The size of the content takes precedence
             // over the size with header fields (`%O`).
-            ('O', _) if !pieces.contains(&FormatPiece::Place(FieldMeaning::Bytes)) => {
+            ('O', _) if !pieces.contains(&FormatPiece::Field(FieldMeaning::Bytes)) => {
                 push_field(&mut pieces, FieldMeaning::Bytes);
             }
             ('D', _) => push_field(&mut pieces, FieldMeaning::Duration(1_000)),
@@ -298,7 +302,7 @@ fn push_pending_timestamp(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec
 }
 
 /// Returns the tokens of an Apache time format. The format is one of Apache's own words, such as
-/// `msec`, or a `strftime` format.
+/// `msec`, or a `strftime` format. Returns `None` if plimsoll does not support the format.
 fn stamp_tokens(format: &str) -> Option<Vec<TimestampToken>> {
     Some(match format {
         "" => parse_strftime_tokens("[%d/%b/%Y:%T %z]")?,

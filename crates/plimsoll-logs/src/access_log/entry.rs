@@ -78,13 +78,14 @@ pub(super) enum FieldMeaning {
     Status,
     /// The size of the response, bytes.
     Bytes,
-    /// A duration; the value of the variant is the unit of the duration in ns. Several durations of
+    /// A duration; the value of the variant is the unit of the duration in ns. With the unit 0,
+    /// only a duration with a unit in its text, such as `12ms`, has a meaning. Several durations of
     /// one log line are added.
     Duration(u64),
     /// The client that sent the request; any text is accepted.
     Client,
-    /// The client as an IP address or host name. A line with any other text as the client is
-    /// rejected as a line of another format.
+    /// The client as an IP address, a host name, or a placeholder for a hidden address. A line with
+    /// any other text as the client is rejected as a line of another format.
     Address,
     /// The client as an address with a port.
     AddressPort,
@@ -131,7 +132,8 @@ pub(super) struct ParsedLogFields<'a> {
 
 impl<'a> ParsedLogFields<'a> {
     /// Parses and stores the text of a field. `None` means that the text does not fit the field, so
-    /// the line has another format. A dash means that the value is missing.
+    /// the line has another format. For most fields, a dash or an empty text means that the value
+    /// is missing.
     #[inline]
     pub fn parse_field(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
@@ -237,8 +239,8 @@ fn is_path(word: &[u8]) -> bool {
     word.starts_with(b"/") || word.starts_with(b"http://") || word.starts_with(b"https://") || word == b"*"
 }
 
-/// Splits a request line into method and path. `None` if the text is not an HTTP request, such as a
-/// TLS handshake on a plain port.
+/// Splits a request line into method and path. `None` if the text is not an HTTP request. An
+/// example is a TLS handshake on a plain port.
 fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let (method, rest) = (&line[..space], &line[space + 1..]);
@@ -321,14 +323,15 @@ fn is_address(text: &[u8]) -> bool {
         || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Returns the timestamp, if the text is a timestamp and therefore not a client.
+/// Parses a text as a timestamp, in ns since the Unix epoch. A text that is a timestamp is not a
+/// client.
 fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| plimsoll_model::timestamp::unix_time_ns(text))
 }
 
 /// Parses a duration to ns. The unit of the duration is `unit_ns`, or a unit in the text, such as
-/// `12ms`. `Some(None)` means that the duration was not measured (-1). `None` means that the text
-/// is not a duration.
+/// `12ms`. `Some(None)` means that the server logged -1, because the duration was not measured.
+/// `None` means that the text is not a duration.
 fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     // A list such as `0.010, 0.020` has the times of several upstream servers, which nginx tried in
     // sequence.
@@ -350,8 +353,9 @@ fn duration_ns(text: &[u8], unit_ns: u64) -> Option<Option<u64>> {
     go_duration_ns(text).map(Some)
 }
 
-/// Converts a decimal number to ns exactly, without floating-point arithmetic. `unit_ns` is the
-/// unit of the number.
+/// Converts a decimal number to ns without floating-point arithmetic, so that the result has no
+/// rounding error. `unit_ns` is the unit of the number. Digits below 1 ns are dropped. `None` if
+/// the text is not a decimal number, or has more than 12 digits before or after the point.
 fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
     let (digits, fraction) = text.split_at(point);
@@ -371,7 +375,7 @@ fn decimal_ns(text: &[u8], unit_ns: u64) -> Option<u64> {
     u64::try_from(ns).ok()
 }
 
-/// Parses a duration in Go's syntax, such as `1m30.5s`, `12ms` or `930.1µs`; result in ns.
+/// Parses a duration in Go's syntax, such as `1m30.5s`, `12ms` or `930.1µs`. The result is in ns.
 fn go_duration_ns(text: &[u8]) -> Option<u64> {
     let mut rest = std::str::from_utf8(text).ok()?.trim();
     let mut ns = 0.0;

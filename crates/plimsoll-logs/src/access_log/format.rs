@@ -71,8 +71,8 @@ impl PairNotation {
         }
     }
 
-    /// Returns whether a line looks like JSON or logfmt, whichever `self` is. The quick check
-    /// avoids slow parsing of lines in another notation.
+    /// Returns whether a line may be in this notation. The quick check avoids slow parsing of lines
+    /// in another notation.
     fn can_match_line(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -91,11 +91,10 @@ impl PairNotation {
 /// The reason why a log has no usable format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// An invalid `log_format`; the text is the end of a message that begins with "--log-format".
+    /// An invalid `log_format`. The text continues a message that begins with "--log-format".
     #[error("{0}")]
-    Said(String),
-    /// An invalid mapping of JSON fields; the text is the end of a message that begins with
-    /// "--field".
+    LogFormat(String),
+    /// An invalid mapping of JSON fields. The text continues a message that begins with "--field".
     #[error(transparent)]
     Fields(#[from] FieldMappingError),
     /// The lines match no known format.
@@ -108,8 +107,7 @@ pub enum FormatError {
     )]
     NoTimes,
     /// The detected format lacks the session field that the user requested. The values are the
-    /// field and the name of the format. The text is the end of a message that begins with
-    /// "--session".
+    /// field and the name of the format. The text continues a message that begins with "--session".
     #[error("'{0}' is not a field of the detected format ({1})")]
     Session(String, String),
 }
@@ -129,15 +127,19 @@ impl Format {
 
     /// Parses the name of a known format, or a `log_format` or `LogFormat` string. `session` is the
     /// directive whose value identifies sessions, or the word `client` for the client address.
+    ///
+    /// # Errors
+    /// Returns [`FormatError::Said`] if the text is not a valid format, and
+    /// [`FormatError::Session`] if a known format lacks the session field.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = known_format_by_name(text.trim()) {
             format.set_session_field(session)?;
             return Ok(format);
         }
         let (session, by_client) = split_session_choice(session);
-        let said = directives::read(text, session).map_err(FormatError::Said)?;
+        let said = directives::read(text, session).map_err(FormatError::LogFormat)?;
         let pattern = Pattern::new(said.pieces, false).ok_or_else(|| {
-            FormatError::Said(format!(
+            FormatError::LogFormat(format!(
                 "{log_format} has two fields without a separator between them",
                 log_format = directives::format_beginning(text)
             ))
@@ -165,7 +167,7 @@ impl Format {
     }
 
     /// Parses a line without its line break. `None` if the line does not match the format. `room`
-    /// provides the buffers for normalised text.
+    /// has the buffers for text without wrappers, colours and escapes.
     #[inline]
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineBuffers) -> Option<Entry<'a>> {
         let LineBuffers { line: inner, plain, texts } = room;
@@ -213,7 +215,8 @@ impl Format {
     }
 
     /// Returns whether a line describes no new request, because the line is a W3C directive or a
-    /// further line of a Rails request. A W3C directive changes the fields of later lines.
+    /// further line of a Rails request. If the line is a W3C `#Fields` directive, the method also
+    /// changes the fields of later lines.
     pub fn consume_non_request_line(&mut self, line: &[u8]) -> bool {
         if self.is_rails() {
             return memchr::memmem::find(line, RAILS_BEGIN).is_none();
@@ -265,8 +268,8 @@ impl Format {
         Format::new(name.to_owned(), stamp, LogLineParser::Pairs(notation, PathNode::new(wanted)))
     }
 
-    /// Sets the session field to a JSON path. The word `client` means the client address, which
-    /// every format has.
+    /// Sets the field that identifies sessions. The word `client` means the client address. Any
+    /// other word is a path of names, which only formats of names and values support.
     fn set_session_field(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = split_session_choice(field);
         self.by_client = by_client;
@@ -298,7 +301,7 @@ fn parse_format_pieces(written: &str) -> Vec<FormatPiece> {
         }
         let (name, after) = after.split_once('>').unwrap_or((after, ""));
         rest = after;
-        out.push(FormatPiece::Place(match name {
+        out.push(FormatPiece::Field(match name {
             "client" => FieldMeaning::Address,
             "client:port" => FieldMeaning::AddressPort,
             "word" => FieldMeaning::Word,
@@ -341,7 +344,11 @@ fn known_format_by_name(name: &str) -> Option<Format> {
     })
 }
 
-/// Detects the format of the first lines of a log, with the prefixes of its lines.
+/// Detects the format of a log, and the prefixes of its lines, from the first lines of the log.
+///
+/// # Errors
+/// Returns an error if no known format fits, if the lines have no times, or if the format lacks the
+/// field `session`.
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
     let mut prefixes = Vec::new();
     let mut has_moment = false;
@@ -457,8 +464,8 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     word[point] == b'.' && are_digits(&word[..point]) && are_digits(&word[point + 1..])
 }
 
-/// Builds a format of names and values for an unknown program, from the usual names of fields
-/// ([`FIELD_NAMES_BY_MEANING`]).
+/// Guesses the format of an unknown program that logs names and values, from the usual names of
+/// fields ([`FIELD_NAMES_BY_MEANING`]). `None` if the lines have no usual names.
 fn guess_pair_format(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.can_match_line(line)) {
         return None;

@@ -6,7 +6,7 @@ use super::entry::{FieldMeaning, ParsedLogFields, TimestampMeaning};
 use plimsoll_model::timestamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// The reason why a mapping of JSON fields is invalid. The text is the end of a message that begins
+/// The reason why a mapping of JSON fields is invalid. The text continues a message that begins
 /// with "--field".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -21,7 +21,7 @@ pub(super) type PathMeaning = (Vec<String>, FieldMeaning);
 pub(super) struct PathNode {
     name: Vec<u8>,
     place: Option<FieldMeaning>,
-    under: Vec<PathNode>,
+    children: Vec<PathNode>,
 }
 
 impl PathNode {
@@ -48,20 +48,20 @@ impl PathNode {
 
     /// Returns whether one of the wanted values is a timestamp.
     pub fn has_time(&self) -> bool {
-        self.place.as_ref().is_some_and(FieldMeaning::is_timestamp) || self.under.iter().any(PathNode::has_time)
+        self.place.as_ref().is_some_and(FieldMeaning::is_timestamp) || self.children.iter().any(PathNode::has_time)
     }
 
     /// Returns the meaning of the value with this top-level name.
     pub fn meaning_of_name(&self, name: &[u8]) -> Option<&FieldMeaning> {
-        self.under.iter().find(|node| node.name == name)?.place.as_ref()
+        self.children.iter().find(|node| node.name == name)?.place.as_ref()
     }
 
     fn find_or_add_child(&mut self, name: &str) -> &mut PathNode {
-        let at = self.under.iter().position(|node| node.name == name.as_bytes()).unwrap_or_else(|| {
-            self.under.push(PathNode { name: name.as_bytes().to_vec(), ..PathNode::default() });
-            self.under.len() - 1
+        let at = self.children.iter().position(|node| node.name == name.as_bytes()).unwrap_or_else(|| {
+            self.children.push(PathNode { name: name.as_bytes().to_vec(), ..PathNode::default() });
+            self.children.len() - 1
         });
-        &mut self.under[at]
+        &mut self.children[at]
     }
 
     fn add(&mut self, path: &[String], place: &FieldMeaning) {
@@ -129,7 +129,7 @@ pub(super) fn parse_mapping(
     Ok((wanted, TimestampMeaning::End))
 }
 
-/// Splits a path such as `.a.b`, `a.b` or `."a.b".c` into its names.
+/// Splits a path such as `.a.b`, `a.b` or `."a.b".c` into its names. `None` if the path is invalid.
 pub(super) fn split_json_path(path: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     let mut rest = path.strip_prefix('$').unwrap_or(path);
@@ -244,7 +244,7 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
         loop {
             let (from, to, _) = self.parse_string()?;
             let name = &self.line[from..to];
-            let wanted = node.under.iter().find(|node| node.name == name);
+            let wanted = node.children.iter().find(|node| node.name == name);
             self.expect_byte(b':')?;
             self.skip_blanks();
             match wanted {
@@ -266,7 +266,7 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
     fn parse_value(&mut self, node: &'n PathNode) -> Option<()> {
         match self.peek_byte()? {
             // The depth of the recursion is bounded by the length of the wanted paths.
-            b'{' if !node.under.is_empty() => self.parse_object(node),
+            b'{' if !node.children.is_empty() => self.parse_object(node),
             b'[' if node.place.is_some() => {
                 // Only the first element of a list is used. Some loggers write a header field as a
                 // list.
@@ -334,7 +334,8 @@ impl<'n> JsonLineScanner<'_, 'n, '_> {
     }
 }
 
-/// Unescapes a JSON string and appends it to `out`.
+/// Unescapes a JSON string and appends the result to `out`. `None` if the string has an invalid
+/// escape.
 pub(super) fn unescape_json(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest) {

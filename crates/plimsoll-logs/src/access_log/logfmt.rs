@@ -4,8 +4,8 @@
 use super::entry::ParsedLogFields;
 use super::json::PathNode;
 
-/// The fewest pairs of name and value in a line of logfmt. Lines with fewer pairs are of another
-/// format.
+/// The fewest pairs of name and value in a line of logfmt. A line with fewer pairs counts as a line
+/// of another format.
 const PAIRS_MIN: usize = 3;
 
 /// Extracts the wanted values of a line. `None` if the line has words other than pairs, or too few

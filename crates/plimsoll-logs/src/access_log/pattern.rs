@@ -25,7 +25,8 @@ enum FieldEnd {
     Second(u8),
     /// The field ends at this text.
     Text(Box<Finder<'static>>),
-    /// The field ends at the next unescaped quote, which this text (possibly empty) must follow.
+    /// The field ends at the next unescaped quote. This text, which may be empty, must follow the
+    /// quote.
     Quote(Vec<u8>),
     /// The field is a list of upstream servers. The list ends at this text; occurrences of the text
     /// between two servers of the list are skipped.
@@ -48,13 +49,13 @@ pub(super) struct Pattern {
 /// A piece of a format: a field or a fixed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPiece {
-    Place(FieldMeaning),
+    Field(FieldMeaning),
     Text(Vec<u8>),
 }
 
 impl Pattern {
-    /// Compiles the pieces of a format. `None` if no text separates two fields, so that their
-    /// boundary is unknown.
+    /// Compiles the pieces of a format. `None` if no text separates two fields, because the
+    /// boundary between the fields is then unknown.
     pub fn new(pieces: Vec<FormatPiece>, open_end: bool) -> Option<Pattern> {
         let mut pieces = pieces.into_iter().peekable();
         let text_next = |pieces: &mut std::iter::Peekable<std::vec::IntoIter<FormatPiece>>| match pieces
@@ -67,15 +68,15 @@ impl Pattern {
         let mut before = begin.clone();
         let mut steps: Vec<LineStep> = Vec::new();
         while let Some(piece) = pieces.next() {
-            let FormatPiece::Place(place) = piece else { return None };
+            let FormatPiece::Field(place) = piece else { return None };
             let end = match pieces.peek() {
                 None => FieldEnd::Line,
                 Some(FormatPiece::Text(text)) => field_end_rule(&before, &place, text),
                 // A host directly before a path ends where the path begins.
-                Some(FormatPiece::Place(FieldMeaning::Target)) if place == FieldMeaning::Other => {
+                Some(FormatPiece::Field(FieldMeaning::Target)) if place == FieldMeaning::Other => {
                     FieldEnd::Before(b'/')
                 }
-                Some(FormatPiece::Place(_)) => return None,
+                Some(FormatPiece::Field(_)) => return None,
             };
             before = text_next(&mut pieces);
             steps.push(LineStep { place, end });

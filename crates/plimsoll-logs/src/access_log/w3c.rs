@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct W3cFields {
     places: Vec<W3cFieldMeaning>,
-    /// Whether the log is CloudFront's, whose durations are seconds.
+    /// Whether CloudFront wrote the log. The durations in a log of CloudFront are in seconds.
     pub is_cloudfront: bool,
 }
 
@@ -24,7 +24,7 @@ enum W3cFieldMeaning {
     Query,
     /// The duration of the request. The value of the variant is the unit of durations without a
     /// decimal point, ns. Durations with a decimal point are in seconds.
-    Taken(u64),
+    Duration(u64),
     Is(FieldMeaning),
 }
 
@@ -34,8 +34,8 @@ pub(super) fn is_directive(line: &[u8]) -> bool {
 }
 
 impl W3cFields {
-    /// Parses a `#Fields` directive. `None` if the line is not a `#Fields` directive, or if
-    /// required fields are missing.
+    /// Parses a `#Fields` directive. `None` if the line is not a `#Fields` directive, lacks a
+    /// required field, or has more than `FIELDS_MAX` fields.
     pub fn read(line: &[u8]) -> Option<W3cFields> {
         let names = std::str::from_utf8(line.strip_prefix(b"#Fields:")?).ok()?;
         let names: Vec<String> = names.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
@@ -48,7 +48,7 @@ impl W3cFields {
             "time" => W3cFieldMeaning::Time,
             "cs-uri-stem" => W3cFieldMeaning::Path,
             "cs-uri-query" => W3cFieldMeaning::Query,
-            "time-taken" => W3cFieldMeaning::Taken(unit_ns),
+            "time-taken" => W3cFieldMeaning::Duration(unit_ns),
             "cs-uri" => W3cFieldMeaning::Is(FieldMeaning::Target),
             "cs-method" => W3cFieldMeaning::Is(FieldMeaning::Method),
             "sc-status" => W3cFieldMeaning::Is(FieldMeaning::Status),
@@ -77,7 +77,7 @@ impl W3cFields {
                 W3cFieldMeaning::Time => time = text,
                 W3cFieldMeaning::Path => path = text,
                 W3cFieldMeaning::Query => query = text,
-                W3cFieldMeaning::Taken(unit_ns) => {
+                W3cFieldMeaning::Duration(unit_ns) => {
                     let unit_ns = if text.contains(&b'.') { SECOND } else { *unit_ns };
                     raw.parse_field(&FieldMeaning::Duration(unit_ns), text)?;
                 }

@@ -5,7 +5,7 @@
 //! between requests. The model also reproduces the frequency of each path and the rate of visits
 //! over time. [`ModelDistances`] measures how well the model reproduces the log. Paths are drawn
 //! independently by frequency, or once for each visit. In the model, no path depends on earlier
-//! paths: a simulated visitor who views an item does not buy the same item.
+//! paths: a simulated visitor who views one item may buy a different item.
 //!
 //! Not here: reading logs, writing files, and random draws during a load (the engine).
 
@@ -70,7 +70,7 @@ pub struct TrafficModel {
     /// The resolution of the log's timestamps, ns.
     pub resolution_ns: u64,
     /// The mean response time of each endpoint in the log, ns.
-    pub answer_ns: Vec<u64>,
+    pub response_times_mean_ns: Vec<u64>,
     endpoints: BTreeMap<(String, String), RouteNumber>,
     withheld: WithheldRoutes,
 }
@@ -80,11 +80,11 @@ pub struct TrafficModel {
 pub struct ModelFacts {
     /// The number of requests of the log from which the model was fitted.
     pub requests: u64,
-    /// The number of visits, or of independent requests if the model is a mix of single requests.
+    /// The number of visits. Each request of a split visit counts as a visit.
     pub visits: u64,
     /// The number of visits that were too long and were split into single requests, and the number
     /// of requests in the split visits.
-    pub long: (u64, u64),
+    pub split_visits: (u64, u64),
     /// The number of endpoints.
     pub endpoints: usize,
     /// The number of scenarios; 0 if the model is a mix of single requests.
@@ -99,7 +99,7 @@ pub struct ModelFacts {
 
 /// The names and options of a model that the user chooses.
 #[derive(Clone, Copy)]
-pub struct ModelNames<'n> {
+pub struct ModelOptions<'n> {
     /// The base URL for the traffic file.
     pub base: &'n str,
     /// The folder for files of paths.
@@ -124,7 +124,7 @@ struct RouteModel {
 
 impl TrafficModel {
     /// Fits a model to the requests of a log. `None` if the log has no usable requests.
-    pub fn fit(gathered: LogRequests, seed: u64, names: &ModelNames) -> Option<TrafficModel> {
+    pub fn fit(gathered: LogRequests, seed: u64, names: &ModelOptions) -> Option<TrafficModel> {
         let resolution_ns = gathered.resolution_ns();
         let left_out = gathered.left_out().clone();
         let routes: Vec<(String, String)> =
@@ -223,7 +223,7 @@ impl TrafficModel {
         let facts = ModelFacts {
             requests: visits.requests.len() as u64,
             visits: visits.visits.len() as u64,
-            long: visits.long,
+            split_visits: visits.split_visits,
             endpoints: routes.len(),
             scenarios: draft.scenarios.len(),
             sequences: distinct,
@@ -233,7 +233,18 @@ impl TrafficModel {
         let text = draft.finish("the traffic model has no request to send").ok()?.text;
         let answer_ns = answers.iter().map(|(sum, count)| (sum / u128::from((*count).max(1))) as u64).collect();
         let endpoints = routes.into_iter().zip(0..).collect();
-        Some(TrafficModel { text, files, pace, facts, stream, span_ns, resolution_ns, answer_ns, endpoints, withheld })
+        Some(TrafficModel {
+            text,
+            files,
+            pace,
+            facts,
+            stream,
+            span_ns,
+            resolution_ns,
+            response_times_mean_ns: answer_ns,
+            endpoints,
+            withheld,
+        })
     }
 
     /// Returns a mapping of requests drawn from the model to the endpoints and paths of the log.

@@ -26,8 +26,8 @@ const EQUAL_WAIT_S: f64 = 0.02;
 const EMPIRICAL_TIMES_COUNT: usize = 20;
 /// The fewest waits from which the think times of a random choice are derived.
 const EMPIRICAL_WAITS_MIN: usize = 5 * EMPIRICAL_TIMES_COUNT;
-/// The largest accepted factor between the mean of the fitted distribution and the mean of the
-/// waits.
+/// The largest ratio of the mean of the fitted distribution to the mean of the waits. The width of
+/// the distribution is limited so that the ratio stays within this bound.
 const MEAN_FACTOR_MAX: f64 = 1.1;
 
 /// The observed waits in s, by pair of endpoints and by the second endpoint alone.
@@ -78,7 +78,7 @@ fn fit_think_time(waits: &mut [f64]) -> Option<String> {
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
     let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_FACTOR_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Each pair has a probability, and the quantile of the standard normal distribution for the
+    // Each pair is a probability, and the quantile of the standard normal distribution at this
     // probability.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {

@@ -5,25 +5,26 @@
 
 use std::collections::HashMap;
 
-/// An endpoint's paths may identify visitors only if at least this many requests follow another
-/// request of the same visit to the endpoint.
+/// The fewest requests from which plimsoll concludes that an endpoint's paths identify visitors.
+/// Only requests that follow another request of the same visit to the same endpoint are counted.
 const REPEAT_REQUESTS_MIN: u64 = 8;
 /// The smallest share of requests whose path occurs only once, at which the paths of an endpoint
-/// count as hardly ever repeating. The requests in a visit to the endpoint must also be at most
-/// [`MEAN_REQUESTS_PER_VISIT_MAX`] on average.
+/// count as hardly ever repeating. A visit must also have at most [`MEAN_REQUESTS_PER_VISIT_MAX`]
+/// requests to the endpoint on average.
 const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
-/// The largest mean number of requests in a visit to an endpoint, at which the endpoint's paths may
-/// count as hardly ever repeating.
+/// The largest mean number of requests that a visit has to an endpoint, if the endpoint's paths
+/// count as hardly ever repeating. Visits without a request to the endpoint are not counted.
 const MEAN_REQUESTS_PER_VISIT_MAX: f64 = 1.2;
 
-/// The requests of all visits to one endpoint.
+/// The requests of all visits to one endpoint: their first paths, and how often a visit repeats a
+/// path.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointRequests {
-    /// The first path of each visit to the endpoint, in order of visits.
+    /// For each visit, the path of its first request to the endpoint, in order of visits.
     pub firsts: Vec<u32>,
-    /// The visit and the path of the previous request.
+    /// The visit and the path of the previous request to the endpoint.
     last: Option<(usize, u32)>,
-    /// The number of requests that follow another request of the same visit.
+    /// The number of requests that follow another request of the same visit to the endpoint.
     pairs: u64,
     /// The number of requests counted in `pairs` that repeat the previous path of their visit.
     same: u64,
@@ -41,12 +42,12 @@ impl EndpointRequests {
         }
     }
 
-    /// Returns whether sessions of the model use the paths in the order of the log, one path for
-    /// each session.
+    /// Returns whether the model takes the paths in the order of the log, one path for each
+    /// session. Otherwise the model draws a random path for each request.
     ///
     /// The result is true if visits keep their path, or if paths hardly ever repeat. Visits keep
-    /// their path if the share of repeated paths is above the middle between the share expected by
-    /// chance and 1. `asked` contains the paths of all requests. In a mix of single requests, each
+    /// their path if the share of repeated paths is nearer to 1 than to the share that chance
+    /// explains. `asked` contains the paths of all requests. In a mix of single requests, each
     /// request is a session, so the result is true only if paths hardly ever repeat.
     pub fn should_use_log_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();

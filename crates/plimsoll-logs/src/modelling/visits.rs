@@ -17,7 +17,7 @@ pub struct Visits {
     /// Visits as ranges of `requests`, ordered by the start of their first requests.
     pub visits: Vec<Range<usize>>,
     /// The number of visits that were split, and the number of requests in these visits.
-    pub long: (u64, u64),
+    pub split_visits: (u64, u64),
     /// Whether each request is part of a split visit. Empty if no visit was split.
     taken_apart: Vec<bool>,
 }
@@ -43,7 +43,7 @@ impl Visits {
             visits.extend(range.map(|number| number..number + 1));
         }
         visits.sort_by_key(|visit| requests[visit.start].start_ns);
-        Visits { requests, visits, long, taken_apart }
+        Visits { requests, visits, split_visits: long, taken_apart }
     }
 
     /// Returns the requests of one visit.
@@ -51,16 +51,16 @@ impl Visits {
         &self.requests[visit.clone()]
     }
 
-    /// Returns the start of each visit in ns, and the weight of the visit, which is measured in
-    /// visits of the model.
+    /// Returns the start of each visit in ns since the Unix epoch, and the weight of the visit. The
+    /// weight is the number of model visits that the visit stands for.
     ///
-    /// A visit of the model has the mean number of requests of all visits. Each request of a split
-    /// visit becomes a visit of one request, whose weight is at most 1. The weight of a visit that
-    /// was not split is at least 1.
+    /// A model visit has the mean number of requests of all visits. Each request of a split visit
+    /// is a visit of one request, with a weight of at most 1. All visits that were not split have
+    /// the same weight of at least 1, which follows from their mean number of requests.
     pub fn weighted_visit_starts(&self) -> Vec<(u64, f64)> {
-        let whole = (self.visits.len() as u64 - self.long.1).max(1) as f64;
+        let whole = (self.visits.len() as u64 - self.split_visits.1).max(1) as f64;
         let mean = self.requests.len() as f64 / self.visits.len().max(1) as f64;
-        let of_whole = (self.requests.len() as u64 - self.long.1) as f64 / whole / mean;
+        let of_whole = (self.requests.len() as u64 - self.split_visits.1) as f64 / whole / mean;
         let weight = |start: usize| match self.taken_apart.get(start) {
             Some(true) => 1.0 / mean,
             _ => of_whole,
@@ -93,7 +93,7 @@ mod tests {
             request_by_visitor(1, 3603),
         ]);
         let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
-        assert_eq!((lengths, visits.requests_in_longer_visits(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
+        assert_eq!((lengths, visits.requests_in_longer_visits(), visits.split_visits), (vec![2, 1, 1], 2, (0, 0)));
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
                 .chain([request_by_visitor(2, 3), request_by_visitor(2, 4)])
                 .collect(),
         );
-        assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
+        assert_eq!((visits.visits.len() as u64, visits.split_visits), (many + 1, (1, many)));
         assert_eq!(visits.requests_in_longer_visits(), 2);
         // The 63 requests of the log become 62 visits of the model. The weight of a split visit is
         // proportional to its number of requests.

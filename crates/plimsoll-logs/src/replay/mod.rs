@@ -262,9 +262,9 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// Returns a 32-bit hash that identifies the visitor: the hash of the session if logged, or else of
-/// client and user agent. The statistics in [`crate::survey`] also identify visitors by session, or
-/// by client and user agent.
+/// Returns a 32-bit hash that identifies the visitor. The hash is computed from the session if the
+/// log has sessions, otherwise from client and user agent. The statistics in [`crate::survey`] also
+/// identify visitors by session, or by client and user agent.
 fn visitor_hash(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -318,6 +318,10 @@ impl LogRequests {
     }
 
     /// Builds the load that replays the requests at their logged times, changed by `timing`.
+    ///
+    /// # Errors
+    /// Returns an error if no request remains, if the load is longer than 30 days, or if the scaled
+    /// load has more than [`REQUESTS_MAX`] requests.
     pub fn to_replay(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
         let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
@@ -362,6 +366,9 @@ impl LogRequests {
 
     /// Builds a load that draws random sessions of the log, at any session rate. `lines` is the
     /// number of log lines read.
+    ///
+    /// # Errors
+    /// Returns an error if the log has no requests, or too many requests.
     pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.into_time_order(seed).ok_or(ReplayError::Nothing)?;
@@ -433,7 +440,7 @@ impl Replay {
             routes: self.routes.iter().map(route).collect(),
             choice: RouteChoice::Listed,
             scenarios: Vec::new(),
-            first: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
+            preflight: self.routes.iter().position(is_safe).map(|number| number as RouteNumber),
             data: Vec::new(),
             variables: Vec::new(),
             setup_teardown: SetupTeardown::default(),

@@ -17,14 +17,15 @@ const SESSION_SHIFT_NS_MAX: u64 = 300_000_000_000;
 /// random numbers from the same seed.
 const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
 
-/// Returns whether two neighbours in a list of requests are in one session. The list is sorted by
-/// visitor and time.
+/// Returns whether two neighbours in a list of requests are in one session. The visitor must be the
+/// same, and the starts must be at most [`SESSION_GAP_NS`] apart. The list is sorted by visitor and
+/// time.
 pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= SESSION_GAP_NS
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
-/// the log. `None` if the result has more than `room` requests.
+/// the log. `None` if the result would have more than `room` requests.
 pub(super) fn scale_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,

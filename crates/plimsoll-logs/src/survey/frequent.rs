@@ -1,7 +1,7 @@
 //! Counts many distinct items in bounded memory by lossy counting (Manku and Motwani 2002). If
-//! there are too many distinct items, the rarest items are dropped. An item that appears again may
-//! have been dropped before, so its count may be too low by a known amount. Frequent items keep
-//! exact counts.
+//! there are too many distinct items, the rarest items are dropped. An item that is inserted may
+//! have been dropped before, so the count of the item may be too low. The largest possible error is
+//! known. Frequent items keep exact counts.
 
 use super::hashing::HashKeyMap;
 

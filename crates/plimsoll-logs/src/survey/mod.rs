@@ -51,7 +51,7 @@ pub struct Survey<'f> {
     last_ns: u64,
     resolution_ns: u64,
     with_duration: u64,
-    from_ends: u64,
+    requests_without_arrival: u64,
     duration_ns: u128,
     endpoints: Endpoints,
     methods: BTreeMap<Vec<u8>, u64>,
@@ -75,7 +75,7 @@ impl<'f> Survey<'f> {
             last_ns: 0,
             resolution_ns: 60 * SECOND,
             with_duration: 0,
-            from_ends: 0,
+            requests_without_arrival: 0,
             duration_ns: 0,
             endpoints: Endpoints::new(ENDPOINTS_MAX),
             methods: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl<'f> Survey<'f> {
                 self.duration_ns += u128::from(ns);
                 self.durations.record(ns);
             }
-            None if stamp == TimestampMeaning::End => self.from_ends += 1,
+            None if stamp == TimestampMeaning::End => self.requests_without_arrival += 1,
             None => {}
         }
         self.timeline.add(entry.start_ns, entry.duration_ns);
@@ -170,7 +170,10 @@ impl<'f> Survey<'f> {
             max: tells(timeline::BIN_NS).then(|| self.timeline.in_flight_max()),
         });
         let (point_s, points) = self.timeline.series();
-        let moments = points.into_iter().map(|(arrivals, under_way)| TrafficInterval { arrivals, under_way }).collect();
+        let moments = points
+            .into_iter()
+            .map(|(arrivals, under_way)| TrafficInterval { arrivals, in_flight_mean: under_way })
+            .collect();
         let mut endpoints = self.endpoints.all;
         endpoints.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.template.cmp(&b.template)));
         let mut clients: Vec<(String, u64)> =
@@ -188,7 +191,7 @@ impl<'f> Survey<'f> {
             last_ns: self.last_ns,
             span_ns,
             resolution_ns: self.resolution_ns,
-            from_ends: self.from_ends,
+            requests_without_arrival: self.requests_without_arrival,
             late,
             peak_1s: (self.resolution_ns <= SECOND).then_some(second),
             peak_1min: minute,
@@ -204,8 +207,8 @@ impl<'f> Survey<'f> {
             concurrency,
             sizes: self.sizes,
             durations: self.durations,
-            point_s,
-            moments,
+            interval_s: point_s,
+            intervals: moments,
         }
     }
 }
@@ -282,7 +285,7 @@ pub struct TrafficInterval {
     /// The number of requests that arrived in the interval.
     pub arrivals: u64,
     /// The mean number of requests in flight during the interval.
-    pub under_way: f64,
+    pub in_flight_mean: f64,
 }
 
 /// The statistics of an access log.
@@ -298,8 +301,9 @@ pub struct LogFigures {
     pub span_ns: u64,
     /// The resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// The number of requests without a known arrival time, whose response end was used instead.
-    pub from_ends: u64,
+    /// The number of requests without a duration, in logs whose timestamps are the ends of
+    /// responses. For these requests, the end of the response counts as the arrival.
+    pub requests_without_arrival: u64,
     /// The number of requests whose log lines were too far out of time order. Late requests are
     /// missing from rates, dispersion and concurrency over time, but not from other statistics.
     pub late: u64,
@@ -335,9 +339,9 @@ pub struct LogFigures {
     /// The durations of requests, ns.
     pub durations: Histogram,
     /// The length of each interval in `moments`, s.
-    pub point_s: f64,
+    pub interval_s: f64,
     /// The figures over time, in intervals of equal length from the first arrival on.
-    pub moments: Vec<TrafficInterval>,
+    pub intervals: Vec<TrafficInterval>,
 }
 
 impl LogFigures {

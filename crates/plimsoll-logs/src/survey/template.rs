@@ -63,7 +63,7 @@ fn append_segment_template(segment: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns whether a segment is a number, possibly with punctuation: `42`, `-3.5`, `10.0.0.1`,
-/// `48.85,2.35`. A date does not count as a number.
+/// `48.85,2.35`. A segment that begins with a date does not count as a number.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
     plain && date_length(segment) != Some(segment.len()) && date_and_time(segment).is_none()
@@ -116,8 +116,8 @@ fn date_length(text: &[u8]) -> Option<usize> {
     (!text.get(10).is_some_and(u8::is_ascii_alphabetic)).then_some(10)
 }
 
-/// Returns whether a word looks like a hash: eight or more hexadecimal digits with letters, or a
-/// long mix of letters and digits.
+/// Returns whether a word looks like a hash. A hash has at least eight hexadecimal digits with
+/// letters among them, or is a long mix of letters and decimal digits.
 fn is_hash(word: &[u8]) -> bool {
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = word.len() - digits;

@@ -1,6 +1,7 @@
 //! Counts arrivals and requests in flight over time, in bins of 100 ms. Log lines may be out of
-//! order by up to [`DISORDER_WINDOW_S`] seconds, and responses may take up to [`DISORDER_WINDOW_S`]
-//! seconds. The number of requests within [`DISORDER_WINDOW_S`] seconds bounds the memory.
+//! order by up to [`DISORDER_WINDOW_S`] seconds. The end of a response that takes longer than
+//! [`DISORDER_WINDOW_S`] is exact only to a bin. The memory is bounded by `EVENTS_MAX`, and by the
+//! number of bins within twice [`DISORDER_WINDOW_S`].
 //!
 //! Not here: timestamps and their resolution.
 
@@ -103,14 +104,14 @@ pub(super) struct Timeline {
     front: u64,
     bins: VecDeque<TimelineBin>,
     /// The number of request ends by bin, for ends that are later than the last possible bin of
-    /// `bins`.
+    /// `bins`. These ends count at the end of their bin.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
     newest: u64,
     first: Option<u64>,
-    under_way: i64,
-    under_way_max: i64,
+    in_flight: i64,
+    in_flight_max: i64,
     tenth: WindowCounts,
     second: WindowCounts,
     minute: WindowCounts,
@@ -131,8 +132,8 @@ impl Timeline {
             spare: Vec::new(),
             newest: 0,
             first: None,
-            under_way: 0,
-            under_way_max: 0,
+            in_flight: 0,
+            in_flight_max: 0,
             tenth: WindowCounts::new(1),
             second: WindowCounts::new(10),
             minute: WindowCounts::new(600),
@@ -188,7 +189,8 @@ impl Timeline {
         &mut self.bins[at]
     }
 
-    /// Finalises all bins before `bin`: adds their counts to windows and series.
+    /// Finalises all bins before `bin`: adds the counts of the bins to the windows and to the
+    /// series.
     fn finalize_until(&mut self, bin: u64) {
         while self.front < bin {
             let number = self.front;
@@ -228,14 +230,14 @@ impl Timeline {
         bin.events.sort_unstable();
         for event in bin.events.drain(..) {
             let ns = event >> 1;
-            busy_ns += self.under_way as f64 * f64::from(ns - at);
+            busy_ns += self.in_flight as f64 * f64::from(ns - at);
             at = ns;
-            self.under_way += if event & 1 == 1 { 1 } else { -1 };
-            self.under_way_max = self.under_way_max.max(self.under_way);
+            self.in_flight += if event & 1 == 1 { 1 } else { -1 };
+            self.in_flight_max = self.in_flight_max.max(self.in_flight);
         }
-        busy_ns += self.under_way as f64 * (BIN_NS as f64 - f64::from(at));
+        busy_ns += self.in_flight as f64 * (BIN_NS as f64 - f64::from(at));
         if let Some(ends) = self.far_ends.remove(&number) {
-            self.under_way -= ends as i64;
+            self.in_flight -= ends as i64;
             self.events -= ends as usize;
         }
         if self.spare.len() < 64 && bin.events.capacity() > 0 {
@@ -247,8 +249,8 @@ impl Timeline {
         }
     }
 
-    /// Handles the bins from `from` to `to`, in which no request starts or ends. The series gets
-    /// the number of requests in flight for each of the handled bins.
+    /// Handles the bins from `from` to `to - 1`, in which no request starts or ends. The series
+    /// gets the number of requests in flight for each of the handled bins.
     fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
         // The first call of `point_of_bin` passes the last bin, so that the intervals of the series
@@ -257,7 +259,7 @@ impl Timeline {
         let mut at = from;
         while at < to {
             let next = (first + ((at - first) / self.bins_a_point + 1) * self.bins_a_point).min(to);
-            let busy_ns = self.under_way as f64 * ((next - at) * BIN_NS) as f64;
+            let busy_ns = self.in_flight as f64 * ((next - at) * BIN_NS) as f64;
             if let Some(point) = self.point_of_bin(at) {
                 point.busy_ns += busy_ns;
             }
@@ -302,7 +304,7 @@ impl Timeline {
 
     /// Returns the largest number of requests in flight at one time.
     pub fn in_flight_max(&self) -> u64 {
-        self.under_way_max.max(0) as u64
+        self.in_flight_max.max(0) as u64
     }
 
     /// Returns the largest number of arrivals in one clock second, and the largest number in one

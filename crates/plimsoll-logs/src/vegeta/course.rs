@@ -15,7 +15,8 @@ const ATTACKS_MAX: usize = 12;
 const ATTACK_INTERVALS_MAX: usize = 300;
 /// The initial length of a time interval of an attack, ns (10 ms).
 const FIRST_INTERVAL_LENGTH_NS: u64 = 10_000_000;
-/// The smallest mean number of requests in an interval that gives a meaningful request rate.
+/// The smallest mean number of requests in an interval of [`AttackTimeSeries::interval_figures`].
+/// With fewer requests, the request rate of an interval would have no meaning.
 const REQUESTS_PER_INTERVAL_MIN: u64 = 8;
 /// The largest number of distinct errors counted for one attack.
 const ERRORS_MAX: usize = 100;
@@ -47,8 +48,8 @@ pub struct AttackTimeSeries {
     /// The start time of the request whose result was read first, ns. Interval 0 of the attack
     /// begins at `origin_ns`, and earlier intervals have negative numbers.
     origin_ns: u64,
-    stretch_ns: u64,
-    stretches: BTreeMap<i64, AttackIntervalResults>,
+    interval_ns: u64,
+    intervals: BTreeMap<i64, AttackIntervalResults>,
 }
 
 /// The results in one interval of an attack.
@@ -59,17 +60,17 @@ struct AttackIntervalResults {
     failed: Histogram,
 }
 
-/// The figures of one interval of an attack. The latencies are those of the requests that were sent
-/// in the interval, ns. If no request was sent in the interval, its latencies are `None`.
+/// The figures of one interval of an attack. The latencies in ns belong to the requests that were
+/// sent in the interval. If no request was sent in the interval, its latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttackIntervalFigures {
     /// The middle of the interval, s since the first request.
     pub at_s: f64,
-    /// The request rate in the interval, 1/s. The request rate is `None` if the interval is too
-    /// short.
+    /// The request rate in the interval, 1/s. `None` if the attack covers less than half of the
+    /// interval, for example at the end of the attack.
     pub sent_rps: Option<f64>,
-    /// The rate of failed requests, 1/s. The rate of failed requests is `None` if the interval is
-    /// too short.
+    /// The rate of failed requests, 1/s. `None` if the attack covers less than half of the
+    /// interval.
     pub failed_rps: Option<f64>,
     /// The median latency, ns.
     pub p50_ns: Option<f64>,
@@ -119,8 +120,8 @@ impl AttackTimeSeries {
             earliest_ns: first.sent_ns,
             latest_ns: first.sent_ns,
             origin_ns: first.sent_ns,
-            stretch_ns: FIRST_INTERVAL_LENGTH_NS,
-            stretches: BTreeMap::new(),
+            interval_ns: FIRST_INTERVAL_LENGTH_NS,
+            intervals: BTreeMap::new(),
         }
     }
 
@@ -140,28 +141,28 @@ impl AttackTimeSeries {
         }
         self.earliest_ns = self.earliest_ns.min(*sent_ns);
         self.latest_ns = self.latest_ns.max(*sent_ns);
-        let stretch = self.stretches.entry(self.interval_number_at(*sent_ns)).or_default();
+        let stretch = self.intervals.entry(self.interval_number_at(*sent_ns)).or_default();
         stretch.sent += 1;
         stretch.latency.record(*latency_ns);
         if failed {
             stretch.failed.record(*latency_ns);
         }
-        while self.stretches.len() > ATTACK_INTERVALS_MAX {
+        while self.intervals.len() > ATTACK_INTERVALS_MAX {
             self.double_interval_length();
         }
     }
 
     fn interval_number_at(&self, sent_ns: u64) -> i64 {
         let from_origin = i128::from(sent_ns) - i128::from(self.origin_ns);
-        from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
+        from_origin.div_euclid(i128::from(self.interval_ns)) as i64
     }
 
     /// Doubles the length of the attack's time intervals by merging pairs of neighbouring
     /// intervals.
     fn double_interval_length(&mut self) {
-        self.stretch_ns = self.stretch_ns.saturating_mul(2);
-        for (at, stretch) in std::mem::take(&mut self.stretches) {
-            let sum = self.stretches.entry(at.div_euclid(2)).or_default();
+        self.interval_ns = self.interval_ns.saturating_mul(2);
+        for (at, stretch) in std::mem::take(&mut self.intervals) {
+            let sum = self.intervals.entry(at.div_euclid(2)).or_default();
             sum.sent += stretch.sent;
             sum.latency.merge(&stretch.latency);
             sum.failed.merge(&stretch.failed);
@@ -190,7 +191,7 @@ impl AttackTimeSeries {
     /// Divides the attack into at most `count_max` intervals of equal length. The attack has fewer
     /// intervals if `count_max` intervals would contain too few requests each.
     pub fn interval_figures(&self, count_max: usize) -> Vec<AttackIntervalFigures> {
-        let (Some((first, _)), Some((last, _))) = (self.stretches.first_key_value(), self.stretches.last_key_value())
+        let (Some((first, _)), Some((last, _))) = (self.intervals.first_key_value(), self.intervals.last_key_value())
         else {
             return Vec::new();
         };
@@ -200,16 +201,16 @@ impl AttackTimeSeries {
         let count = (last - first) as u64 / joined + 1;
         let mut sums: BTreeMap<u64, AttackIntervalResults> =
             (0..count).map(|at| (at, AttackIntervalResults::default())).collect();
-        for (at, stretch) in &self.stretches {
+        for (at, stretch) in &self.intervals {
             let sum = sums.entry((at - first) as u64 / joined).or_default();
             sum.sent += stretch.sent;
             sum.latency.merge(&stretch.latency);
             sum.failed.merge(&stretch.failed);
         }
-        let length_ns = joined as f64 * self.stretch_ns as f64;
-        let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The end of the attack is one mean time gap between requests after the last request, as if
-        // a further request started at that time.
+        let length_ns = joined as f64 * self.interval_ns as f64;
+        let begin_ns = *first as f64 * self.interval_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
+        // The attack ends one mean gap between requests after its last request. Without this gap,
+        // the rate in the last interval would be too high.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, AttackIntervalResults)| {
@@ -312,10 +313,10 @@ mod tests {
                 course.add(&attack_result("", *sent_ns, *latency_ns, *code));
             }
             let attack = &course.attacks()[0];
-            prop_assert!(attack.stretches.len() <= ATTACK_INTERVALS_MAX);
+            prop_assert!(attack.intervals.len() <= ATTACK_INTERVALS_MAX);
             let moments = attack.interval_figures(150);
             prop_assert!(moments.len() <= 150 && !moments.is_empty());
-            prop_assert_eq!(attack.stretches.values().map(|stretch| stretch.sent).sum::<u64>(), results.len() as u64);
+            prop_assert_eq!(attack.intervals.values().map(|stretch| stretch.sent).sum::<u64>(), results.len() as u64);
             prop_assert!(moments.iter().all(|moment| moment.at_s.is_finite() && moment.sent_rps.is_none_or(f64::is_finite)));
         }
     }

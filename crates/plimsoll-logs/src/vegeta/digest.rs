@@ -1,7 +1,7 @@
-//! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The scale
-//! function and the size limits of the t-digest are those of vegeta's reports, so that plimsoll and
-//! vegeta show equal figures. Values near the median share centroids (groups of similar values);
-//! extreme values have separate centroids.
+//! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The
+//! t-digest has the same scale function and size limits as in vegeta's reports, so that plimsoll
+//! and vegeta show equal figures. Values near the median share centroids (groups of similar
+//! values); extreme values have separate centroids.
 
 use std::f64::consts::PI;
 
@@ -21,12 +21,12 @@ struct Centroid {
     weight: f64,
 }
 
-/// A t-digest: centroids in ascending order, a buffer of new values, and the smallest and largest
-/// centroid means so far.
+/// A t-digest: centroids in ascending order, a buffer of new values, and the smallest and the
+/// largest mean of any centroid so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuantileDigest {
     centroids: Vec<Centroid>,
-    waiting: Vec<Centroid>,
+    buffer: Vec<Centroid>,
     weight: f64,
     min: f64,
     max: f64,
@@ -46,19 +46,19 @@ fn position_of_share(share: f64) -> f64 {
 
 impl QuantileDigest {
     pub(super) fn add(&mut self, value: f64) {
-        self.waiting.push(Centroid { mean: value, weight: 1.0 });
-        if self.waiting.len() > BUFFERED_VALUES_MAX || self.centroids.len() > CENTROIDS_MAX {
+        self.buffer.push(Centroid { mean: value, weight: 1.0 });
+        if self.buffer.len() > BUFFERED_VALUES_MAX || self.centroids.len() > CENTROIDS_MAX {
             self.merge_buffer();
         }
     }
 
     fn merge_buffer(&mut self) {
-        if self.waiting.is_empty() {
+        if self.buffer.is_empty() {
             return;
         }
         let begun = !self.centroids.is_empty();
-        self.weight += self.waiting.iter().map(|centroid| centroid.weight).sum::<f64>();
-        let mut all = std::mem::take(&mut self.waiting);
+        self.weight += self.buffer.iter().map(|centroid| centroid.weight).sum::<f64>();
+        let mut all = std::mem::take(&mut self.buffer);
         all.append(&mut self.centroids);
         all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
         let mut all = all.into_iter();

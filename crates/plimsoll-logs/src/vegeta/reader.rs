@@ -56,6 +56,10 @@ impl<R: BufRead> VegetaReader<R> {
     }
 
     /// Reads the next result; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// Returns an error if the input cannot be read, or if the next record is not a result of
+    /// vegeta.
     pub fn next_result(&mut self) -> Result<Option<VegetaResult>, VegetaError> {
         let encoding = match self.encoding {
             Some(encoding) => encoding,

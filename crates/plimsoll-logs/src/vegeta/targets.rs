@@ -29,9 +29,9 @@ pub struct VegetaTarget {
 /// The body of a request in a target file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TargetBody {
-    /// The target states no body.
+    /// The target states no body. The caller decides about the body of the request.
     #[default]
-    Usual,
+    Unspecified,
     /// The path of a file with the body.
     File(String),
     /// The bytes of the body, which the target contains itself.
@@ -121,6 +121,9 @@ impl<R: BufRead> TargetReader<R> {
     }
 
     /// Reads the next target; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// Returns an error if a line cannot be read, or is not part of a valid target.
     pub fn next_target(&mut self) -> Result<Option<VegetaTarget>, TargetError> {
         loop {
             let Some(line) = self.next_line()? else { return Ok(None) };
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn vegeta_targets_are_parsed() {
-        use TargetBody::{Bytes, File, Usual};
+        use TargetBody::{Bytes, File, Unspecified};
         let text = "# first\n\nPOST http://h/things\nContent-Type: a/b\nx-y: 1:2\n# between\n@/path/body.json\nGET http://h/a\nGET http://h/b\nA: b\n\nDELETE http://h/c";
         let expect = [
             expected_target(
@@ -244,15 +247,15 @@ mod tests {
                 &[("Content-Type", "a/b"), ("x-y", "1:2")],
                 File("/path/body.json".into()),
             ),
-            expected_target("GET", "http://h/a", &[], Usual),
-            expected_target("GET", "http://h/b", &[("A", "b")], Usual),
-            expected_target("DELETE", "http://h/c", &[], Usual),
+            expected_target("GET", "http://h/a", &[], Unspecified),
+            expected_target("GET", "http://h/b", &[("A", "b")], Unspecified),
+            expected_target("DELETE", "http://h/c", &[], Unspecified),
         ];
         assert_eq!(parse_targets(text, TargetFormat::Http).expect("targets"), expect);
         let text = "{\"method\":\"POST\",\"url\":\"http://h/x\",\"header\":{\"A\":[\"b\",\"c\"]},\"body\":\"eyJhIjoxfQ==\"}\n\n{\"method\":\"GET\",\"url\":\"https://h\"}\n";
         let expect = [
             expected_target("POST", "http://h/x", &[("A", "b"), ("A", "c")], Bytes(b"{\"a\":1}".to_vec())),
-            expected_target("GET", "https://h", &[], Usual),
+            expected_target("GET", "https://h", &[], Unspecified),
         ];
         assert_eq!(parse_targets(text, TargetFormat::Json).expect("targets"), expect);
         let fixture = include_str!("../../tests/vegeta/targets.http");

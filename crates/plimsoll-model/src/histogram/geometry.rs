@@ -1,6 +1,6 @@
 //! The bucket bounds that all histograms share, and the exact figures stored beside the buckets.
 
-/// The largest value that the buckets distinguish: one hour, in ns. All longer values count in the
+/// The largest value that the buckets distinguish: one hour, in ns. All larger values count in the
 /// last bucket.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 const BUCKET_BITS: u32 = 10;
@@ -8,7 +8,8 @@ const BUCKETS_PER_OCTAVE: u64 = 1 << BUCKET_BITS;
 /// Number of buckets of the geometry.
 pub const BUCKET_COUNT: usize = bucket_index(HIGHEST_NS) + 1;
 
-/// Returns the index of the bucket that counts `value_ns`; longer values belong to the last bucket.
+/// Returns the index of the bucket that counts `value_ns`. Values above [`HIGHEST_NS`] belong to
+/// the last bucket.
 #[inline]
 pub const fn bucket_index(value_ns: u64) -> usize {
     let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };
@@ -19,7 +20,7 @@ pub const fn bucket_index(value_ns: u64) -> usize {
     (((shift as u64) << BUCKET_BITS) + (value >> shift)) as usize
 }
 
-/// Returns the smallest value of bucket `index`.
+/// Returns the smallest value of bucket `index`, ns.
 #[inline]
 pub const fn bucket_lowest_value(index: usize) -> u64 {
     let index = index as u64;
@@ -30,7 +31,7 @@ pub const fn bucket_lowest_value(index: usize) -> u64 {
     ((index & (BUCKETS_PER_OCTAVE - 1)) + BUCKETS_PER_OCTAVE) << shift
 }
 
-/// Returns the largest value of bucket `index`.
+/// Returns the largest value of bucket `index`, ns.
 #[inline]
 pub const fn bucket_highest_value(index: usize) -> u64 {
     bucket_lowest_value(index + 1) - 1

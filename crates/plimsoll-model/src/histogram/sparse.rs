@@ -2,8 +2,8 @@
 
 use super::geometry::{BUCKET_COUNT, ExactFigures, bucket_index};
 
-/// An occupied bucket, with index and count in one 64-bit word. Buckets are small, because a load
-/// with many routes records a hundred thousand buckets a second.
+/// An occupied bucket, with index and count in one 64-bit word. A bucket takes only one word,
+/// because a load with many routes stores a hundred thousand buckets a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bucket(u64);
 

@@ -3,8 +3,8 @@
 
 use crate::tagged_fields::{FieldReader, TagRecognition, append_field, append_varint};
 
-/// The maximum number of items of a list in a plan (routes, headers, addresses, ...). Lists of real
-/// plans are far shorter.
+/// The maximum number of items of a list in a plan, such as routes, headers or addresses. Lists of
+/// real plans are far shorter.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
 /// Appends a number as a field, even 0, since a plan has no default values.
@@ -16,8 +16,8 @@ pub(super) fn append_bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     append_field(out, tag, |out| out.extend_from_slice(value));
 }
 
-/// Reads a message, and calls `each` with the tag and value of every field. `None` means that a tag
-/// is unknown, or occurs where it must not.
+/// Reads a message, and calls `each` with the tag and value of every field. `None` means that
+/// `each` refuses a field, or that the bytes are damaged.
 pub(super) fn read<'a>(
     message: FieldReader<'a>,
     mut each: impl FnMut(u32, FieldReader<'a>) -> Option<()>,
@@ -86,7 +86,7 @@ pub(super) fn read_numbers<T>(mut value: FieldReader, mut each: impl FnMut(u64) 
     Some(numbers)
 }
 
-/// Appends ascending times; each time is stored as its difference from the previous time.
+/// Appends ascending times, ns; each time is stored as its difference from the previous time.
 pub(super) fn append_times(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {

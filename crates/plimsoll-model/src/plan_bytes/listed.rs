@@ -8,8 +8,8 @@ use crate::request_list::{ReplayFacts, RequestList, RequestListEntry, RequestPat
 use crate::session_draws::{LogSessions, LogSessionsFacts};
 use crate::tagged_fields::{FieldReader, append_field, append_varint};
 
-/// Writes the distinct paths, then the path number, route and status of each request. Storing
-/// differences of path numbers would save no bytes.
+/// Writes the distinct paths, then the path number, route and status of each request. Path numbers
+/// are stored as they are, because their differences would take as many bytes.
 pub(super) fn write_request_list(out: &mut Vec<u8>, listed: &RequestList) {
     let RequestList { targets, entries, sessions, facts } = listed;
     targets.iter().for_each(|target| append_bytes(out, 1, target.as_bytes()));

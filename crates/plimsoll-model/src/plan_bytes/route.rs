@@ -114,7 +114,7 @@ fn write_expectations(out: &mut Vec<u8>, expect: &Expectations) {
 
 fn write_text_expectation(out: &mut Vec<u8>, expected: &TextExpectation) {
     match expected {
-        TextExpectation::Holds(text) => append_bytes(out, 1, text.as_bytes()),
+        TextExpectation::Contains(text) => append_bytes(out, 1, text.as_bytes()),
         TextExpectation::Matches(pattern) => append_bytes(out, 2, pattern.as_bytes()),
     }
 }
@@ -145,7 +145,7 @@ fn read_header_expectation(message: FieldReader) -> Option<(String, TextExpectat
 fn read_text_expectation(message: FieldReader) -> Option<TextExpectation> {
     let mut expected = None;
     read(message, |tag, value| match tag {
-        1 => store_once(&mut expected, TextExpectation::Holds(read_text(value)?)),
+        1 => store_once(&mut expected, TextExpectation::Contains(read_text(value)?)),
         2 => store_once(&mut expected, TextExpectation::Matches(read_text(value)?)),
         _ => None,
     })?;

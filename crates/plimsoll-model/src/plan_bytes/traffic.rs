@@ -19,7 +19,7 @@ pub(super) fn write_traffic(out: &mut Vec<u8>, traffic: &Traffic) {
         routes,
         choice,
         scenarios,
-        first,
+        preflight: first,
         data,
         variables,
         setup_teardown: around,
@@ -102,7 +102,7 @@ pub(super) fn read_traffic(message: FieldReader) -> Option<Traffic> {
         routes,
         choice: choice?,
         scenarios,
-        first,
+        preflight: first,
         data,
         variables,
         setup_teardown: around,
@@ -164,21 +164,21 @@ fn encode_session_op(out: &mut Vec<u8>, op: &SessionOp) {
         numbers.iter().for_each(|value| append_number(out, 2, *value));
     };
     match op {
-        SessionOp::Ask { route, may_continue } => numbers(0, &[u64::from(*route), u64::from(*may_continue)]),
+        SessionOp::Send { route, may_continue } => numbers(0, &[u64::from(*route), u64::from(*may_continue)]),
         SessionOp::Think(ThinkTime::Fixed(ns)) => numbers(1, &[*ns]),
         SessionOp::Think(ThinkTime::Uniform(from, to)) => numbers(2, &[*from, *to]),
         SessionOp::Think(ThinkTime::Exponential(mean)) => numbers(3, &[*mean]),
         SessionOp::Think(ThinkTime::LogNormal(median, sigma)) => numbers(4, &[*median, u64::from(*sigma)]),
         SessionOp::Think(ThinkTime::Pick(times)) => numbers(9, times),
-        SessionOp::Unless { text, empty, to } => {
+        SessionOp::JumpUnlessText { text, empty, to } => {
             numbers(5, &[u64::from(*empty), u64::from(*to)]);
             append_bytes(out, 3, text.as_bytes());
         }
-        SessionOp::Once { to } => numbers(6, &[u64::from(*to)]),
+        SessionOp::JumpUnlessFirstSession { to } => numbers(6, &[u64::from(*to)]),
         SessionOp::Repeat { times, from, depth } => {
             numbers(7, &[u64::from(*times), u64::from(*from), u64::from(*depth)]);
         }
-        SessionOp::Answered { to } => numbers(8, &[u64::from(*to)]),
+        SessionOp::JumpIfSucceeded { to } => numbers(8, &[u64::from(*to)]),
     }
 }
 
@@ -215,21 +215,23 @@ fn decode_session_op(message: FieldReader) -> Option<SessionOp> {
     let flag = |value: u64| (value < 2).then_some(value == 1);
     Some(match (kind?, numbers.as_slice(), text) {
         (0, [route, may_continue], None) => {
-            SessionOp::Ask { route: (*route).try_into().ok()?, may_continue: flag(*may_continue)? }
+            SessionOp::Send { route: (*route).try_into().ok()?, may_continue: flag(*may_continue)? }
         }
         (1, [ns], None) => SessionOp::Think(ThinkTime::Fixed(*ns)),
         (2, [from, to], None) => SessionOp::Think(ThinkTime::Uniform(*from, *to)),
         (3, [mean], None) => SessionOp::Think(ThinkTime::Exponential(*mean)),
         (4, [median, sigma], None) => SessionOp::Think(ThinkTime::LogNormal(*median, (*sigma).try_into().ok()?)),
-        (5, [empty, to], Some(text)) => SessionOp::Unless { text, empty: flag(*empty)?, to: (*to).try_into().ok()? },
-        (6, [to], None) => SessionOp::Once { to: (*to).try_into().ok()? },
+        (5, [empty, to], Some(text)) => {
+            SessionOp::JumpUnlessText { text, empty: flag(*empty)?, to: (*to).try_into().ok()? }
+        }
+        (6, [to], None) => SessionOp::JumpUnlessFirstSession { to: (*to).try_into().ok()? },
         (7, [times, from, depth], None) => SessionOp::Repeat {
             times: (*times).try_into().ok()?,
             from: (*from).try_into().ok()?,
             depth: (*depth).try_into().ok()?,
         },
         (9, times @ [_, ..], None) => SessionOp::Think(ThinkTime::Pick(times.into())),
-        (8, [to], None) => SessionOp::Answered { to: (*to).try_into().ok()? },
+        (8, [to], None) => SessionOp::JumpIfSucceeded { to: (*to).try_into().ok()? },
         _ => return None,
     })
 }

@@ -21,7 +21,7 @@ pub struct EvidenceBars {
 /// The labels and colours of the three loads in a chart: the low load, the load line, and above the
 /// load line.
 const LOAD_LABEL_PAINTS: [(&str, Paint); 3] =
-    [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
+    [("low", Paint::Blue), ("line", Paint::LoadLine), ("past", Paint::Vermilion)];
 /// The height of a bar including the gap to the next bar, in SVG user units.
 const BAR_HEIGHT: f64 = 16.0;
 /// The height of the row with a signal's name, which is above its bars, in SVG user units.

@@ -59,10 +59,10 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Returns the points of the curve of p99 over the rate, in SVG user units. Void trials are
-/// skipped, because a void trial has no information about the server. Neighbouring trials become
-/// one point at their mean rate and median p99. The p99 of a trial that stopped early is only a
-/// lower bound. A point made only of trials that stopped early is omitted if the point is below the
-/// previous point.
+/// skipped, because a void trial has no information about the server. Trials that are closer than
+/// `JOINED_TRIALS_DISTANCE_MAX` become one point, at their mean position and their median p99. The
+/// p99 of a trial that stopped early is only a lower bound. A point made only of trials that
+/// stopped early is omitted if the point is below the previous point.
 fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
@@ -127,23 +127,25 @@ impl SearchPaints {
     fn new(number: usize, of: usize) -> SearchPaints {
         let one = |paint| SearchPaints { met_slo: paint, broke_slo: paint, water: paint };
         match (of, number) {
-            (0 | 1, _) => SearchPaints { met_slo: Paint::Blue, broke_slo: Paint::Vermilion, water: Paint::Water },
+            (0 | 1, _) => SearchPaints { met_slo: Paint::Blue, broke_slo: Paint::Vermilion, water: Paint::LoadLine },
             (_, 0) => one(Paint::Blue),
             _ => one(Paint::Vermilion),
         }
     }
 }
 
-/// The end of the rate axis, as a multiple of the highest rate that the chart must show. The chart
-/// must show the load line and all trials that met the SLO. If the axis also included failed trials
-/// at much higher rates, the chart would have little space for all other trials.
+/// The highest rate of a trial inside the rate axis, as a multiple of the highest rate that the
+/// chart must show. The chart must show the load line and all trials that met the SLO. If the axis
+/// also included failed trials at much higher rates, the chart would have little space for all
+/// other trials.
 const AXIS_END_RATIO: f64 = 1.3;
-/// The maximum ratio of the peak throughput to the load line for which the chart shows the peak. If
-/// a trial above the load line met the SLO, the rate of this trial replaces the load line in the
-/// ratio.
+/// The rate axis is extended to the peak throughput only up to this multiple of the highest rate
+/// that the chart must show. The chart must show the upper end of the load line and all trials that
+/// met the SLO.
 const PEAK_RATIO_MAX: f64 = 2.0;
-/// The end of the time axis, as a multiple of the largest SLO bound or p99 of a trial that met the
-/// SLO. Response times beyond the end of the time axis are drawn at the edge of the plot.
+/// The limit of the time axis, as a multiple of the longest time that the chart must show. The
+/// chart must show the latency bounds of the SLO, and the p99 of all trials that met the SLO.
+/// Response times beyond the end of the time axis are drawn at the edge of the plot.
 const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 
 /// Creates the scale of the rate axis. The axis ends a little above the load line and above all
@@ -438,8 +440,8 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     );
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL_FONT_SIZE, bold: false };
-    // The first positions tried for the label of the peak are low in the plot, on the side of the
-    // peak that is away from the load line.
+    // The positions for the label of the peak begin at the bottom of the plot. At each height, the
+    // side of the peak that is away from the load line comes first.
     let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.x_position(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom_edge() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
@@ -512,7 +514,7 @@ fn draw_load_lines(
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {
             let text = format!("load line {}", name(one));
-            draw_load_line_label(canvas, area, (*at, row(0) + 4.5), 11.0, &text, Paint::Water);
+            draw_load_line_label(canvas, area, (*at, row(0) + 4.5), 11.0, &text, Paint::LoadLine);
         }
         ([a, b], [at_a, at_b]) => {
             for (number, (one, at)) in [(a, at_a), (b, at_b)].into_iter().enumerate() {

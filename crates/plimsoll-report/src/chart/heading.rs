@@ -63,7 +63,7 @@ pub fn load_line_sentence(findings: &Findings) -> String {
         _ => String::new(),
     };
     match (line.rps > 0.0, upper) {
-        (true, Some(_)) if line.provable => {
+        (true, Some(_)) if line.has_estimate => {
             format!(
                 "The service {sustains} {log_multiple}about {rate_rps} {counted} a second while {slo_clause}{caveat}",
                 rate_rps = rate(line.rps)
@@ -267,8 +267,8 @@ pub fn success_diff_heading(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading
 /// Formats the load and the outcome of a run, for the subtitle of its charts.
 fn load_and_outcome_text(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // If the load replays an access log and has the same duration as the log, the text omits the
-    // duration of the load.
+    // The text of a load that replays an access log already states the planned duration. The
+    // measured duration is added only if the two durations differ.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,
@@ -323,7 +323,7 @@ pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
 }
 
 /// Creates the heading of the chart of a ladder, which measures several servers (rungs) in turn.
-/// The title compares the throughput of the last rung with that of the first rung.
+/// The title compares the throughputs of the first rung and of the last rung.
 pub fn ladder_chart_heading(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),

@@ -1,6 +1,7 @@
 //! The chart of a series of runs over time. Each run is drawn as its estimate with the confidence
-//! interval. A horizontal line shows the mean between two changes of the series, and a vertical
-//! line shows each change with its size. A strip below the chart shows the bottleneck of each run.
+//! interval. A horizontal line shows the geometric mean between two changes of the series. A
+//! vertical line shows each change with its size. A strip below the chart shows the bottleneck of
+//! each run.
 //!
 //! Not here: detecting where a series changed.
 
@@ -18,7 +19,8 @@ const STRIP_HEIGHT: f64 = 12.0;
 /// The height of the row with the title of the vertical axis, in SVG user units.
 const Y_TITLE_ROW_HEIGHT: f64 = 18.0;
 const LEGEND_ROW_HEIGHT: f64 = 18.0;
-/// The empty space on the vertical axis above and below all values, as a share of the values.
+/// The empty space on the vertical axis. The space above is a share of the highest value, and the
+/// space below is a share of the lowest value.
 const VALUE_MARGIN: f64 = 0.04;
 /// The maximum horizontal distance between two points, in SVG user units.
 const POINT_DISTANCE_MAX: f64 = 60.0;
@@ -102,8 +104,8 @@ fn point_name(lane: &ComparableRunSeries, at: usize, order: SeriesOrder) -> Stri
     }
 }
 
-/// Draws the mean value between two changes of the series as a horizontal line. Each change is a
-/// vertical line with the size of the change.
+/// Draws the geometric mean of the values between two changes of the series as a horizontal line.
+/// Each change is a vertical line with the size of the change.
 fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &ComparableRunSeries, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -112,7 +114,7 @@ fn draw_means_and_changes(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &
         let level = (logs / (to - from).max(1) as f64).exp();
         let y = area.y_position(&axis.scale, level);
         let (x1, x2) = (area.x + step * from as f64, area.x + step * to as f64);
-        canvas.draw_straight_line((x1, y), (x2, y), Stroke::new(Paint::Water, 1.4).with_opacity(0.8));
+        canvas.draw_straight_line((x1, y), (x2, y), Stroke::new(Paint::LoadLine, 1.4).with_opacity(0.8));
         from = to;
     }
     for found in &lane.changes {

@@ -1,5 +1,5 @@
-//! The chart of a ladder, which measures several servers (rungs) in turn, and compares each with
-//! the previous one. Each rung (server) has a row in the chart. The row of a server has the
+//! The chart of a ladder, which measures several servers (rungs) in turn, and compares each server
+//! with the previous server. Each server has a row in the chart. The row of a server has the
 //! server's goodput in every block, its median goodput, and its share of the previous server's
 //! goodput.
 
@@ -23,7 +23,7 @@ pub struct LadderBlocks<'a> {
     /// is measured once.
     pub blocks: &'a [ComparisonBlock],
     /// The URL of each rung (measured server).
-    pub sides: &'a [String],
+    pub rung_urls: &'a [String],
 }
 
 const ROW_HEIGHT: f64 = 90.0;
@@ -39,7 +39,7 @@ const LOG_AXIS_RATIO_MIN: f64 = 8.0;
 /// Draws the chart of a ladder: a row for each rung (server) with its goodput in every block (round
 /// of measurements).
 pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
-    let LadderBlocks { ladder, blocks, sides } = drawn;
+    let LadderBlocks { ladder, blocks, rung_urls: sides } = drawn;
     let counting: Vec<(usize, &ComparisonBlock)> =
         blocks.iter().enumerate().filter(|(_, b)| b.void_reason().is_none()).collect();
     let values = |rung: usize| {

@@ -283,9 +283,9 @@ pub fn draw_x_axis(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     canvas.text((area.x + area.width / 2.0, area.bottom_edge() + 38.0), title, font);
 }
 
-/// Returns for each axis label whether the label is shown. `labels` are pairs of (middle, width) in
-/// ascending order. Two neighbouring shown labels are at least `gap` apart. The first and the last
-/// label are shown whenever possible.
+/// Returns for each axis label whether the label is shown. `labels` are pairs of middle and width
+/// in SVG user units, in ascending order. Two neighbouring shown labels are at least `gap` apart.
+/// The first and the last label are shown whenever possible.
 pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -301,8 +301,8 @@ pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     shown
 }
 
-/// Returns label positions moved apart, so that neighbouring labels are at least `gap` from each
-/// other. Labels are moved by small distances and keep their order. The returned positions are
+/// Moves the label positions `places` apart, so that neighbouring labels are at least `gap` from
+/// each other. Labels are moved by small distances and keep their order. The returned positions are
 /// inside `lo..=hi` if all labels fit into that range.
 pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();

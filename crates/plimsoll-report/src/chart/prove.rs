@@ -1,8 +1,10 @@
-//! The chart of a comparison of two servers, A and B. A block is one round in which A and B are
-//! measured once each. The upper plot shows the values of A and B in each block, and their levels,
-//! which are the values over all blocks. Next to the levels, the chart states the estimated change
-//! and the verdict. The lower plot shows how the interval of the change narrowed with more blocks.
-//! The lower plot also shows the margin, which is the smallest change that matters.
+//! The chart of a comparison of two servers, A and B. The comparison consists of blocks, and each
+//! block measures A and B once.
+//!
+//! The upper plot shows the values of A and B in each block, and their levels, which are the values
+//! over all blocks. Next to the levels, the chart states the estimated change and the verdict. The
+//! lower plot shows how the interval of the change narrowed with more blocks. The lower plot also
+//! shows the margin, which is the smallest change that matters.
 //!
 //! The chart agrees with the sentence above the chart. The levels of A and B differ by the
 //! estimated change, and the verdict sets the colour. An arrow is drawn only if a difference was
@@ -96,8 +98,8 @@ fn robust_range(values: &[f64]) -> (f64, f64) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ChangePointer {
     text: String,
-    /// Whether the arrow points up, because the level of B is above that of A. `None` means that no
-    /// difference was found, so that no arrow is drawn.
+    /// Whether the arrow points up, because the level of B is above the level of A. `None` means
+    /// that no difference was found, so no arrow is drawn.
     up: Option<bool>,
     paint: Paint,
 }
@@ -273,7 +275,7 @@ fn add_block_tooltips(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Crit
 }
 
 /// Draws the values of one side, A or B, over the blocks, as a line with points. Values outside the
-/// axis are drawn as hollow marks at its edge.
+/// range of the vertical axis are drawn as hollow marks at the edge of the plot.
 fn draw_side_values(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
     let (paint, mark, line) = side_style(arm);
     let place =
@@ -358,8 +360,8 @@ fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer:
     canvas.text((EDGE_MARGIN, y + 18.0), &pointer.text, Font::new(TEXT_FONT_SIZE, pointer.paint).bold());
 }
 
-/// Draws the 90 % interval of the equivalence test, which decides the verdict "the same". The
-/// interval is a bar at the last valid block (round of measurements).
+/// Draws the 90 % interval of the equivalence test, which decides the verdict `same`. The interval
+/// is a bar at the last valid block (round of measurements).
 fn draw_equivalence_interval(
     canvas: &mut Canvas,
     area: &Area,
@@ -431,10 +433,10 @@ fn draw_interval_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis,
     let upper: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.upper)).collect();
     let lower: Vec<(f64, f64)> = ends.iter().map(|(point, ends)| place(point, ends.lower)).collect();
     let around: Vec<(f64, f64)> = upper.iter().chain(lower.iter().rev()).copied().collect();
-    canvas.fill_area(&around, Paint::Water, 0.25);
-    canvas.draw_polyline(upper.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
-    canvas.draw_polyline(lower.into_iter().map(Some), Stroke::new(Paint::Water, 1.0));
-    canvas.draw_polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::Water, 2.2));
+    canvas.fill_area(&around, Paint::LoadLine, 0.25);
+    canvas.draw_polyline(upper.into_iter().map(Some), Stroke::new(Paint::LoadLine, 1.0));
+    canvas.draw_polyline(lower.into_iter().map(Some), Stroke::new(Paint::LoadLine, 1.0));
+    canvas.draw_polyline(standings.iter().map(|p| Some(place(p, p.ratio))), Stroke::new(Paint::LoadLine, 2.2));
     canvas.close_group();
 }
 

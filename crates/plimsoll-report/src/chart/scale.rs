@@ -148,8 +148,8 @@ impl Scale {
     fn linear_ticks(&self, n: usize) -> Vec<f64> {
         let step = nice_step(self.hi - self.lo, n.max(2) - 1);
         let first = (self.lo / step - 1e-9).ceil();
-        // If a tick differs from the upper end of the range only by a rounding error, it is set to
-        // that end.
+        // A tick that differs from the upper end of the range only by a rounding error becomes the
+        // upper end.
         let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
         (0..=n).map(|k| snap((first + k as f64) * step)).collect()
     }
@@ -187,7 +187,8 @@ impl Scale {
     }
 }
 
-/// Returns `digit x 10^exponent`, if possible as the floating-point number of the decimal literal.
+/// Returns `digit x 10^exponent`. A negative power of ten is not exact in floating point, so the
+/// function divides by the positive power. The result then usually equals the decimal literal.
 fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }

@@ -40,7 +40,8 @@ pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(of).sum::<f64>() * size / 1000.0
 }
 
-/// Returns `text`, shortened with an ellipsis if it is wider than `width`.
+/// Returns `text`. A text that is wider than `width` SVG user units is shortened and ends with an
+/// ellipsis.
 pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();

@@ -1,9 +1,9 @@
 //! Replaces the texts of a chart by the outlines of their characters, so that the rasteriser needs
 //! no fonts.
 //!
-//! A text is one line from left to right, in the embedded font. Charts need no more: no kerning, no
-//! ligatures, no scripts from right to left. These would need libraries that take a tenth of the
-//! time of a build.
+//! A text is one line from left to right, in the embedded font. Kerning, ligatures and
+//! right-to-left scripts are not supported, because charts do not need these features. The
+//! libraries for these features would take a tenth of the build time.
 
 use resvg::usvg::roxmltree::{Document, Node};
 use std::fmt::Write;
@@ -40,8 +40,9 @@ fn write_outline(text: Node<'_, '_>, out: &mut String) {
     let number = |name: &str| text.attribute(name).and_then(|value| value.parse::<f32>().ok()).unwrap_or_default();
     let face = font_face(text.attribute("font-weight").is_some());
     let scale = number("font-size") / f32::from(face.units_per_em());
-    // As in SVG, white space at the ends is dropped, and other white space is one space each. A
-    // character that the font does not contain leaves a gap: its glyph 0.
+    // As in SVG, white space at both ends of the text is dropped, and each other run of white space
+    // becomes one space. A character that the font does not contain is drawn as glyph 0, which is
+    // the font's glyph for missing characters.
     let words: Vec<&str> = text.text().unwrap_or_default().split_whitespace().collect();
     let characters = words.join(" ");
     let visible = characters.chars().filter(|c| !is_invisible(*c));
@@ -74,13 +75,14 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// The path of a text in SVG's syntax. In fonts, heights grow upwards; in SVG, downwards.
+/// The path of a text in SVG's syntax. The y coordinate grows upwards in fonts and downwards in
+/// SVG.
 struct GlyphPath {
     data: String,
     /// The position of the glyph's origin, in SVG user units.
     x: f32,
     y: f32,
-    /// SVG user units per unit of the font.
+    /// The number of SVG user units for each unit of the font.
     scale: f32,
 }
 

@@ -58,7 +58,7 @@ pub enum Paint {
     /// The fifth series of a chart.
     Amber,
     /// The colour of the load line.
-    Water,
+    LoadLine,
     /// A colour of the heat map: 0 for few requests, up to 9 for many.
     Heat(u8),
 }
@@ -86,7 +86,7 @@ impl Paint {
             Paint::Green => ("green", "#00805c", "#2cc39a"),
             Paint::Purple => ("purple", "#a8407f", "#d98bb8"),
             Paint::Amber => ("amber", "#9a6a00", "#e8b23a"),
-            Paint::Water => ("water", "#1d5f8a", "#7fc4f0"),
+            Paint::LoadLine => ("water", "#1d5f8a", "#7fc4f0"),
             Paint::Heat(step) => ("heat", HEAT_LIGHT[usize::from(step.min(9))], HEAT_DARK[usize::from(step.min(9))]),
         }
     }
@@ -108,7 +108,7 @@ impl Paint {
 /// Returns CSS that defines the colours of the light and the dark theme as variables, for pages
 /// that contain charts.
 pub fn css_variables() -> String {
-    let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::Water];
+    let paints = [Paint::Surface, Paint::Ink, Paint::Muted, Paint::Axis, Paint::Grid, Paint::LoadLine];
     let paints = || paints.into_iter().chain(SERIES_PAINTS).chain((0..10).map(Paint::Heat));
     let list = |theme: Theme| {
         let one = |paint: Paint| {
@@ -141,7 +141,7 @@ mod tests {
     fn text_colours_have_enough_contrast() {
         for theme in [Theme::Light, Theme::Dark] {
             let page = relative_luminance(&Paint::Surface.css_colour(theme));
-            for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES_PAINTS) {
+            for paint in [Paint::Ink, Paint::Muted, Paint::LoadLine].into_iter().chain(SERIES_PAINTS) {
                 let own = relative_luminance(&paint.css_colour(theme));
                 let contrast = (page.max(own) + 0.05) / (page.min(own) + 0.05);
                 assert!(contrast >= 4.5, "{paint:?} on {theme:?}: {contrast:.2}");

@@ -45,7 +45,7 @@ fn certainty_text(explanation: &Explanation) -> Option<String> {
         }
     };
     for made in &explanation.interventions {
-        let says = match (made.supports.contains(&first.cause), made.denies.contains(&first.cause)) {
+        let says = match (made.supports.contains(&first.cause), made.contradicts.contains(&first.cause)) {
             (true, _) => "supports it",
             (false, true) => "contradicts it",
             (false, false) => continue,
@@ -102,7 +102,7 @@ fn costliest_functions_text(comparison: &ProfileDiff, level: &str) -> Option<Str
 
 /// Formats in a few words the functions that profiles show. For a comparison, the text lists the
 /// functions whose CPU cost changed most between A and B. For one server, the text lists the
-/// functions with the highest CPU cost.
+/// functions with the highest CPU cost. Returns `None` if there is no function to list.
 pub(crate) fn profiled_functions_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::SingleTarget(profiles) => {

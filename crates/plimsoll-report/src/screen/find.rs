@@ -25,7 +25,7 @@ const RATE_DIFFERENCE_AT_LINE_MAX: f64 = 0.1;
 
 /// Formats the result of a search as one sentence, which is shorter than in the full report.
 pub(super) fn short_load_line_sentence(findings: &Findings) -> String {
-    let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
+    let LoadLine { rps, lower, upper, has_estimate: provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
     if let Some(stalls) =
         findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
@@ -89,7 +89,7 @@ pub(super) fn load_line_certainty_text(findings: &Findings, doubts: &Doubts) -> 
     }
     // The text does not recommend a longer time budget if the machine was disturbed. For a
     // disturbed machine, a warning on the screen states the remedy.
-    if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
+    if let Some(s) = findings.provable_in_s.filter(|_| !line.has_estimate && !findings.interference.disturbed) {
         parts.push(format!("a longer search (--budget {budget}) narrows the interval", budget = budget_text(s)));
     }
     Some(parts.join("; "))

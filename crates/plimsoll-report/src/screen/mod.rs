@@ -245,7 +245,7 @@ fn warning_rank(kind: DoubtKind) -> Option<u8> {
         DoubtKind::Unsent | DoubtKind::Nothing | DoubtKind::Restarted => 2,
         DoubtKind::Noted | DoubtKind::Void | DoubtKind::Beyond => 3,
         DoubtKind::Server | DoubtKind::Surplus => 4,
-        DoubtKind::Promise
+        DoubtKind::SloImpossible
         | DoubtKind::Unproven
         | DoubtKind::SetAside
         | DoubtKind::CutOff
@@ -261,7 +261,7 @@ fn line_count(text: &str, indent: usize) -> usize {
 }
 
 /// Shortens `text` to `lines_max` lines of the usual width, if possible at the end of a clause. If
-/// a cut at a clause removed more than half of the words that fit, the text is cut after the last
+/// the last clause ends in the first half of the words that fit, the text is cut after the last
 /// word that fits. `indent` is the number of columns that are not available for the text.
 pub(crate) fn shorten_to_lines(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {

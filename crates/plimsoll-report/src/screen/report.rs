@@ -7,8 +7,8 @@ use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
 use crate::text::{render_wrapped, wrap_text};
 
-/// A table with more than `SHORT_TABLE_ROWS_MAX` rows is shortened before whole tables are omitted.
-/// If no table has more than `SHORT_TABLE_ROWS_MAX` rows, whole tables are omitted.
+/// The maximum number of rows of a short table. A report with longer tables loses rows of the
+/// longest table. A report with several tables that are all short loses whole tables.
 const SHORT_TABLE_ROWS_MAX: usize = 10;
 /// The minimum number of rows of a shortened table.
 const ROWS_MIN: usize = 1;

@@ -17,8 +17,8 @@ const LEVELS_MAX: usize = 10;
 /// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;
 
-/// Returns the levels (numbers of users) that the screen shows. The list has the first level, the
-/// last level, the levels with the peak and the knee, and evenly spaced levels between.
+/// Returns the levels (numbers of users) that the screen shows. The list has evenly spaced levels
+/// from the first level to the last level, and the levels with the peak and the knee.
 fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     let all = &found.levels;
     if all.len() <= LEVELS_MAX {
@@ -34,9 +34,9 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// The number of characters at the start of a line that identify the remark about a disturbed
-/// machine. A narrow terminal may break the remark's line after these
-/// `DISTURBED_REMARK_PREFIX_CHARS` characters.
+/// The number of characters of [`DISTURBED_REMARK_PREFIX`] that identify the remark about a
+/// disturbed machine. The number is small, because a narrow terminal may break the remark's line
+/// after a few words.
 const DISTURBED_REMARK_PREFIX_CHARS: usize = 14;
 
 /// Removes the remark about interference from a table row, because a warning on the screen already

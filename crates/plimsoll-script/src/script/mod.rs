@@ -20,7 +20,7 @@ use crate::script_network::ScriptNetwork;
 use crate::summary::ScriptSummary;
 use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};
-use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
+use plimsoll_wire::{Author, AuthorResponse, AuthorStopReason, Batch};
 use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,11 +50,11 @@ impl Script {
     }
 
     /// Returns a watch that detects, from another thread, functions of the script that do not end.
-    /// Call `watch` before [`run_setup_hooks`](Self::run_setup_hooks), so that all functions of the
-    /// script are watched.
+    /// Call `hung_call_watch` before [`run_setup_hooks`](Self::run_setup_hooks), so that all
+    /// functions of the script are watched.
     pub fn hung_call_watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
-        HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
+        HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.call_progress)))
     }
 
     /// Executes the script in every Lua state, and calls `setup` and `init` for every thread. After
@@ -115,15 +115,15 @@ impl Script {
         let (state, facts) = &self.threads[number];
         let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.load_exchange_functions())?;
         Ok(ScriptAuthor {
-            writes_each: state.hook_function(HookName::Request).is_some(),
-            hears: state.hook_function(HookName::Response).is_some(),
-            delays: state.hook_function(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
+            has_request_hook: state.hook_function(HookName::Request).is_some(),
+            has_response_hook: state.hook_function(HookName::Response).is_some(),
+            has_delay_hook: state.hook_function(HookName::Delay).is_some() && self.program.dialect == Dialect::Wrk,
             state: state.clone(),
             facts: Arc::clone(facts),
             failure: Arc::clone(&self.failure),
-            ask,
-            hear,
-            wait,
+            request_fn: ask,
+            response_fn: hear,
+            delay_fn: wait,
             messages: 1,
             last: Batch::default(),
         })
@@ -154,7 +154,7 @@ impl Script {
     /// Records that a script function did not return within `seconds` and is abandoned. Returns the
     /// error that ends the load.
     pub fn record_hung_function(&self, hook: HookName, seconds: u64) -> ScriptError {
-        let error = ScriptError::Endless { hook, seconds };
+        let error = ScriptError::HungHook { hook, seconds };
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
     }
 
@@ -206,12 +206,12 @@ pub struct ScriptAuthor {
     state: ScriptState,
     facts: Arc<ScriptThreadState>,
     failure: Arc<Mutex<Option<ScriptError>>>,
-    writes_each: bool,
-    hears: bool,
-    delays: bool,
-    ask: Function,
-    hear: Function,
-    wait: Function,
+    has_request_hook: bool,
+    has_response_hook: bool,
+    has_delay_hook: bool,
+    request_fn: Function,
+    response_fn: Function,
+    delay_fn: Function,
     /// The number of messages (pipelined requests) in the first batch of the first thread.
     messages: u32,
     /// The last batch of requests with its request count, so that the requests of an identical
@@ -225,7 +225,7 @@ impl ScriptAuthor {
     fn call_request_hook(&self, batch: &mut Batch) -> Result<(), ScriptError> {
         batch.clear();
         self.state.run_as_hook(HookName::Request, || {
-            match self.ask.call::<Value>(())? {
+            match self.request_fn.call::<Value>(())? {
                 Value::String(text) => batch.bytes.extend_from_slice(&text.as_bytes()),
                 // As in Lua, a number that `request()` returns becomes its digits. If `request()`
                 // returns neither a string nor a number, the text is empty.
@@ -255,15 +255,15 @@ impl ScriptAuthor {
 
 impl Author for ScriptAuthor {
     fn writes_every_batch(&self) -> bool {
-        self.writes_each
+        self.has_request_hook
     }
 
     fn has_delays(&self) -> bool {
-        self.delays
+        self.has_delay_hook
     }
 
     fn wants_responses(&self) -> bool {
-        self.hears
+        self.has_response_hook
     }
 
     fn messages_per_batch(&self) -> u32 {
@@ -288,17 +288,17 @@ impl Author for ScriptAuthor {
     }
 
     fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
-        let delay_ms = self.state.run_as_hook(HookName::Delay, || self.wait.call::<f64>(()));
+        let delay_ms = self.state.run_as_hook(HookName::Delay, || self.delay_fn.call::<f64>(()));
         // If `delay()` returns a negative number or a value that is not a number, there is no
         // delay.
         self.continue_unless_stopped(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
-    fn receive_response(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
+    fn receive_response(&mut self, answer: &AuthorResponse) -> Result<(), AuthorStopReason> {
         let heard = self.state.run_as_hook(HookName::Response, || {
             // Lua code splits the header fields of a response, because passing each field from Rust
             // to Lua costs more time.
-            self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
+            self.response_fn.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
         self.continue_unless_stopped(heard)
     }

@@ -75,12 +75,12 @@ return ask, hear, wait
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
-    pub(crate) pulse: Arc<CallProgress>,
+    pub(crate) call_progress: Arc<CallProgress>,
 }
 
 impl std::fmt::Debug for ScriptState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScriptState").field("pulse", &self.pulse).finish_non_exhaustive()
+        f.debug_struct("ScriptState").field("pulse", &self.call_progress).finish_non_exhaustive()
     }
 }
 
@@ -98,7 +98,7 @@ impl ScriptState {
         program: &Program,
         reach: &Arc<dyn ScriptNetwork>,
     ) -> std::result::Result<ScriptState, ScriptError> {
-        let state = ScriptState { lua: create_lua_with_libraries(), pulse: Arc::default() };
+        let state = ScriptState { lua: create_lua_with_libraries(), call_progress: Arc::default() };
         // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
         state.add_libraries(program, reach).map_err(|error| ScriptError::from_hook_error(HookName::Load, &error))?;
@@ -152,9 +152,9 @@ impl ScriptState {
         hook: HookName,
         work: impl FnOnce() -> Result<R>,
     ) -> std::result::Result<R, ScriptError> {
-        self.pulse.begin(hook);
+        self.call_progress.begin(hook);
         let result = work();
-        self.pulse.end();
+        self.call_progress.end();
         result.map_err(|error| ScriptError::from_hook_error(hook, &error))
     }
 

@@ -58,8 +58,8 @@ pub(super) enum ServingPhase {
     Draining,
 }
 
-/// The need of a connection after its turn in the event loop: to wait, to continue, or to be
-/// closed.
+/// The action that a connection needs after its turn in the event loop: to wait, to get another
+/// turn, or to be closed.
 #[derive(PartialEq, Eq)]
 pub(super) enum ConnectionNeed {
     /// The connection waits for its next event or timer.

@@ -141,8 +141,9 @@ impl Logs {
         self.logs.iter().map(read).collect()
     }
 
-    /// Calls `take` with every request, roughly in order of time. Calls `passing` with the number
-    /// of bytes read so far, and the total number of bytes if known.
+    /// Calls `take` with every request. The requests of one log come in the order of its lines,
+    /// and several logs are merged by time to within one second (`READ_AHEAD_NS`). Calls `passing`
+    /// with the number of bytes read so far, and the total number of bytes if known.
     pub fn for_each_request(
         &mut self,
         mut take: impl FnMut(&Entry, TimestampMeaning),

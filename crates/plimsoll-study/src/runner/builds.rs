@@ -60,8 +60,8 @@ pub struct Builds<'a> {
     /// Whether a build was already started in this comparison, so that the address may still be in
     /// use for a while.
     any_started: bool,
-    /// The protocol (HTTP/1.1 or HTTP/2) of the first build's first response. If the plan permits
-    /// HTTP/1.1 and HTTP/2, all loads use the protocol of the first build's first response.
+    /// The protocol (HTTP/1.1 or HTTP/2) of the first response of the first build. If the plan
+    /// permits both protocols, all loads use this protocol.
     spoken: Option<HttpChoice>,
     /// The number of the last block for which the command `before_block` has run.
     block: Option<u32>,
@@ -218,7 +218,7 @@ impl Runner for Builds<'_> {
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
-        let fitted = self.fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?;
+        let fitted = self.fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::LoadImpossible)?;
         trial.plan = self.plan.record();
         Ok(fitted)
     }

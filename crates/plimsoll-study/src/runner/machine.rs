@@ -206,7 +206,7 @@ impl LocalMachineRunner {
 
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
     /// `may_ask` says whether plimsoll may send requests to check that the target responds to
-    /// another loopback address.
+    /// another loopback address. Without this permission, loads keep their source address.
     pub fn with_source_address_changes(self, may_ask: bool) -> LocalMachineRunner {
         let sources = if may_ask {
             SourceAddressRotation::with_changes_between_loads()
@@ -257,21 +257,21 @@ impl Runner for LocalMachineRunner {
         }
         self.switch_plan_variant(PlanChange::from_tag(&trial.tag));
         if let Some(setting) = &self.setting {
-            setting.change_setting(&trial.tag, &self.plan).map_err(LoadObstacle::Unheld)?;
+            setting.change_setting(&trial.tag, &self.plan).map_err(LoadObstacle::LoadImpossible)?;
         }
         (self.stopping, self.others) = (None, None);
         match Intervention::from_tag(&trial.tag) {
             Some(Intervention::Stopped) => {
                 self.stopping =
-                    Some(ProcessPauser::start_pauser(&self.pausable_processes).map_err(LoadObstacle::Unheld)?);
+                    Some(ProcessPauser::start_pauser(&self.pausable_processes).map_err(LoadObstacle::LoadImpossible)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
-                return Err(LoadObstacle::Unheld(
+                return Err(LoadObstacle::LoadImpossible(
                     "no second process is needed, because several machines already generate the load".to_owned(),
                 ));
             }
             Some(Intervention::SecondGenerator) => {
-                let others = PartProcesses::start(1).map_err(LoadObstacle::Unheld)?;
+                let others = PartProcesses::start(1).map_err(LoadObstacle::LoadImpossible)?;
                 if let Some(source) = &self.source {
                     others.process_ids().for_each(|pid| source.count_process_as_plimsoll(pid));
                 }
@@ -288,7 +288,9 @@ impl Runner for LocalMachineRunner {
             return Ok(Vec::new());
         }
         let mut fitted = match &self.fitting {
-            Some(fitting) => fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?,
+            Some(fitting) => {
+                fitting.fit_load(&mut self.plan, &mut self.injector).map_err(LoadObstacle::LoadImpossible)?
+            }
             None => Vec::new(),
         };
         fitted.extend(self.change_source_address_if_needed());

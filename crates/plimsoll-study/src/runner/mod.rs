@@ -44,8 +44,8 @@ pub struct TickProbes {
 pub struct LoadOutcome {
     /// The load's measurements, with all readings of the target.
     pub run: Run,
-    /// The last measurements of the target, which no tick has reported, so the caller must still
-    /// write them to the run file.
+    /// The last measurements of the target, which no tick has reported. The caller must still write
+    /// these measurements to the run file.
     pub unreported_readings: Option<Probes>,
 }
 
@@ -53,7 +53,7 @@ pub struct LoadOutcome {
 pub enum LoadObstacle {
     /// This load cannot be executed, but other loads may be possible. The text says why the load is
     /// impossible, and what the user can change.
-    Unheld(String),
+    LoadImpossible(String),
     /// No load can be measured at all. The value is the failure.
     Failed(Failure),
 }

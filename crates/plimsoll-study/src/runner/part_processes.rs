@@ -39,8 +39,9 @@ const OWN_PART_NUMBER: usize = 0;
 enum PartMessage {
     /// The process has started, and uses the same version of the run file format.
     Hello,
-    /// The process has received its task. The value is the pipe for further commands.
-    Told(ChildStdin),
+    /// The thread that writes the task to the process has ended, with or without a write error. The
+    /// value is the pipe for further commands.
+    TaskWritten(ChildStdin),
     /// The process has opened its connections.
     Ready,
     /// A report about the part of the load: a tick, or the end of the part.
@@ -125,7 +126,7 @@ impl PartProcesses {
                 // Write errors are ignored, because the other process reports its own failure, or
                 // plimsoll notices the exit of the process.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
-                let _ = sender.send((number, PartMessage::Told(to)));
+                let _ = sender.send((number, PartMessage::TaskWritten(to)));
             });
         }
     }
@@ -137,7 +138,7 @@ impl PartProcesses {
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
             match self.words.recv_timeout(PART_CHECK_INTERVAL) {
                 Ok((number, PartMessage::Ready)) => self.part_with_number(number).is_ready = true,
-                Ok((number, PartMessage::Told(to))) => self.part_with_number(number).to = Some(to),
+                Ok((number, PartMessage::TaskWritten(to))) => self.part_with_number(number).to = Some(to),
                 Ok((_, PartMessage::Gone(why))) => return Err(part_failure_text(&why)),
                 Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
@@ -303,7 +304,7 @@ pub fn run(
             // The thread that runs this process's own part has panicked; joining the thread below
             // passes the panic on.
             Err(_) if thread.is_finished() && !is_own_over => break,
-            Ok((_, PartMessage::Hello | PartMessage::Told(_) | PartMessage::Ready)) | Err(_) => None,
+            Ok((_, PartMessage::Hello | PartMessage::TaskWritten(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
             let text = format!(
@@ -394,7 +395,7 @@ mod tests {
             PartMessage::Reported(reported) if matches!(*reported, PartReport::Tick { .. }) => 't',
             PartMessage::Reported(reported) if matches!(*reported, PartReport::Done { .. }) => 'd',
             PartMessage::Reported(_) => 'l',
-            PartMessage::Told(_) => '?',
+            PartMessage::TaskWritten(_) => '?',
             PartMessage::Gone(text) => {
                 why = text;
                 'g'

@@ -2,9 +2,9 @@
 //! to pause (`--may-signal`). [`find_pausable_processes`] selects the processes. [`ProcessPauser`]
 //! pauses the selected processes during a load, and resumes them in every case.
 //!
-//! Only processes to which the server has connections may be paused. The server, plimsoll, their
-//! ancestors and all other processes are refused. Not here: the rhythm of pauses, and resuming
-//! after the end of plimsoll (`pauser`).
+//! Only dependencies may be paused: processes to which the server has connections, and the
+//! dependencies of these processes. The server, plimsoll, their ancestors and all other processes
+//! are refused. Not here: the rhythm of pauses, and resuming after the end of plimsoll (`pauser`).
 
 use crate::base::ResolvedTarget;
 use crate::pauser;
@@ -41,7 +41,7 @@ pub struct PausableProcess {
     pub started_ticks: u64,
 }
 
-/// The processes of this machine at one moment. plimsoll decides from this snapshot which processes
+/// A snapshot of the processes of this machine. plimsoll decides from this snapshot which processes
 /// may be paused.
 struct ProcessSnapshot {
     all: BTreeMap<u32, (Stat, String)>,
@@ -51,12 +51,15 @@ struct ProcessSnapshot {
     /// Ids of all ancestors of plimsoll and of the server, such as shells. Pausing an ancestor
     /// could stop plimsoll or the server.
     above: BTreeSet<u32>,
-    /// Ids of the processes to which the server has connections.
-    behind: BTreeSet<u32>,
+    /// Ids of the server's dependencies on this machine, also of indirect dependencies
+    /// ([`find_dependencies`]).
+    dependency_pids: BTreeSet<u32>,
 }
 
-/// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if a
-/// permitted process does not exist, or if the server has no connection to that process.
+/// Returns the processes that the user permits plimsoll to pause (`--may-signal`). Fails if the
+/// server is not found on this machine, or if a permitted process does not exist. Also fails if
+/// plimsoll must not pause a permitted process, for example a process that is no dependency of the
+/// server.
 pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> Result<Vec<PausableProcess>, Failure> {
     let words = &terms.changes.may_signal;
     if words.is_empty() {
@@ -81,7 +84,7 @@ pub fn find_pausable_processes(terms: &Terms<String>, base: &ResolvedTarget) -> 
     let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| process_ancestors(*pid, &parents)).collect();
     let ours = processes_with_descendants(&[me], 0, &parents).into_iter().collect();
-    select_processes(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
+    select_processes(words, &ProcessSnapshot { all, ours, server, above, dependency_pids: behind.pids }).map_err(no)
 }
 
 /// Returns all ancestors of a process, the parent first.
@@ -152,8 +155,8 @@ impl ProcessSnapshot {
                 "{process} belongs to user {user_id}: run plimsoll as that user",
                 user_id = user.unwrap_or_default()
             )
-        } else if !self.behind.contains(&pid) {
-            format!("{process} has no connection to the server")
+        } else if !self.dependency_pids.contains(&pid) {
+            format!("{process} is no downstream dependency of the server")
         } else {
             return None;
         })
@@ -259,7 +262,7 @@ mod tests {
             ours: set(&[std::process::id()]),
             server: set(&[]),
             above: set(&[]),
-            behind: set(&[child]),
+            dependency_pids: set(&[child]),
         }
     }
 
@@ -293,8 +296,8 @@ mod tests {
             ),
             (
                 vec![&number],
-                ProcessSnapshot { behind: BTreeSet::new(), ..process_snapshot(pid) },
-                "has no connection to the server",
+                ProcessSnapshot { dependency_pids: BTreeSet::new(), ..process_snapshot(pid) },
+                "is no downstream dependency of the server",
             ),
         ] {
             let why = selection_error(&words, &sight);

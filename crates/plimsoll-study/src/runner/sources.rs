@@ -1,7 +1,7 @@
 //! Chooses the loopback source address of the next load. Closed connections keep their ports for a
-//! minute (TIME-WAIT), and the kernel searches for free ports one by one. The kernel's search for
-//! free ports would delay the requests of the next load. A loopback target is reachable from other
-//! loopback addresses, and each loopback address has its own ports.
+//! minute (TIME-WAIT), and the kernel searches for free ports one by one. If most ports of an
+//! address are in TIME-WAIT, this search would delay the requests of the next load. A loopback
+//! target is reachable from other loopback addresses, and each loopback address has its own ports.
 //!
 //! Not here: several addresses within one load (`capacity`), and the check that the target responds
 //! from an address (`preflight`).
@@ -43,9 +43,9 @@ impl SourceAddressRotation {
         self.left = self.left.saturating_add(connections);
     }
 
-    /// Returns the generator settings with a source address for the next load; `None` lets the
-    /// system choose the address. `is_served` checks whether the target responds to requests from
-    /// an address, and returns `None` if the check has no result now.
+    /// Returns the generator settings with a source address for the next load; `None` if the
+    /// settings `injector` stay as they are. `is_served` checks whether the target responds to
+    /// requests from an address, and returns `None` if the check has no result now.
     ///
     /// If the target does not respond to requests from another address, no further address is
     /// tried.

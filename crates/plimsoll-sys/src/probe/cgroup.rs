@@ -83,8 +83,9 @@ pub struct CgroupFolders {
 }
 
 /// Finds the folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`). If an enclosing
-/// group has a lower limit, the enclosing group's folder is returned, since a limit applies to the
-/// whole subtree. Only existing folders are returned.
+/// group has a lower CPU or memory limit, the enclosing group's folder is returned, since a limit
+/// applies to the whole subtree. The field `usage` always names the process's own group. Only
+/// existing folders are returned.
 pub fn find_cgroup_folders(text: &[u8], root: &Path) -> CgroupFolders {
     let mut found = CgroupFolders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);

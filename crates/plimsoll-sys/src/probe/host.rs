@@ -109,7 +109,7 @@ pub struct InterfaceCounters {
 }
 
 /// Parses the traffic of `interface` in `/proc/net/dev`.
-pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> {
+pub fn parse_interface_counters(text: &[u8], interface: &str) -> Option<InterfaceCounters> {
     let line = text
         .split(|byte| *byte == b'\n')
         .find_map(|line| line.trim_ascii_start().strip_prefix(interface.as_bytes())?.strip_prefix(b":"))?;
@@ -202,10 +202,10 @@ mod tests {
     #[test]
     fn network_statistics_are_parsed() {
         let dev = b"Inter-| Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:100 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16\n";
-        let traffic = parse_traffic(dev, "eth0").expect("there");
+        let traffic = parse_interface_counters(dev, "eth0").expect("there");
         assert_eq!((traffic.bytes_in, traffic.dropped_in, traffic.bytes_out, traffic.packets_out), (100, 4, 900, 10));
         assert_eq!((traffic.packets_in, traffic.dropped_out), (2, 12));
-        assert_eq!(parse_traffic(dev, "eth"), None);
+        assert_eq!(parse_interface_counters(dev, "eth"), None);
         let netstat =
             b"TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 20 30\nIpExt: InNoRoutes\nIpExt: 5\n";
         for (group, name, expect) in [
@@ -235,7 +235,7 @@ mod tests {
         assert!(parse_load(&read("/proc/loadavg")).is_some());
         assert!(find_counter(&read("/proc/net/snmp"), "Tcp:", "RetransSegs").is_some());
         assert!(find_counter(&read("/proc/net/netstat"), "TcpExt:", "ListenOverflows").is_some());
-        assert!(parse_traffic(&read("/proc/net/dev"), "lo").is_some());
+        assert!(parse_interface_counters(&read("/proc/net/dev"), "lo").is_some());
         assert!(parse_time_wait(&read("/proc/net/sockstat")).is_some());
     }
 }

@@ -134,9 +134,10 @@ pub fn is_separate_server(
 /// The largest number of network namespaces that are searched in addition to the server's own.
 const NETWORKS_MAX: usize = 16;
 
-/// Returns the network namespaces of this machine except that of `pid`, such as those of
-/// containers. Each namespace is given by the id of one process in it that this user may see.
-pub fn other_networks(pid: u32) -> Vec<u32> {
+/// Returns the network namespaces of this machine, such as namespaces of containers, except the
+/// namespace of `pid`. Each namespace is given as the id of one of its processes that this user may
+/// see.
+pub fn pids_in_other_networks(pid: u32) -> Vec<u32> {
     let mut seen: BTreeSet<(u64, u64)> = network_namespace_of(pid).into_iter().collect();
     let all = numbered_entries("/proc").unwrap_or_default().into_iter();
     all.filter(|pid| network_namespace_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
@@ -164,7 +165,7 @@ fn open_foreign_namespace(address: SocketAddr) -> Option<SocketDiagnostics> {
         let listens = is_local(&address.ip()) && asker.listener_at(address)?.is_some();
         Ok(listens.then_some(asker))
     };
-    other_networks(std::process::id()).into_iter().find_map(|pid| run_in_network_of(pid, there).ok().flatten())
+    pids_in_other_networks(std::process::id()).into_iter().find_map(|pid| run_in_network_of(pid, there).ok().flatten())
 }
 
 /// The TCP sockets of one network namespace, by port and by addresses.
@@ -207,9 +208,9 @@ impl NetworkSockets {
 pub struct DependencyProcesses {
     /// Process ids of the dependencies.
     pub pids: BTreeSet<u32>,
-    /// The process that accepts the server's own connections to an address. The key of `takers` is
-    /// the address, or the name of the unix socket.
-    pub takers: BTreeMap<String, u32>,
+    /// The processes that accept the connections of the server itself: process id by address. The
+    /// address is `IP:PORT`, or the name of a unix socket.
+    pub accepting_pids: BTreeMap<String, u32>,
 }
 
 /// Finds the dependencies of the processes `server` on this machine. A dependency is a process to
@@ -304,11 +305,11 @@ fn collect_dependencies(
             takers.insert(leads_to.clone(), pid);
         }
     }
-    Ok(DependencyProcesses { pids, takers })
+    Ok(DependencyProcesses { pids, accepting_pids: takers })
 }
 
-/// Finds the dependencies of `server` in all network namespaces of this machine that this user may
-/// see.
+/// Finds the dependencies of the processes `server` in all network namespaces of this machine that
+/// this user may see. The parameters have the same meaning as in `collect_dependencies`.
 pub fn find_dependencies(
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
@@ -318,7 +319,9 @@ pub fn find_dependencies(
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
     let mut askers = vec![SocketDiagnostics::open_process_namespace(*first)?];
     askers.extend(
-        other_networks(*first).into_iter().filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok()),
+        pids_in_other_networks(*first)
+            .into_iter()
+            .filter_map(|pid| SocketDiagnostics::open_namespace_of_process(pid).ok()),
     );
     collect_dependencies(&mut askers, server, asked, port, without)
 }
@@ -331,9 +334,9 @@ pub struct UnixConnection {
     /// The inode of the end that opened the connection.
     pub opener: u32,
     /// The inode of the end that accepted the connection.
-    pub taker: u32,
+    pub accepting_inode: u32,
     /// The listener's name; never empty.
-    pub bytes: Vec<u8>,
+    pub listener_name: Vec<u8>,
     /// The inode of the listener's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
 }
@@ -341,21 +344,21 @@ pub struct UnixConnection {
 impl UnixConnection {
     /// Returns the listener's name as text for the user.
     pub fn name(&self) -> String {
-        shown_name(&self.bytes)
+        shown_name(&self.listener_name)
     }
 
     /// Whether the connection was made to `listener`. `is_near` says whether the listener is in the
     /// network namespace of the connection. Other namespaces may have sockets of the same name, and
     /// an abstract name is valid only within one namespace.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
-        self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
+        self.listener_name == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
 }
 
 /// Lists the connections over unix sockets. The opening end of a connection has no name, and the
 /// accepting end has its listener's name. The list is empty if the kernel does not report peers.
 /// Socket pairs are left out, because they have no names and connect only related processes.
-pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixConnection> {
+pub fn unix_connections(asker: &mut SocketDiagnostics) -> Vec<UnixConnection> {
     pair_unix_sockets(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
 
@@ -366,7 +369,7 @@ fn pair_unix_sockets(connected: &[UnixSocket]) -> Vec<UnixConnection> {
         .filter_map(|socket| {
             let taken = by_inode.get(&socket.peer?).filter(|taken| !taken.name.is_empty())?;
             let (opener, taker, bytes) = (socket.inode, taken.inode, taken.name.clone());
-            Some(UnixConnection { opener, taker, bytes, file: taken.file })
+            Some(UnixConnection { opener, accepting_inode: taker, listener_name: bytes, file: taken.file })
         })
         .collect()
 }
@@ -379,9 +382,9 @@ fn unix_connection_inodes(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32
     let all = || listening.iter().enumerate().flat_map(|(at, sockets)| sockets.iter().map(move |socket| (at, socket)));
     let mut pairs = Vec::new();
     for (number, asker) in askers.iter_mut().enumerate() {
-        pairs.extend(unix_links(asker).into_iter().map(|link| {
+        pairs.extend(unix_connections(asker).into_iter().map(|link| {
             let listeners = all().filter(|(at, listener)| link.leads_to(listener, *at == number));
-            let to = listeners.map(|(_, listener)| listener.inode).chain([link.taker]).collect();
+            let to = listeners.map(|(_, listener)| listener.inode).chain([link.accepting_inode]).collect();
             (link.opener, to, link.name())
         }));
     }
@@ -527,7 +530,7 @@ mod tests {
             socket(8, Some(9), "", None),
         ];
         let links = pair_unix_sockets(&connected);
-        let ends: Vec<_> = links.iter().map(|link| (link.opener, link.taker, link.name())).collect();
+        let ends: Vec<_> = links.iter().map(|link| (link.opener, link.accepting_inode, link.name())).collect();
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
         for (link, name, file, near, elsewhere) in [
             (&links[0], "/run/store", Some(70), true, true),

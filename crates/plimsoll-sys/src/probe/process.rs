@@ -131,7 +131,7 @@ pub enum WaitReason {
     Data,
     /// The thread waits for buffer space of a pipe or unix socket to which the thread writes,
     /// because the reader is slow.
-    Room,
+    BufferSpace,
     /// The thread waits for the end of a disk read or write.
     Disk,
     /// The thread waits for another reason, such as an event on one of many connections (epoll).
@@ -150,7 +150,7 @@ const WAIT_FUNCTION_PREFIXES: [(WaitReason, &[&str]); 5] = [
         &["wait_woken", "sk_wait_data", "tcp_data_wait", "unix_stream", "skb_wait", "anon_pipe_read", "pipe_read"],
     ),
     (
-        WaitReason::Room,
+        WaitReason::BufferSpace,
         &["anon_pipe_write", "pipe_write", "sock_alloc_send", "sock_wait_for_wmem", "unix_wait_for_peer"],
     ),
     (
@@ -246,9 +246,8 @@ pub fn files_folder(pid: u32, table: u32) -> String {
 /// their own table (see [`unshare_file_table`](crate::process::unshare_file_table)). If the kernel
 /// forbids comparing the file tables of threads, only the file table of the process is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
-    // The kernel's comparison of file tables is a total order, which is constant while the tables
-    // exist. A binary search in the kernel's total order finds the file tables that are already
-    // known.
+    // The kernel compares file tables in a total order, which is constant while the tables exist.
+    // `known` is sorted in this order, so a binary search finds the tables that are already known.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -407,8 +406,8 @@ mod tests {
             ("hrtimer_nanosleep\n", Some(WaitReason::Sleep)),
             ("wait_woken", Some(WaitReason::Data)),
             ("anon_pipe_read", Some(WaitReason::Data)),
-            ("anon_pipe_write", Some(WaitReason::Room)),
-            ("sock_alloc_send_pskb", Some(WaitReason::Room)),
+            ("anon_pipe_write", Some(WaitReason::BufferSpace)),
+            ("sock_alloc_send_pskb", Some(WaitReason::BufferSpace)),
             ("jbd2_log_wait_commit", Some(WaitReason::Disk)),
             ("ep_poll", Some(WaitReason::Other)),
             ("0", None),

@@ -76,11 +76,11 @@ pub struct SocketRow {
     pub inode: u32,
     /// The times in which sending was limited. The times are set only for a connection, if the
     /// caller requests them and the kernel provides them.
-    pub send_time: Option<SendLimitTimes>,
+    pub send_limit_times: Option<SendLimitTimes>,
     /// Whether a response is pending, because data was sent after the last received data. The value
     /// is set only for a connection, if the caller requests it and the kernel provides it. If a
-    /// response comes within a kernel tick (up to 10 ms), the value is exact only for messages of
-    /// one segment.
+    /// response comes within one kernel tick (up to 10 ms) after its request, the value is exact
+    /// only for messages of one segment.
     pub awaits_answer: Option<bool>,
     /// The number of data segments sent, modulo 2^32. The number is set only for a connection, if
     /// the caller requests it and the kernel provides it (Linux 4.6).
@@ -467,7 +467,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         send_queue: u32_at(payload, 60)?,
         user: u32_at(payload, 64)?,
         inode: u32_at(payload, 68)?,
-        send_time: None,
+        send_limit_times: None,
         awaits_answer: None,
         segments_sent: None,
         ms_since_data: None,
@@ -480,7 +480,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
             break;
         }
         if kind == INET_DIAG_INFO {
-            socket.send_time = parse_send_time(&attributes[4..length]);
+            socket.send_limit_times = parse_send_time(&attributes[4..length]);
             let info = &attributes[4..length];
             socket.awaits_answer = parse_awaits_answer(info);
             socket.segments_sent = u32_at(info, 156);
@@ -509,13 +509,14 @@ const DELAYED_ACK_MS_MAX: u32 = 300;
 /// send with the time since the last receive, both in ms from `struct tcp_info`.
 ///
 /// If the last send and the last receive are in one kernel tick, `tcp_info` does not show which
-/// came first. The response to the last request may have come at once, so that no response is
-/// pending. Or a busy connection sent its next request as soon as a response came, so that a
-/// response is pending. In one kernel tick, either of two signs proves a pending response. Sign 1
-/// of a pending response: the peer acknowledged the last send soon, but sent no data. A keep-alive
-/// probe also gets an acknowledgement without data, but long after the last send. Sign 2 of a
-/// pending response: more data segments were sent than received, if requests and responses have one
-/// segment each.
+/// came first. The response may have come within the tick, so that no response is pending. Or the
+/// connection sent its next request within the tick of a response, so that a response is pending.
+///
+/// In this case, a response is pending if at least one of these conditions is true:
+/// - The peer acknowledged the last send within [`DELAYED_ACK_MS_MAX`], but sent no data. (A
+///   keep-alive probe also gets an acknowledgement without data, but long after the last send.)
+/// - More data segments were sent than received. This condition is exact only if each request and
+///   each response has one segment.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= DELAYED_ACK_MS_MAX;
@@ -564,7 +565,7 @@ mod tests {
         let first = connections.iter().find(|c| c.remote == clients[0].local_addr().expect("an address"));
         let first = first.expect("the accepted one");
         assert_eq!((first.receive_queue, first.local), (5, address));
-        assert!(first.send_time.is_some());
+        assert!(first.send_limit_times.is_some());
         let mut five = [0; 5];
         accepted.read_exact(&mut five).expect("read");
 

@@ -167,8 +167,8 @@ impl SharedFrames {
                     reader.read_pointer(encoding & 0x1f)?;
                 }
                 b'R' => shared.pointers = reader.read_number(1)? as u8,
-                // The letter S marks a frame that the kernel created for a signal. Letters other
-                // than L, P, R and S are unknown.
+                // The letter S marks a frame that the kernel created for a signal. Frames of
+                // signals and frames with unknown letters get no rule.
                 _ => return None,
             }
         }

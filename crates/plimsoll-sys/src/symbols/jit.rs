@@ -21,9 +21,10 @@ pub struct JitNames {
 }
 
 impl JitNames {
-    /// Reads a process's `/tmp/perf-PID.map` again if the length of the file has changed, in the
-    /// process's view of the file system. If the file is missing, the functions of the last read
-    /// stay. A file is read only if its owner is the process's user or root.
+    /// Reads the file `/tmp/perf-PID.map` of a process again if the length of the file has changed.
+    /// The path is resolved in the process's view of the file system. The file is read only if its
+    /// owner is the process's user or root. If the file is missing, the functions of the last read
+    /// stay.
     pub fn refresh(&mut self, pid: u32) {
         // The last number of the line `NSpid:` is the process id in the innermost namespace, as the
         // process itself sees its id.

@@ -2,8 +2,9 @@
 //! callers. The sources are the process's memory map, the tables of mapped files, and the functions
 //! of a just-in-time compiler.
 //!
-//! Names are shortened, and control characters are removed. Files are read only as far as needed,
-//! and functions of unusually large files have no names. Not here: the purpose of functions.
+//! Names are shortened, and control characters are removed. Files are read only as far as needed.
+//! The number and the memory of cached tables are limited (`FILES_MAX`, `TABLES_BYTES_MAX`), and
+//! functions of further files have no names. Not here: the purpose of functions.
 
 mod byte_source;
 mod elf;

@@ -46,7 +46,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         host::parse_memory_available(bytes).is_some(),
         host::parse_load(bytes).is_some(),
         host::parse_frequency(bytes).is_some(),
-        host::parse_traffic(bytes, "lo").is_some(),
+        host::parse_interface_counters(bytes, "lo").is_some(),
         host::for_each_counter(bytes, "TcpExt:", |_, _| {}).is_some(),
         host::parse_time_wait(bytes).is_some(),
         host::route_interface(bytes, [10, 0, 0, 1].into()).is_some(),

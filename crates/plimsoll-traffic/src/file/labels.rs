@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// The labels in use. The value of each label is the last number appended to make a duplicate
-/// unique.
+/// The labels in use, each with the last number that was appended to the label. The number is 1
+/// while the label occurs only without a number.
 #[derive(Debug, Default)]
 pub struct Labels(HashMap<String, u32>);
 

@@ -32,7 +32,7 @@ use setup_cleanup::SetupCleanupRequest;
 pub use file_context::{FileContext, RequestDefaults};
 pub use load::FileLoad;
 pub(crate) use texts::{CAPTURED_MAX, push_json_string};
-pub use tree::{TextPlace, TrafficFileError};
+pub use tree::{TextPosition, TrafficFileError};
 
 /// The format of a traffic file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl TrafficFile {
             routes,
             choice,
             scenarios,
-            first,
+            preflight: first,
             data,
             variables,
             setup_teardown: around,

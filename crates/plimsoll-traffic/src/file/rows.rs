@@ -92,8 +92,8 @@ fn check_column_names(names: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns the error for a row with which the text of all rows becomes too long. `line` is the line
-/// number of the row.
+/// Returns the error for the row at which the text of all rows exceeds the limit. `line` is the
+/// line number of the row.
 fn text_limit_error(line: usize) -> String {
     format!("line {line}: the text of all rows up to this line exceeds the limit (1 GiB)")
 }

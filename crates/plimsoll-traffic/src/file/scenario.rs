@@ -166,7 +166,7 @@ impl ScenarioProgram<'_, '_> {
             ));
         }
         for op in &mut self.ops[from..body] {
-            if let SessionOp::Unless { to, .. } | SessionOp::Once { to } = op {
+            if let SessionOp::JumpUnlessText { to, .. } | SessionOp::JumpUnlessFirstSession { to } = op {
                 *to = end as u32;
             }
         }
@@ -177,7 +177,7 @@ impl ScenarioProgram<'_, '_> {
     /// is written and its end is known.
     fn push_conditions(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         if table.get("once").map_or(Ok(false), |once| once.flag("'once'"))? {
-            self.ops.push(SessionOp::Once { to: 0 });
+            self.ops.push(SessionOp::JumpUnlessFirstSession { to: 0 });
         }
         for (key, empty) in [("if", false), ("unless", true)] {
             if let Some(node) = table.get(key) {
@@ -186,7 +186,7 @@ impl ScenarioProgram<'_, '_> {
                 if !is_filled {
                     return node.error(format!("'{key}' needs a placeholder, such as {{{{ token }}}}"));
                 }
-                self.ops.push(SessionOp::Unless { text, empty, to: 0 });
+                self.ops.push(SessionOp::JumpUnlessText { text, empty, to: 0 });
             }
         }
         Ok(())
@@ -208,7 +208,7 @@ impl ScenarioProgram<'_, '_> {
             return table.node.error(format!("a traffic file can have at most {REQUESTS_MAX} requests"));
         };
         self.requests.push(asked);
-        self.ops.push(SessionOp::Ask { route, may_continue });
+        self.ops.push(SessionOp::Send { route, may_continue });
         Ok(())
     }
 }
@@ -291,11 +291,11 @@ mod tests {
             "#,
         )
         .expect("scenarios");
-        let ask = |route, may_continue| SessionOp::Ask { route, may_continue };
+        let ask = |route, may_continue| SessionOp::Send { route, may_continue };
         let program = vec![
-            SessionOp::Once { to: 2 },
+            SessionOp::JumpUnlessFirstSession { to: 2 },
             ask(0, false),
-            SessionOp::Unless { text: "{{ token }}".into(), empty: false, to: 8 },
+            SessionOp::JumpUnlessText { text: "{{ token }}".into(), empty: false, to: 8 },
             SessionOp::Think(ThinkTime::Fixed(1_000_000_000)),
             ask(1, false),
             SessionOp::Repeat { times: 3, from: 3, depth: 1 },

@@ -1,7 +1,7 @@
 //! Parses TOML into a tree. A library parses the text, and this file adds the position of each
 //! value.
 
-use super::tree::{LinePositions, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
+use super::tree::{LinePositions, TableEntries, TextPosition, TrafficFileError, TreeKey, TreeNode, TreeValue};
 use plimsoll_model::library_panic;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -10,7 +10,8 @@ use toml::de::{DeTable, DeValue};
 pub fn parse_toml_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = LinePositions::new(text);
     let parsed = library_panic::catch_library_panic("TOML", || DeTable::parse(text));
-    let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
+    let parsed =
+        parsed.map_err(|error| TrafficFileError::new(TextPosition { line: 1, column: 1 }, error.to_string()))?;
     let table = parsed.map_err(|error| {
         let at = lines.position_at(error.span().map_or(0, |span| span.start));
         let reason = error.message().replace('\n', ", ");

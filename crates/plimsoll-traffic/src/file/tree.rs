@@ -15,23 +15,23 @@ pub const KEYS_MAX: usize = 50_000;
 
 /// A position in a text. Lines and columns count from 1; a column is a number of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct TextPlace {
+pub struct TextPosition {
     /// The line number, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
 }
 
-impl TextPlace {
+impl TextPosition {
     /// Returns the position of a byte offset in a text.
-    pub fn from_byte(text: &str, byte: usize) -> TextPlace {
+    pub fn from_byte(text: &str, byte: usize) -> TextPosition {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         let before = &text[..end];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        TextPlace { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+        TextPosition { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 }
 
@@ -41,14 +41,14 @@ impl TextPlace {
 #[error("{}:{}: {text}", at.line, at.column)]
 pub struct TrafficFileError {
     /// The position of the error in the file.
-    pub at: TextPlace,
+    pub at: TextPosition,
     /// The sentence for the user, without the position.
     pub text: String,
 }
 
 impl TrafficFileError {
     /// Returns an error at a position in the file.
-    pub fn new(at: TextPlace, text: impl Into<String>) -> TrafficFileError {
+    pub fn new(at: TextPosition, text: impl Into<String>) -> TrafficFileError {
         TrafficFileError { at, text: text.into() }
     }
 }
@@ -70,7 +70,7 @@ impl<'a> LinePositions<'a> {
         LinePositions { text, starts, last: Cell::default() }
     }
 
-    pub fn position_at(&self, byte: usize) -> TextPlace {
+    pub fn position_at(&self, byte: usize) -> TextPosition {
         let byte = byte.min(self.text.len());
         let line = self.starts.partition_point(|start| *start <= byte).max(1);
         let start = self.starts[line - 1];
@@ -80,14 +80,14 @@ impl<'a> LinePositions<'a> {
         };
         let counted = counted + self.text.get(from..byte).unwrap_or_default().chars().count();
         self.last.set((line, byte, counted));
-        TextPlace { line, column: counted + 1 }
+        TextPosition { line, column: counted + 1 }
     }
 }
 
 /// A key of a table, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeKey {
-    pub at: TextPlace,
+    pub at: TextPosition,
     pub name: String,
 }
 
@@ -106,7 +106,7 @@ pub enum TreeValue {
 /// A value with its position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeNode {
-    pub at: TextPlace,
+    pub at: TextPosition,
     pub value: TreeValue,
 }
 
@@ -365,8 +365,8 @@ mod tests {
     fn positions_count_characters_from_one() {
         let text = "a = 1\n\u{e9}\u{e9} = 2\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
-            assert_eq!(TextPlace::from_byte(text, byte), TextPlace { line, column }, "{byte}");
-            assert_eq!(LinePositions::new(text).position_at(byte), TextPlace { line, column }, "{byte}");
+            assert_eq!(TextPosition::from_byte(text, byte), TextPosition { line, column }, "{byte}");
+            assert_eq!(LinePositions::new(text).position_at(byte), TextPosition { line, column }, "{byte}");
         }
         let lines = LinePositions::new(text);
         let columns = [8, 10, 8, 4, 11, 6].map(|byte| lines.position_at(byte).column);

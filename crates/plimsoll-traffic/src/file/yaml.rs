@@ -5,7 +5,7 @@
 //! work up to a limit on the total size of all copies. Merge keys (`<<: *base`) of YAML 1.1 work
 //! too, as in most parsers.
 
-use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
+use super::tree::{DEPTH_MAX, TableEntries, TextPosition, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{ParseBudget, library_panic};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// A list or table whose end is not yet parsed. The parser has a stack of unfinished containers,
 /// with the outermost first.
 struct OpenContainer {
-    at: TextPlace,
+    at: TextPosition,
     anchor: usize,
     what: YamlContainer,
 }
@@ -30,7 +30,7 @@ const MERGE_KEY: &str = "<<";
 
 /// Parses a YAML text with one document into a tree of values with positions.
 pub fn parse_yaml_tree(text: &str) -> Result<TreeNode, TrafficFileError> {
-    let beginning = TextPlace { line: 1, column: 1 };
+    let beginning = TextPosition { line: 1, column: 1 };
     library_panic::catch_library_panic("YAML", || read(text))
         .map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
 }
@@ -43,7 +43,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     let (mut root, mut values, mut documents) = (None, 0usize, 0);
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let at = TextPlace { line: error.marker().line(), column: error.marker().col() + 1 };
+            let at = TextPosition { line: error.marker().line(), column: error.marker().col() + 1 };
             let reason = error.info().replace('\n', ", ");
             TrafficFileError::new(at, format!("this is not YAML: {reason}"))
         })?;
@@ -124,7 +124,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             },
         }
     }
-    root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the YAML file is empty"))
+    root.ok_or_else(|| TrafficFileError::new(TextPosition { line: 1, column: 1 }, "the YAML file is empty"))
 }
 
 /// Adds the entries of merged tables to a table. If keys are equal, the entry of the table itself
@@ -149,8 +149,8 @@ fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntrie
     Ok(entries)
 }
 
-fn start_place(span: Span) -> TextPlace {
-    TextPlace { line: span.start.line(), column: span.start.col() + 1 }
+fn start_place(span: Span) -> TextPosition {
+    TextPosition { line: span.start.line(), column: span.start.col() + 1 }
 }
 
 /// Returns the memory of a value and all nested values, bytes.

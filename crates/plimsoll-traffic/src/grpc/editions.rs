@@ -315,7 +315,7 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
     (options.len() < before).then_some(features)
 }
 
-/// Removes feature options that have no effect on the wire.
+/// Removes the feature options of an element whose features have no effect on the wire.
 fn remove_feature_options(options: &mut Vec<UninterpretedOption>) {
     let _ = take_features(options);
 }
@@ -467,8 +467,8 @@ pub(super) fn rewrite_edition_as_proto3(name: &str, text: &str) -> Result<Option
     Ok(is_edition.then_some(out))
 }
 
-/// Returns whether `rest` begins with a declaration. The word before a declaration, such as
-/// `export`, sets its visibility.
+/// Returns whether `rest` begins with a declaration. The word `export` or `local` before a
+/// declaration sets the visibility of the declared type.
 fn is_declaration(rest: &str) -> bool {
     let next = rest.trim_start();
     ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))

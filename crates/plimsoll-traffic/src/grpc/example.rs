@@ -11,8 +11,8 @@ const DEPTH_MAX: usize = 3;
 /// contain very many other types.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
-/// Returns an example body in JSON with every field of the type. Only the first field of a oneof
-/// appears.
+/// Returns an example body in JSON with the fields of the type. Only the first field of a oneof
+/// appears. `DEPTH_MAX` and `EXAMPLE_BYTES_MAX` limit the example.
 pub(super) fn example_json(message: &MessageDescriptor) -> String {
     let mut out = String::new();
     write_message(message, DEPTH_MAX, &mut out);

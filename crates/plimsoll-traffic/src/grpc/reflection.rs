@@ -27,9 +27,9 @@ const SERVICES_MAX: usize = 4_096;
 
 /// A reflection request. The optional host field is never sent.
 #[derive(Clone, PartialEq, prost::Message)]
-struct ReflectionQuestion {
+struct ReflectionRequest {
     #[prost(oneof = "ReflectionRequestKind", tags = "3, 4, 7")]
-    asked: Option<ReflectionRequestKind>,
+    kind: Option<ReflectionRequestKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -43,9 +43,9 @@ enum ReflectionRequestKind {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct ReflectionAnswer {
+struct ReflectionResponse {
     #[prost(oneof = "ReflectionResponseKind", tags = "4, 6, 7")]
-    answered: Option<ReflectionResponseKind>,
+    kind: Option<ReflectionResponseKind>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -92,19 +92,19 @@ pub enum ReflectionError {
     Message(#[from] GrpcFramingError),
     /// The type of the response does not match the request.
     #[error("the server's reflection sent a response that does not match the request")]
-    Other,
+    UnexpectedResponse,
     /// The server does not know the requested symbol or file (status `NOT_FOUND`).
     #[error("the server's reflection says: {0}")]
     NotFound(String),
     /// The server returned an error other than `NOT_FOUND`.
     #[error("the server's reflection says: {0}")]
-    Said(String),
+    ServerError(String),
     /// The descriptors exceed [`FILES_MAX`] files or [`BYTES_MAX`] bytes.
     #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
-    TooMuch,
+    DescriptorsTooLarge,
     /// The server lists more services than [`SERVICES_MAX`].
     #[error("the server's reflection lists {0} services, more than the maximum of 4 096")]
-    TooMany(usize),
+    TooManyServices(usize),
     /// The descriptors are invalid or contradict each other.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -172,27 +172,27 @@ impl DescriptorCollector {
         };
         self.last = Some(asked.clone());
         let mut content = Vec::new();
-        write_message(&ReflectionQuestion { asked: Some(asked) }.encode_to_vec(), false, &mut content);
+        write_message(&ReflectionRequest { kind: Some(asked) }.encode_to_vec(), false, &mut content);
         Some(content)
     }
 
     /// Decodes the response to the last request and queues the files that its descriptors import.
     pub fn take_response(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
-        let message = GrpcMessages::new(content).next().ok_or(ReflectionError::Other)??;
+        let message = GrpcMessages::new(content).next().ok_or(ReflectionError::UnexpectedResponse)??;
         let services = count_entries(message, &[6, 1]);
         if services > SERVICES_MAX {
-            return Err(ReflectionError::TooMany(services));
+            return Err(ReflectionError::TooManyServices(services));
         }
         if count_entries(message, &[4, 1]) > FILES_MAX {
-            return Err(ReflectionError::TooMuch);
+            return Err(ReflectionError::DescriptorsTooLarge);
         }
-        let answer = ReflectionAnswer::decode(message).map_err(|_| ReflectionError::Other)?;
-        match (last, answer.answered) {
+        let answer = ReflectionResponse::decode(message).map_err(|_| ReflectionError::UnexpectedResponse)?;
+        match (last, answer.kind) {
             (_, Some(ReflectionResponseKind::Error(ReflectedError { code, message }))) => {
                 let said = if message.is_empty() { format!("error {code}") } else { message };
                 let is_not_found = code == GrpcStatus::NotFound as i32;
-                Err(if is_not_found { ReflectionError::NotFound(said) } else { ReflectionError::Said(said) })
+                Err(if is_not_found { ReflectionError::NotFound(said) } else { ReflectionError::ServerError(said) })
             }
             (Some(ReflectionRequestKind::ListServices(_)), Some(ReflectionResponseKind::ReflectedServices(list))) => {
                 self.symbols.extend(list.services.into_iter().map(|service| service.name).take(SERVICES_MAX));
@@ -202,7 +202,7 @@ impl DescriptorCollector {
                 Some(ReflectionRequestKind::FileByFilename(_) | ReflectionRequestKind::FileContainingSymbol(_)),
                 Some(ReflectionResponseKind::ReflectedFiles(list)),
             ) => list.files.into_iter().try_for_each(|file| self.add_file_descriptor(file)),
-            _ => Err(ReflectionError::Other),
+            _ => Err(ReflectionError::UnexpectedResponse),
         }
     }
 
@@ -211,14 +211,14 @@ impl DescriptorCollector {
         let file = library_panic::catch_library_panic("gRPC service descriptors", || {
             FileDescriptorProto::decode(bytes.as_slice())
         });
-        let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
+        let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::UnexpectedResponse)?;
         let name = file.name().to_owned();
         if self.files.contains_key(&name) {
             return Ok(());
         }
         self.bytes += bytes.len();
         if self.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
-            return Err(ReflectionError::TooMuch);
+            return Err(ReflectionError::DescriptorsTooLarge);
         }
         self.imports.remove(&name);
         for import in file.dependency {
@@ -243,7 +243,7 @@ mod tests {
 
     fn encode_response(answered: ReflectionResponseKind) -> Vec<u8> {
         let mut content = Vec::new();
-        write_message(&ReflectionAnswer { answered: Some(answered) }.encode_to_vec(), false, &mut content);
+        write_message(&ReflectionResponse { kind: Some(answered) }.encode_to_vec(), false, &mut content);
         content
     }
 
@@ -306,7 +306,7 @@ mod tests {
                 break error;
             }
         };
-        assert_eq!(error, ReflectionError::TooMuch);
+        assert_eq!(error, ReflectionError::DescriptorsTooLarge);
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
         assert_eq!(
             ask(&mut DescriptorCollector::for_all_services(), listed),
-            Err(ReflectionError::TooMany(SERVICES_MAX + 1))
+            Err(ReflectionError::TooManyServices(SERVICES_MAX + 1))
         );
         // An empty message takes two bytes when encoded, but more than a thousand bytes in memory.
         let mut many = encode_descriptor("a", &[], "a", "A");
@@ -344,11 +344,11 @@ mod tests {
             learner.next_request();
             assert_eq!(learner.take_response(content), Err(error));
         };
-        check(b"", ReflectionError::Other);
+        check(b"", ReflectionError::UnexpectedResponse);
         check(&[0, 0, 0, 0, 9], ReflectionError::Message(GrpcFramingError::Cut));
         check(
             &encode_response(ReflectionResponseKind::ReflectedServices(ReflectedServices::default())),
-            ReflectionError::Other,
+            ReflectionError::UnexpectedResponse,
         );
         let said = ReflectedError { code: 5, message: "no such symbol".into() };
         check(
@@ -356,6 +356,6 @@ mod tests {
             ReflectionError::NotFound("no such symbol".into()),
         );
         let said = ReflectedError { code: 7, message: String::new() };
-        check(&encode_response(ReflectionResponseKind::Error(said)), ReflectionError::Said("error 7".into()));
+        check(&encode_response(ReflectionResponseKind::Error(said)), ReflectionError::ServerError("error 7".into()));
     }
 }

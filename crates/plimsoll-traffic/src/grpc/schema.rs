@@ -40,9 +40,9 @@ const DEPENDENCY_FIELD_NUMBER: i32 = 3;
 /// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// The words for service descriptors in the error message about a panic of a library.
+/// The name of the input in the error message if a library panics while it reads descriptors.
 const DESCRIPTORS_INPUT_NAME: &str = "gRPC service descriptors";
-/// The words for gRPC messages in the error message about a panic of a library.
+/// The name of the input in the error message if a library panics while it converts messages.
 const MESSAGES_INPUT_NAME: &str = "messages of gRPC";
 /// The longest JSON text of a decoded response, bytes. The limit is four times the content size
 /// that expectations search, because the JSON text shows all fields, also those with default
@@ -471,7 +471,8 @@ impl Method {
         library_panic::catch_library_panic(MESSAGES_INPUT_NAME, write)?
     }
 
-    /// Returns an example request body in JSON with every field of the type.
+    /// Returns an example request body in JSON with the fields of the request type. For a method
+    /// with a client stream, the body is a list with one message.
     pub fn example(&self) -> String {
         let one = library_panic::catch_library_panic(DESCRIPTORS_INPUT_NAME, || example_json(&self.0.input()))
             .unwrap_or_else(|_| "{}".to_owned());

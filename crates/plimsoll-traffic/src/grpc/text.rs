@@ -5,7 +5,7 @@ use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
 use plimsoll_model::Traffic;
 use plimsoll_model::expect::CONTENT_BYTES_MAX;
-use plimsoll_model::grpc_message::{GrpcMessageConverter, GrpcMessages, MessageTexts};
+use plimsoll_model::grpc_message::{GrpcMessageConverter, GrpcMessages, RouteMessageConverters};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ struct GrpcMethodConverter {
 ///
 /// # Errors
 /// Returns an error if the message types are invalid or do not contain the called method.
-pub fn build_message_converters(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
-    // Neighbouring routes share their message types, so a shared schema is parsed only for the
-    // first of these routes.
+pub fn build_message_converters(traffic: &Traffic) -> Result<RouteMessageConverters, SchemaError> {
+    // Consecutive routes often share one descriptor set, which is parsed only for the first of
+    // these routes.
     let mut last: Option<(*const u8, Schema)> = None;
     let mut of_route = |route: &plimsoll_model::Route| {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };

@@ -19,7 +19,8 @@ const TEXT_MEMORY_FACTOR: usize = 4;
 /// make up half of compiled files.
 const SOURCE_INFO: u64 = 9;
 
-/// The kind of a descriptor element. Kinds without nested elements are `Other`.
+/// The kind of a descriptor element. `Other` is a name, number or any other field that contains no
+/// further elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DescriptorPart {
     File,
@@ -84,8 +85,8 @@ pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut ParseBudget) -> Resul
     Ok(kept)
 }
 
-/// Counts the entries of the list at a path of field numbers. Counting stops at the first invalid
-/// byte.
+/// Counts the fields at a path of nested field numbers. The path `[6, 1]` means every field 1
+/// inside every field 6. Counting stops at the first invalid byte.
 pub(super) fn count_entries(bytes: &[u8], path: &[u64]) -> usize {
     let [wanted, below @ ..] = path else { return 1 };
     let (mut count, mut rest) = (0, bytes);

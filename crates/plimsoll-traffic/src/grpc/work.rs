@@ -20,8 +20,8 @@ pub(super) const IMPORTS_DEPTH_MAX: usize = 100;
 /// Copies of each full name in memory: one in a name table, and one in the named element.
 const NAME_COPIES: usize = 2;
 
-/// The remaining budgets for linking a schema's files, and the largest counts and name lengths that
-/// the estimate of the work needs.
+/// The remaining budgets for linking the files of a schema. The other fields are the largest counts
+/// and name lengths so far, from which the work is estimated.
 pub(super) struct DescriptorLinkBudget {
     work: ParseBudget,
     names: ParseBudget,
@@ -33,8 +33,8 @@ pub(super) struct DescriptorLinkBudget {
     values_max: usize,
     /// The longest full name of a message or enum so far, bytes.
     name_max: usize,
-    /// The cost of following the public imports of each file, and the depth of these imports, by
-    /// file name.
+    /// By file name: the number of lookups that following the public imports of the file takes, and
+    /// the depth of these imports.
     public_imports: HashMap<String, (usize, usize)>,
 }
 
@@ -87,7 +87,8 @@ impl DescriptorLinkBudget {
         })
     }
 
-    /// Returns the cost of following a file's public imports, and their depth.
+    /// Returns the number of lookups that following a file's public imports takes, and the depth of
+    /// these imports. An error says that the imports are too deep or form a cycle.
     fn public_imports_cost(
         &mut self,
         file: &FileDescriptorProto,

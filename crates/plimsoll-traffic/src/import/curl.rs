@@ -226,7 +226,7 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
 ];
 /// Options with a value that change the request and cannot be imported. The import reports each of
 /// these options.
-const OMITTED_OPTIONS_WITH_VALUE: &[&str] = &[
+const UNSUPPORTED_OPTIONS_WITH_VALUE: &[&str] = &[
     "proxy",
     "proxy-header",
     "proxy-user",
@@ -419,7 +419,7 @@ impl CurlRequest {
             "cacert" => self.issuers = Some(value),
             "cert" => self.certificate = Some(value),
             "key" => self.key = Some(value),
-            option if UNSUPPORTED_OPTIONS.contains(&option) || OMITTED_OPTIONS_WITH_VALUE.contains(&option) => {
+            option if UNSUPPORTED_OPTIONS.contains(&option) || UNSUPPORTED_OPTIONS_WITH_VALUE.contains(&option) => {
                 self.left_out.push(shown.to_owned());
             }
             option if IGNORED_OPTIONS.contains(&option) || IGNORED_OPTIONS_WITH_VALUE.contains(&option) => {}
@@ -548,7 +548,7 @@ fn option_takes_value(option: &str) -> bool {
         "cert",
         "key",
     ];
-    [WITH_VALUE, IGNORED_OPTIONS_WITH_VALUE, OMITTED_OPTIONS_WITH_VALUE].iter().any(|list| list.contains(&option))
+    [WITH_VALUE, IGNORED_OPTIONS_WITH_VALUE, UNSUPPORTED_OPTIONS_WITH_VALUE].iter().any(|list| list.contains(&option))
 }
 
 /// Returns the name of an option for error messages, without the value that follows in the same

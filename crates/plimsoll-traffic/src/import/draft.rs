@@ -12,7 +12,7 @@ mod toml;
 pub use text::DraftText;
 pub use toml::toml_line;
 
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 use plimsoll_model::ArrivalSpacing;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -21,7 +21,7 @@ use std::fmt::Write;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ImportOmission {
     /// The position of the omitted part in the original file.
-    pub at: TextPlace,
+    pub at: TextPosition,
     /// A sentence for the user: which part is missing, and what this changes in the imported
     /// traffic.
     pub text: String,
@@ -139,7 +139,7 @@ pub struct DraftRequest {
     pub body: DraftBody,
     /// The values that later requests take from the response.
     pub captures: Vec<DraftCapture>,
-    /// What the response must look like.
+    /// The expectations of the response.
     pub expect: DraftExpect,
     /// The time after which the request fails, ms. `None` stands for the default.
     pub timeout_ms: Option<u64>,
@@ -189,7 +189,7 @@ impl DraftRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftStep {
     /// The position of the step in the original file.
-    pub at: Option<TextPlace>,
+    pub at: Option<TextPosition>,
     /// The name of the step, which reports show.
     pub name: Option<String>,
     /// The weight of a request in a mix, which sets how often the request is sent relative to the
@@ -209,7 +209,7 @@ pub struct DraftStep {
     pub what: DraftAction,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftAction {
     /// Sends a request.
@@ -315,13 +315,13 @@ fn shorten_note(mut text: String) -> String {
 
 impl Draft {
     /// Adds a note about an omission.
-    pub fn note_omission(&mut self, at: TextPlace, text: impl Into<String>) {
+    pub fn note_omission(&mut self, at: TextPosition, text: impl Into<String>) {
         self.left_out.push(ImportOmission { at, text: shorten_note(text.into()) });
     }
 
     /// Adds a note about an omission that may repeat. Omissions with equal texts share one note, to
     /// which the number of omissions is appended later.
-    pub fn note_repeated_omission(&mut self, at: TextPlace, text: impl Into<String>) {
+    pub fn note_repeated_omission(&mut self, at: TextPosition, text: impl Into<String>) {
         let text = shorten_note(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
             *count += 1;

@@ -8,7 +8,7 @@ use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
 use super::nodes::{is_http_token, is_valid_origin, variable_name};
-use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
+use crate::file::{CAPTURED_MAX, FileContext, TextPosition, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureSource, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::pattern_budget::PatternBudget;
@@ -56,12 +56,12 @@ impl Patterns {
 #[derive(Default)]
 struct CleanupNotes {
     patterns: Patterns,
-    placed: Vec<(TextPlace, String)>,
+    placed: Vec<(TextPosition, String)>,
     unplaced: BTreeSet<String>,
 }
 
 impl CleanupNotes {
-    fn add_note(&mut self, at: Option<TextPlace>, text: String) {
+    fn add_note(&mut self, at: Option<TextPosition>, text: String) {
         match at {
             Some(at) => self.placed.push((at, text)),
             None => _ = self.unplaced.insert(text),
@@ -82,9 +82,9 @@ impl Draft {
     pub fn finish_at(
         mut self,
         nothing: &str,
-        place: impl Fn(TextPlace) -> TextPlace,
+        place: impl Fn(TextPosition) -> TextPosition,
     ) -> Result<ImportResult, TrafficFileError> {
-        let beginning = TextPlace { line: 1, column: 1 };
+        let beginning = TextPosition { line: 1, column: 1 };
         let (unplaced, patterns) = remove_invalid_parts(&mut self);
         self.append_omission_counts();
         self.left_out.sort();
@@ -191,7 +191,7 @@ fn clean_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupN
     });
 }
 
-fn clean_request(request: &mut DraftRequest, at: Option<TextPlace>, step_name: &str, notes: &mut CleanupNotes) {
+fn clean_request(request: &mut DraftRequest, at: Option<TextPosition>, step_name: &str, notes: &mut CleanupNotes) {
     let CleanupNotes { patterns, placed, unplaced } = notes;
     let is_pattern = |pattern: &str| patterns.is_supported(pattern);
     let mut say = |text: String| {

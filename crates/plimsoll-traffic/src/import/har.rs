@@ -414,8 +414,8 @@ fn encode_if_needed(text: &str) -> String {
     if text.chars().all(is_plain) { text.to_owned() } else { percent_encode_text(text) }
 }
 
-/// Expects the recorded status of the response. If the recorded status is 304 (not modified),
-/// status 200 is accepted too, because plimsoll has no cache.
+/// Returns the expectation that the response has the recorded status. If the recorded status is 304
+/// (not modified), status 200 is accepted too, because plimsoll has no cache.
 fn expected_status(status: u16) -> DraftExpect {
     let status = if status == 304 { "200,304".to_owned() } else { status.to_string() };
     DraftExpect { status: Some(status), ..DraftExpect::default() }

@@ -16,7 +16,7 @@ mod xml;
 
 use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResult};
 use super::nodes::plain_name;
-use crate::file::tree::{LinePositions, TextPlace, TrafficFileError};
+use crate::file::tree::{LinePositions, TextPosition, TrafficFileError};
 use level::TestLevel;
 use plimsoll_model::{ParseBudget, library_panic};
 use reader::{DEPTH_MAX, JmxReader};
@@ -32,13 +32,13 @@ const NODES_MAX: u32 = 2_000_000;
 pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
-    let beginning = TextPlace { line: 1, column: 1 };
+    let beginning = TextPosition { line: 1, column: 1 };
     if let Some(byte) = xml::excess_attributes_offset(source) {
         let text = format!(
             "an XML element has more than {attributes_max} attributes, which no JMeter test plan has",
             attributes_max = xml::ATTRIBUTES_MAX
         );
-        return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
+        return Err(TrafficFileError::new(TextPosition::from_byte(source, byte), text));
     }
     let parsed = library_panic::catch_library_panic("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
@@ -47,8 +47,8 @@ pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         // error gets that position.
         let is_cut = matches!(error, roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream);
         let at = match is_cut {
-            true => TextPlace::from_byte(source, source.trim_end().len()),
-            false => TextPlace { line: error.pos().row as usize, column: error.pos().col as usize },
+            true => TextPosition::from_byte(source, source.trim_end().len()),
+            false => TextPosition { line: error.pos().row as usize, column: error.pos().col as usize },
         };
         let text = error.to_string();
         let text = text.rsplit_once(" at ").map_or(text.as_str(), |(text, _)| text);
@@ -65,7 +65,7 @@ pub fn import_jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
             "this is not a test plan of JMeter: the file begins with <{element}>",
             element = short_text(root.tag_name().name())
         );
-        return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
+        return Err(TrafficFileError::new(TextPosition::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
     reader.values.budget = ParseBudget::proportional_to_input(source.len()).into();
@@ -165,7 +165,7 @@ impl JmxReader {
             }
         }
         if columns.is_empty() {
-            self.values.headed.get_or_insert(name.clone());
+            self.values.table_with_own_heading.get_or_insert(name.clone());
         } else {
             let heading = columns.join(",");
             let text = match element.is_property_true("ignoreFirstLine") {
@@ -213,8 +213,8 @@ impl JmxReader {
         levels.pop();
     }
 
-    /// Starts a thread group. Requests of the group may use names that extractors of the group set,
-    /// and names that are visible in all thread groups.
+    /// Sets the extractor names that requests of a thread group may use. These are the names that
+    /// extractors of the group set, and the names that are visible in all thread groups.
     fn enter_group(&mut self, group: &Element) {
         let mut names = HashSet::new();
         captured_below(group, 0, &mut names);
@@ -265,11 +265,11 @@ impl JmxReader {
     ) {
         let at = element.place();
         let name = short_text(if element.name().is_empty() { phase } else { element.name() });
-        self.values.around = Some(phase);
+        self.values.phase_prefix = Some(phase);
         self.enter_group(element);
         self.may_continue = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
         let steps = self.steps(&element.child_elements(), levels, depth + 1);
-        (self.values.around, self.pause_ms) = (None, 0.0);
+        (self.values.phase_prefix, self.pause_ms) = (None, 0.0);
         let number = |property: Option<&str>| property.and_then(|text| self.values.literal_number(text));
         let threads = number(element.property("ThreadGroup.num_threads")).unwrap_or(1.0);
         let loops = element.node.descendants().find_map(|node| property(node, "LoopController.loops"));

@@ -18,7 +18,7 @@ use super::nodes::{
 };
 use crate::file::json;
 use crate::file::push_json_string;
-use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+use crate::file::tree::{TextPosition, TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::ParseBudget;
 use script::PostmanScript;
 use std::collections::{HashMap, HashSet};
@@ -182,7 +182,7 @@ struct PostmanReader {
     /// The remaining memory budget for the expansion of variables in all texts. `beyond` is the
     /// position in the collection of the request that exceeded the memory budget.
     budget: ParseBudget,
-    beyond: Option<TextPlace>,
+    beyond: Option<TextPosition>,
     /// The `Authorization` value for the user info in the URL of the current request.
     url_user: Option<String>,
 }
@@ -293,7 +293,7 @@ impl PostmanReader {
         Some(request)
     }
 
-    fn import_header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
+    fn import_header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPosition) {
         let key = self.convert_to_template(key.trim(), scope, at);
         let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
@@ -313,7 +313,7 @@ impl PostmanReader {
 
     /// Returns the path and query of a request. `None` if the origin of the request differs from
     /// the origin of the first request. A note tells the user about each omitted request.
-    fn read_request_target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
+    fn read_request_target(&mut self, whole: &DraftText, name: &str, at: TextPosition) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
             let (value, rest) = whole.first_value()?;
@@ -361,13 +361,13 @@ impl PostmanReader {
     }
 
     /// Converts a text with Postman variables to a template.
-    fn convert_to_template(&mut self, source: &str, scope: &Scope, at: TextPlace) -> DraftText {
+    fn convert_to_template(&mut self, source: &str, scope: &Scope, at: TextPosition) -> DraftText {
         let mut out = DraftText::default();
         self.append_as_template(source, scope, at, 0, &mut out);
         out
     }
 
-    fn append_as_template(&mut self, source: &str, scope: &Scope, at: TextPlace, depth: usize, out: &mut DraftText) {
+    fn append_as_template(&mut self, source: &str, scope: &Scope, at: TextPosition, depth: usize, out: &mut DraftText) {
         // The smallest amount that a piece of text takes from the memory budget, bytes. Without a
         // minimum, very many empty pieces of text would never exhaust the memory budget.
         const PIECE_BYTES: usize = 64;
@@ -404,7 +404,7 @@ impl PostmanReader {
     }
 
     /// Converts a dynamic variable of Postman, such as `$guid`, to a template function.
-    fn append_dynamic_variable(&mut self, name: &str, at: TextPlace, out: &mut DraftText) {
+    fn append_dynamic_variable(&mut self, name: &str, at: TextPosition, out: &mut DraftText) {
         let value = match name {
             "guid" | "randomUUID" => "uuid()",
             "timestamp" => "now(\"%s\")",

@@ -3,8 +3,8 @@
 //! responses arrive in the order of the request messages.
 
 use super::response::{ResponseExpectation, ResponseParser};
+use crate::connection_event::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 use crate::error::{EarlyCloseError, ExchangeError};
-use crate::fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 
 /// The client's side of an HTTP/1.1 connection.
 #[derive(Debug)]
@@ -112,8 +112,8 @@ impl H1 {
         self.unsent == 0
     }
 
-    /// Returns the next event (fact) in `bytes`, such as a complete response, and advances `bytes`
-    /// past the event.
+    /// Returns the next event in `bytes`, such as a complete response, and advances `bytes` past
+    /// the event.
     ///
     /// The function is always inlined, because it runs once per request. An inlined function need
     /// not copy the returned event through memory.
@@ -174,16 +174,18 @@ impl H1 {
         }
     }
 
-    /// Handles that the peer closed the connection. Returns the effect of the close on the exchange
-    /// in flight. `vouched` is true for a plain connection, and for a TLS connection whose end is
-    /// authenticated.
-    pub fn end_by_peer(&mut self, vouched: bool) -> Option<ConnectionEvent<'static>> {
+    /// Handles the close of the connection by the peer. Returns the event that the close causes for
+    /// the exchange in flight, if any. `is_authenticated_end` is true for a plain connection, and
+    /// for a TLS connection whose end is authenticated.
+    pub fn end_by_peer(&mut self, is_authenticated_end: bool) -> Option<ConnectionEvent<'static>> {
         self.over = true;
         let exchange = self.exchange?;
-        // Over TLS, an attacker could forge a close that is not authenticated, so such a close does
+        // Over TLS, a close without authentication may come from an attacker, so such a close does
         // not complete a response.
-        let ended =
-            self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EarlyCloseError::Truncated) });
+        let ended = self
+            .parser
+            .finish()
+            .and_then(|reply| if is_authenticated_end { Ok(reply) } else { Err(EarlyCloseError::Truncated) });
         Some(match ended {
             Ok(reply) => {
                 self.exchange = None;
@@ -250,8 +252,8 @@ mod tests {
         let edges: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([bytes.len()]).collect();
         for part in edges.windows(2) {
             let mut part = &bytes[part[0]..part[1]];
-            while let Some(fact) = h1.next(&mut part) {
-                match fact {
+            while let Some(event) = h1.next(&mut part) {
+                match event {
                     ConnectionEvent::Piece { exchange: 7, piece, .. } => content.extend_from_slice(piece.content()),
                     ConnectionEvent::AnsweredWithMore { exchange: 7, status, piece } => {
                         content.extend_from_slice(piece.content());

@@ -108,8 +108,8 @@ fn lowest_byte_index(bits: u64) -> usize {
 }
 
 /// Returns whether the token `name` equals `lower`, ignoring case. In each byte, the comparison
-/// sets the bit 0x20, which distinguishes small from capital letters. Setting the bit 0x20 turns no
-/// other byte of a token into a letter or a hyphen.
+/// sets the bit 0x20, which turns an upper-case letter into a lower-case letter. Setting the bit
+/// turns no other byte of a token into a letter or a hyphen.
 #[inline]
 pub(super) fn equals_ignoring_case<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0

@@ -22,8 +22,8 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HEAD_LINES_MAX: u16 = 256;
 
 /// The maximum number of blank lines that are accepted before a status line. Blank lines are
-/// accepted because some servers send a stray CRLF after a body. (RFC 9112, 2.2 demands only of
-/// servers to accept blank lines.)
+/// accepted because some servers send a stray CRLF after a body. (RFC 9112, 2.2 demands this
+/// tolerance only from servers.)
 pub const BLANK_LINES_MAX: u8 = 2;
 
 /// The parsed part of a response head.
@@ -80,7 +80,7 @@ pub(super) enum HeadLine {
     End(usize),
 }
 
-/// The facts in a complete head that the parser of the response needs.
+/// The values from a complete head that the parser of the response needs.
 pub(super) struct HeadFacts {
     pub(super) status: u16,
     /// Whether the response head permits further exchanges on the connection. A body that ends when
@@ -292,7 +292,7 @@ impl Head {
         }
     }
 
-    /// Returns the facts in the complete head; `None` for an interim response (1xx), after which
+    /// Returns the values from the complete head; `None` for an interim response (1xx), after which
     /// another head follows.
     pub(super) fn final_head_facts(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {
@@ -300,8 +300,8 @@ impl Head {
         }
         let has_coding = self.coding != Coding::Absent;
         // A response with `Transfer-Encoding` and `Content-Length`, or with `Transfer-Encoding` in
-        // HTTP/1.0, may be smuggled or garbled. The transfer coding of a suspicious response
-        // decides where the body ends, and the connection is not used again (RFC 9112, 6.1, 6.3).
+        // HTTP/1.0, may be smuggled or garbled. In such a response, the transfer coding decides
+        // where the body ends, and the connection is not used again (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
             BodyFraming::Length(0)

@@ -4,15 +4,16 @@
 //! A request is encoded once ([`encode`]) and sent many times. A response is only *delimited*
 //! ([`ResponseParser`]): a load generator needs its status, its end, and whether the connection can
 //! be used again. Only the few header fields that determine the response's end and the reuse of the
-//! connection are used. Of all other header fields, only the form is checked. No byte of a body is
-//! stored. If a request wants the content of its response, the returned pieces of content refer to
-//! the received bytes.
+//! connection are used. All other header fields are only checked for their form.
+//!
+//! No byte of a body is stored. If a request wants the content of its response, the returned pieces
+//! of content refer to the received bytes.
 //!
 //! Not here: the meaning of a status (the engine decides what counts as success), redirects,
 //! cookies, decompression, `Upgrade` and `CONNECT`.
 //!
-//! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110 [RFC 9112]:
-//! https://www.rfc-editor.org/rfc/rfc9112
+//! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110
+//! [RFC 9112]: https://www.rfc-editor.org/rfc/rfc9112
 
 mod chunked;
 mod exchange;

@@ -73,7 +73,9 @@ pub enum RequestError {
 ///
 /// The fields `Host`, `User-Agent` and `Accept` are added unless `headers` has a field of the same
 /// name. For a connection that is used once, `Connection: close` is added unless `headers` contains
-/// it. `Content-Length` is added if there is a body, or if the method normally has one (POST, PUT,
+/// it.
+///
+/// `Content-Length` is added if there is a body, or if the method normally has one (POST, PUT,
 /// PATCH: [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)). A `User-Agent` or
 /// `Accept` field that the user gives without a value is not sent. With `Transfer-Encoding:
 /// chunked`, the body is sent as one chunk. A given content length or transfer coding that does not

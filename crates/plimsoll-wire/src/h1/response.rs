@@ -44,8 +44,8 @@ pub struct ResponseExpectation {
     pub call: GrpcCallFlags,
 }
 
-/// A set of flags about a request: whether it is a gRPC call, and facts about its messages. The set
-/// of flags is only one byte large, because every connection stores such a set.
+/// A set of flags about a request: whether it is a gRPC call, and the rules for its messages. The
+/// set takes only one byte, because every connection stores such a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrpcCallFlags(u8);
 
@@ -87,7 +87,7 @@ pub struct FeedResult {
     /// The number of parsed bytes that belong to the response. While the response is incomplete,
     /// all passed bytes belong to the response. If the caller wants the content, parsing may stop
     /// before the framing of a chunk. In the next call, the caller must pass the unconsumed bytes
-    /// another time.
+    /// again.
     pub consumed: usize,
     /// The number of content bytes, which are at the end of the consumed bytes. For a chunked body,
     /// the number of content bytes is 0 unless the caller wants the content.
@@ -206,8 +206,8 @@ impl ResponseParser {
         result
     }
 
-    /// Handles that the peer closed its end of the connection. The close completes a response whose
-    /// body ends with the connection. For any other response, the close is an error, because the
+    /// Handles the close of the connection by the peer. The close completes a response whose body
+    /// ends with the connection. For any other response, the close is an error, because the
     /// response is incomplete.
     pub fn finish(&mut self) -> Result<Reply, EarlyCloseError> {
         match self.phase {

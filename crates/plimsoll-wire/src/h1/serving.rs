@@ -30,8 +30,8 @@ pub struct RequestHead<'a> {
     pub awaits_continue: bool,
 }
 
-/// The reason why received bytes are no valid request. After an invalid request, the connection is
-/// unusable.
+/// The reason why received bytes are not a valid request. After an invalid request, the connection
+/// is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidRequest {
     /// The bytes are not an HTTP/1.x request, or the request is invalid.
@@ -44,14 +44,14 @@ pub enum InvalidRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep<'a> {
     /// The parser needs more bytes. In the next call, the caller must pass the unconsumed bytes
-    /// another time, followed by newly received bytes.
+    /// again, followed by newly received bytes.
     More,
     /// The head of the request is complete. The next bytes are the body. For a request without
     /// body, the next result is [`End`](RequestStep::End).
     Head(RequestHead<'a>),
     /// The request is complete.
     End,
-    /// The bytes are no valid request.
+    /// The bytes are not a valid request.
     Refused(InvalidRequest),
 }
 

@@ -189,8 +189,8 @@ impl FrameReader {
         &self.block
     }
 
-    /// Returns the next frame or piece in `bytes`, and advances `bytes` past it; `None`: more bytes
-    /// are needed. After an error nothing more can be parsed.
+    /// Returns the next frame or piece of a frame in `bytes`, and advances `bytes` past its end;
+    /// `None`: more bytes are needed. After an error nothing more can be parsed.
     #[inline]
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {

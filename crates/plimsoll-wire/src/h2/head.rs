@@ -26,7 +26,7 @@ pub(super) enum MessageEncoding {
 
 /// A head that the server sent: the head of a response, or trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct AnswerHead {
+pub(super) struct ResponseHead {
     /// The HTTP status; 0 in trailers.
     pub(super) status: u16,
     /// The declared length of the content; `None`: not declared.
@@ -37,7 +37,7 @@ pub(super) struct AnswerHead {
     has_status_field: bool,
     /// The declared compression of gRPC messages.
     pub(super) encoding: MessageEncoding,
-    /// Whether the declared content type is not that of gRPC.
+    /// Whether the head declares a content type other than `application/grpc`.
     pub(super) is_of_other_type: bool,
     /// The error by which the head is malformed; `None`: no error.
     pub(super) fault: Option<ProtocolError>,
@@ -46,7 +46,7 @@ pub(super) struct AnswerHead {
     fields: bool,
 }
 
-impl AnswerHead {
+impl ResponseHead {
     /// Parses the next header field of the head.
     pub(super) fn parse_field(&mut self, name: &[u8], value: &[u8]) {
         if let Err(fault) = self.check_and_store_field(name, value) {
@@ -76,8 +76,8 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // An invalid `grpc-status` number is ignored, because it is no error of HTTP. If there
-            // are two different `grpc-status` values, the head has no gRPC status.
+            // An invalid `grpc-status` number is ignored, because such a number is not an error of
+            // HTTP. If there are two different `grpc-status` values, the head has no gRPC status.
             let status = call_status(value);
             self.grpc_status = if self.has_status_field && self.grpc_status != status { None } else { status };
             self.has_status_field = true;
@@ -178,7 +178,7 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     }
 }
 
-/// Returns whether the field `name`, in small letters, describes the connection in HTTP/1.1. Fields
+/// Returns whether the field `name`, in lower case, describes the connection in HTTP/1.1. Fields
 /// that describe the connection are forbidden in HTTP/2 (RFC 9113, 8.2.2).
 pub(super) fn is_connection_level(name: &[u8]) -> bool {
     matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")

@@ -100,15 +100,15 @@ impl HpackDecoder {
     }
 
     /// Sets the maximum size of the dynamic table, after the peer has confirmed the new limit. Some
-    /// servers (h2o) keep their old table size without announcing the size again, which this
-    /// decoder accepts.
+    /// servers (h2o) keep their old table size without announcing the size again, and this decoder
+    /// accepts such a server.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
     /// Decodes a header block and passes its fields to the caller in order. Returns an error if all
     /// fields together exceed `bytes_max` bytes; each field counts as its name and value plus 32
-    /// bytes. After a block that was not decoded to its end, the decoder is unusable.
+    /// bytes. After an error, the decoder is unusable.
     pub fn decode(
         &mut self,
         block: &[u8],

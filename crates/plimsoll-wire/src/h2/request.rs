@@ -17,7 +17,7 @@ pub(crate) struct H2Request<'a> {
     pub(crate) expect: ResponseExpectation,
 }
 
-/// The maximum length in bytes of a field name that is converted to small letters without a memory
+/// The maximum length in bytes of a field name that is converted to lower case without a memory
 /// allocation.
 const NAME_BYTES: usize = 128;
 
@@ -109,7 +109,7 @@ fn pass_allowed_field(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u
 }
 
 /// Returns whether the header fields make the request a gRPC call. A request with the content type
-/// `application/grpc-web` (gRPC for browsers) uses another protocol and is no gRPC call.
+/// `application/grpc-web` (gRPC for browsers) uses another protocol and is not a gRPC call.
 pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     types.any(|(_, value)| {

@@ -4,7 +4,7 @@
 //! A request is reported when its head arrives, and again at its end. The content of a request is
 //! ignored, and receive windows are always refilled. The content of a response consists of given
 //! bytes or of filler bytes. The content of responses is sent within the client's flow-control
-//! windows, each stream in turn. A client that makes a connection error gets a GOAWAY frame.
+//! windows, each stream in turn. A client that breaks a rule of the connection gets a GOAWAY frame.
 //!
 //! Not here: sockets, resources, response times.
 
@@ -25,7 +25,7 @@ const IDLE_FRAMES_MAX: u32 = 10_000;
 /// The maximum number of bytes of unsent replies to a client that does not read.
 const UNSENT_REPLY_BYTES_MAX: usize = 1 << 20;
 
-/// An event (fact) in the bytes that the server received.
+/// An event in the bytes that the server received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
     /// The head of a request arrived: see [`H2Server::method`] and [`H2Server::path`].
@@ -138,8 +138,8 @@ impl H2Server {
         &self.head.path
     }
 
-    /// Returns the next event (fact) in `bytes`, such as a complete request, and advances `bytes`
-    /// past the event; `None`: more bytes are needed.
+    /// Returns the next event in `bytes`, such as a complete request, and advances `bytes` past the
+    /// event; `None`: more bytes are needed.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerEvent> {
         while !self.over {
             let taken = match self.reader.next(bytes) {
@@ -149,7 +149,7 @@ impl H2Server {
             };
             match taken {
                 Ok(None) => {}
-                Ok(fact) => return fact,
+                Ok(event) => return event,
                 Err(error) => {
                     self.over = true;
                     frame::write_go_away(&mut self.owed, self.last_stream, error.h2_error() as u32);

@@ -34,7 +34,8 @@ impl PeerWindow {
         self.0 -= bytes as i64;
     }
 
-    /// Adds the increment of a WINDOW_UPDATE frame to the window (RFC 9113, 6.9).
+    /// Adds the increment of a WINDOW_UPDATE frame to the window (RFC 9113, 6.9). Returns an error
+    /// if the increment is 0, or if the window exceeds the largest size.
     pub(super) fn add_increment(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if bytes == 0 {
             return Err(ProtocolError::ZeroWindow);
@@ -48,8 +49,10 @@ impl PeerWindow {
     }
 }
 
-/// Handles that the peer changed the initial size of its stream windows. The windows of open
-/// streams change by the difference between the old and the new initial size (RFC 9113, 6.9.2).
+/// Applies a new initial window size, `size` bytes, that the peer announced. `first` is the old
+/// initial size, and becomes the new initial size. The windows of open streams change by the
+/// difference of the two sizes (RFC 9113, 6.9.2). Returns an error if a window exceeds the largest
+/// size.
 pub(super) fn resize_windows<'a>(
     first: &mut u32,
     size: u32,

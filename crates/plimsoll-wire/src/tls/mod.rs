@@ -79,7 +79,7 @@ impl ResolvesClientCert for CertificateRequestFlag {
 }
 
 impl Client {
-    /// Creates the client for the options `spec`.
+    /// Creates the client for the options `spec`. Returns an error if the options are invalid.
     pub fn new(spec: &TlsSpec) -> Result<Client, ConfigError> {
         let name = ServerName::try_from(spec.server_name.clone())
             .map_err(|_| ConfigError::ServerName(spec.server_name.clone()))?;
@@ -117,7 +117,8 @@ impl Client {
         !offered.is_empty() && offered.iter().all(|name| name == b"h2")
     }
 
-    /// Creates the session of a new connection, whose first message is ready to be sent.
+    /// Creates the session of a new connection, whose first message is ready to be sent. Returns
+    /// the failure if the TLS library refuses the session.
     pub fn session(&self) -> Result<Session, TlsFailure> {
         let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())
             .map_err(|error| tls_failure_from_error(&error))?;
@@ -130,7 +131,7 @@ fn session_resumption(resume: bool) -> Resumption {
     if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
 }
 
-/// The events that occurred in received bytes, besides plain text.
+/// The events, other than plain text, that received bytes caused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
     /// Whether the handshake has just ended.
@@ -197,14 +198,15 @@ where
         }
     }
 
-    /// Encrypts plain text, and returns how many bytes of the plain text were accepted. All bytes
-    /// are accepted if only few encrypted bytes wait to be sent.
+    /// Encrypts plain text, and returns how many bytes of the plain text were accepted. The session
+    /// accepts fewer bytes than given if too many encrypted bytes wait to be sent.
     pub fn send(&mut self, plain: &[u8]) -> usize {
         // The write goes to memory, so only the buffer limit can make it incomplete.
         self.connection.writer().write(plain).unwrap_or(0)
     }
 
-    /// Moves the encrypted bytes that wait to be sent to the end of `out`.
+    /// Appends to `out` the encrypted bytes that wait to be sent, and removes these bytes from the
+    /// session.
     pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             // The write goes to memory and cannot fail.

@@ -1,7 +1,7 @@
-//! Tests of whole connections, plain and over TLS: the reported events (facts) of responses, for
-//! any split of the bytes.
+//! Tests of whole connections, plain and over TLS: the reported events of responses, for any split
+//! of the bytes.
 
-use crate::driver::{Random, ReportedEvents, record_event, request, same_facts_in_all_splits};
+use crate::driver::{Random, ReportedEvents, record_event, request, same_events_in_all_splits};
 use crate::tls::{tls_client_spec, tls_test_server};
 use plimsoll_model::{TlsFailure, TlsSpec};
 use plimsoll_wire::tls::Client;
@@ -32,7 +32,7 @@ fn responses_become_the_expected_facts() {
         ("GET", "SSH-2.0-OpenSSH\r\n", protocol(ProtocolError::BadStatusLine), "", 0),
         ("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx", protocol(ProtocolError::BadChunk), "", 0),
     ] {
-        let heard = same_facts_in_all_splits(method, bytes.as_bytes(), &mut Random(1)).expect(bytes);
+        let heard = same_events_in_all_splits(method, bytes.as_bytes(), &mut Random(1)).expect(bytes);
         assert_eq!((heard.answer, heard.surplus), (Some(answer), surplus), "{bytes}");
         assert_eq!(String::from_utf8_lossy(&heard.content), content, "{bytes}");
     }
@@ -131,9 +131,9 @@ fn over_tls(
             let (piece, after) = rest.split_at(rest.len().min(1 + random.below(longest)));
             rest = after;
             let mut received = conn.receive(piece, &mut plain);
-            while let Some(fact) = conn.next(&mut received) {
-                match fact {
-                    ConnectionEvent::Stands { resumed: false } => {
+            while let Some(event) = conn.next(&mut received) {
+                match event {
+                    ConnectionEvent::HandshakeDone { resumed: false } => {
                         assert!(!std::mem::replace(&mut stands, true) && conn.exchanges_available() == 1);
                         conn.start(7, asked);
                     }
@@ -141,8 +141,8 @@ fn over_tls(
                     // bytes of the request.
                     ConnectionEvent::HasBytesToSend => owed += 1,
                     ConnectionEvent::Ended => {
-                        if let Some(fact) = conn.end_by_peer() {
-                            record_event(&mut heard, fact).expect("an end");
+                        if let Some(event) = conn.end_by_peer() {
+                            record_event(&mut heard, event).expect("an end");
                         }
                         assert!(conn.is_over());
                         return heard;

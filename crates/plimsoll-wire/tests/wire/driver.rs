@@ -151,9 +151,9 @@ pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
     if content { request.with_content() } else { request }
 }
 
-/// Records an event (fact) that a connection reported. Returns whether the connection continues.
-pub fn record_event(heard: &mut ReportedEvents, fact: ConnectionEvent) -> Result<bool, String> {
-    match fact {
+/// Records an event that a connection reported. Returns whether the connection continues.
+pub fn record_event(heard: &mut ReportedEvents, event: ConnectionEvent) -> Result<bool, String> {
+    match event {
         ConnectionEvent::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
             heard.bytes.extend_from_slice(piece.bytes);
             heard.content.extend_from_slice(piece.content());
@@ -197,8 +197,8 @@ fn receive_response_pieces<'a>(
     let mut heard = ReportedEvents::default();
     'all: for piece in pieces {
         let mut received = conn.receive(piece, &mut plain);
-        while let Some(fact) = conn.next(&mut received) {
-            if !record_event(&mut heard, fact)? {
+        while let Some(event) = conn.next(&mut received) {
+            if !record_event(&mut heard, event)? {
                 break 'all;
             }
         }
@@ -211,8 +211,8 @@ fn receive_response_pieces<'a>(
             return Err(format!("wrong about what is under way: {conn:?}"));
         }
     }
-    while let Some(fact) = conn.end_by_peer() {
-        record_event(&mut heard, fact)?;
+    while let Some(event) = conn.end_by_peer() {
+        record_event(&mut heard, event)?;
     }
     if !conn.is_over() || conn.exchanges_available() > 0 {
         return Err("goes on after the end".into());
@@ -223,7 +223,7 @@ fn receive_response_pieces<'a>(
 /// Returns what a connection reports about `bytes`, if the reports agree in one piece, byte by
 /// byte, in some random splits, and without wanted content. If the reports differ, returns a
 /// description of the difference.
-pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReportedEvents, String> {
+pub fn same_events_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReportedEvents, String> {
     let asked = request(method, b"", true);
     let whole = receive_response_pieces(&asked, [bytes])?;
     if !bytes.starts_with(&whole.bytes) {
@@ -306,7 +306,7 @@ pub fn fuzz_conn(seed: u64, cases: u32) -> Result<(), String> {
     for case in 0..cases {
         let bytes = random_bytes(&mut random);
         let method = if random.below(8) == 0 { "HEAD" } else { "GET" };
-        same_facts_in_all_splits(method, &bytes, &mut random)
+        same_events_in_all_splits(method, &bytes, &mut random)
             .map_err(|what| format!("seed {seed}, case {case}: {what}; {method}, bytes: {}", bytes.escape_ascii()))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! RFC 9113 demands of a client. The name of each test case says the expected outcome.
 
 use crate::driver::{Random, request};
-use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_facts_in_all_splits};
+use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_events_in_all_splits};
 use crate::h2_frames::*;
 use H2Outcome::{Answered, Failed, Refused};
 use plimsoll_model::H2Error;
@@ -16,7 +16,7 @@ fn ok_responses_on_streams_3_and_5() -> Vec<u8> {
 }
 
 fn decode_in_all_splits(bytes: &[u8]) -> H2Results {
-    same_h2_facts_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
+    same_h2_events_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
 }
 
 /// Checks that the first exchange has this status and length, that the other exchanges succeed, and
@@ -357,7 +357,7 @@ fn another_protocol_is_reported() {
     assert!(conn.record_sent(count, &scratch));
     let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
     let facts: Vec<ConnectionEvent> = std::iter::from_fn(|| conn.next(&mut received)).collect();
-    let shown = |fact: &ConnectionEvent| matches!(fact, ConnectionEvent::Failed { piece, .. } if piece.bytes.starts_with(b"HTTP/1.1 400"));
+    let shown = |event: &ConnectionEvent| matches!(event, ConnectionEvent::Failed { piece, .. } if piece.bytes.starts_with(b"HTTP/1.1 400"));
     assert!(facts.iter().any(shown), "{facts:?}");
     assert!(conn.is_over());
 }
@@ -407,7 +407,7 @@ fn a_closing_server_answers_accepted_requests() {
         (
             "in anger",
             vec![leaves(1, 11)],
-            vec![Some(Failed(ExchangeError::Left(H2Error::EnhanceYourCalm))), Some(Refused), Some(Refused)],
+            vec![Some(Failed(ExchangeError::GoAway(H2Error::EnhanceYourCalm))), Some(Refused), Some(Refused)],
         ),
     ] {
         let heard = decode_in_all_splits(&[server_preface_frames(), bytes.concat()].concat());
@@ -474,8 +474,8 @@ fn a_server_can_accept_content_in_small_pieces() {
         let more =
             [frame(WINDOW_UPDATE, 0, 1, &1u32.to_be_bytes()), frame(WINDOW_UPDATE, 0, 0, &1u32.to_be_bytes())].concat();
         let mut received = conn.receive(&more, &mut plain);
-        while let Some(fact) = conn.next(&mut received) {
-            assert_eq!(fact, ConnectionEvent::HasBytesToSend, "nothing is wrong with it");
+        while let Some(event) = conn.next(&mut received) {
+            assert_eq!(event, ConnectionEvent::HasBytesToSend, "nothing is wrong with it");
         }
         sent.extend(take_bytes_to_send(&mut conn, &asked));
     }
@@ -521,7 +521,7 @@ fn request_content_respects_the_server_windows() {
     let window = |stream: u32, bytes: u32| frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
     let mut told = |conn: &mut Conn, bytes: &[u8]| {
         let mut received = conn.receive(bytes, &mut plain);
-        std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == ConnectionEvent::HasBytesToSend)
+        std::iter::from_fn(|| conn.next(&mut received)).any(|event| event == ConnectionEvent::HasBytesToSend)
     };
     // The server reduces its stream windows below the part that is already used, and enlarges the
     // connection's window. A later window update gives room to one stream only.
@@ -624,10 +624,10 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
         let first = loop {
             match conn.next(&mut received) {
                 Some(ConnectionEvent::HasBytesToSend) => {}
-                other => break other.is_some_and(|fact| matches!(fact, ConnectionEvent::Piece { .. })),
+                other => break other.is_some_and(|event| matches!(event, ConnectionEvent::Piece { .. })),
             }
         };
-        assert!(first, "its head is its first fact");
+        assert!(first, "its head is its first event");
         assert_eq!(fields(&conn), *expect, "{number}");
         while conn.next(&mut received).is_some() {}
         bytes.clear();
@@ -655,8 +655,8 @@ fn the_stream_limit_of_the_server_is_respected() {
     let mut received = conn.receive(&begun, &mut plain);
     while conn.next(&mut received).is_some() {}
     assert_eq!(conn.exchanges_available(), 1_000);
-    // A request that is started while the caller takes events (facts) is sent with the bytes after
-    // the last event.
+    // A request that is started while the caller takes events is sent with the bytes after the last
+    // event.
     conn.start(0, &asked);
     let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
     assert!(conn.record_sent(count, &scratch));
@@ -734,15 +734,15 @@ fn an_empty_window_is_reported_once() {
     let (piece, mut empty, frames_of_a_gib) = (frame(DATA, 0, 1, &[b'x'; 16_384]), 0, 1 << 16);
     for _ in 0..frames_of_a_gib {
         let mut received = conn.receive(&piece, &mut plain);
-        while let Some(fact) = conn.next(&mut received) {
+        while let Some(event) = conn.next(&mut received) {
             assert!(
                 matches!(
-                    fact,
+                    event,
                     ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend | ConnectionEvent::WindowEmpty
                 ),
-                "{fact:?}"
+                "{event:?}"
             );
-            empty += u32::from(fact == ConnectionEvent::WindowEmpty);
+            empty += u32::from(event == ConnectionEvent::WindowEmpty);
         }
     }
     assert_eq!(empty, 1);
@@ -766,8 +766,8 @@ fn a_large_response_never_exhausts_the_window() {
     for _ in 0..frames_of_3_gib {
         windows.iter_mut().for_each(|window| *window -= 16_384);
         let mut received = conn.receive(&piece, &mut plain);
-        while let Some(fact) = conn.next(&mut received) {
-            match fact {
+        while let Some(event) = conn.next(&mut received) {
+            match event {
                 ConnectionEvent::Piece { piece, .. } => told += piece.bytes.len() as u64,
                 ConnectionEvent::HasBytesToSend => {
                     let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
@@ -855,8 +855,8 @@ fn client_and_server_understand_each_other() {
             }
             let count = if begun { to_server.len().min(1 + random.below(30_000)) } else { 0 };
             let mut piece = &to_server[..count];
-            while let Some(fact) = server.next(&mut piece) {
-                let stream = match fact {
+            while let Some(event) = server.next(&mut piece) {
+                let stream = match event {
                     ServerEvent::Head { stream, ends } => {
                         heads.push((stream, server.method() == b"HEAD"));
                         assert_eq!(server.path(), b"/");
@@ -879,8 +879,8 @@ fn client_and_server_understand_each_other() {
             let count = to_client.len().min(1 + random.below(60_000));
             let piece: Vec<u8> = to_client.drain(..count).collect();
             let mut received = conn.receive(&piece, &mut plain);
-            while let Some(fact) = conn.next(&mut received) {
-                match fact {
+            while let Some(event) = conn.next(&mut received) {
+                match event {
                     ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend => {}
                     ConnectionEvent::Answered { exchange, status: 200, body_bytes, .. } => {
                         let whole = if round % 2 == 0 { 5 } else { 300_000 };

@@ -30,8 +30,8 @@ fn the_call_status_is_reported_with_the_response() {
                 }
                 let mut received = conn.receive(&bytes, &mut plain);
                 let mut told = None;
-                while let Some(fact) = conn.next(&mut received) {
-                    match fact {
+                while let Some(event) = conn.next(&mut received) {
+                    match event {
                         ConnectionEvent::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
                         ConnectionEvent::Piece { .. } | ConnectionEvent::HasBytesToSend => {}
                         other => panic!("{other:?}"),
@@ -126,8 +126,8 @@ fn invalid_messages_turn_status_ok_into_internal() {
                 take_bytes_to_send(&mut conn, asked);
                 for bytes in answer.chunks(step) {
                     let mut received = conn.receive(bytes, &mut plain);
-                    while let Some(fact) = conn.next(&mut received) {
-                        if let ConnectionEvent::Answered { grpc_status, .. } = fact {
+                    while let Some(event) = conn.next(&mut received) {
+                        if let ConnectionEvent::Answered { grpc_status, .. } = event {
                             told = Some((grpc_status, conn.grpc_message_fault()));
                         }
                     }
@@ -165,7 +165,7 @@ fn messages_in_turn_are_sent_after_each_response_message() {
             answer.extend(frame(DATA, 0, 1, piece));
             let mut received = conn.receive(&answer, &mut plain);
             let told: u32 = std::iter::from_fn(|| conn.next(&mut received))
-                .map(|fact| if let ConnectionEvent::Piece { piece, .. } = fact { piece.messages } else { 0 })
+                .map(|event| if let ConnectionEvent::Piece { piece, .. } = event { piece.messages } else { 0 })
                 .sum();
             answer.clear();
             let is_whole = piece.len() == 1;

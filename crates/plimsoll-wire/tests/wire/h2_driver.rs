@@ -87,14 +87,14 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
     for piece in pieces {
         let mut received = conn.receive(piece, &mut plain);
         let mut facts = 0;
-        while let Some(fact) = conn.next(&mut received) {
+        while let Some(event) = conn.next(&mut received) {
             facts += 1;
             if facts > 3 * piece.len() + 16 {
                 return Err(format!("{facts} facts of {} bytes", piece.len()));
             }
-            match fact {
+            match event {
                 ConnectionEvent::HasBytesToSend => append_bytes_to_send(&mut conn, &requests, &mut sent, &mut scratch)?,
-                fact => record_fact(&mut heard, &mut content, fact)?,
+                event => record_event(&mut heard, &mut content, event)?,
             }
         }
         if conn.is_busy() != heard.outcomes.contains(&None) {
@@ -102,8 +102,8 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
         }
     }
     append_bytes_to_send(&mut conn, &requests, &mut sent, &mut scratch)?;
-    while let Some(fact) = conn.end_by_peer() {
-        record_fact(&mut heard, &mut content, fact)?;
+    while let Some(event) = conn.end_by_peer() {
+        record_event(&mut heard, &mut content, event)?;
     }
     if !conn.is_over() || conn.exchanges_available() > 0 || heard.outcomes.contains(&None) {
         return Err(format!("goes on after the end: {conn:?}"));
@@ -112,8 +112,8 @@ fn drive_connection<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2
     Ok(heard)
 }
 
-fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: ConnectionEvent) -> Result<(), String> {
-    let (exchange, outcome) = match fact {
+fn record_event(heard: &mut H2Results, content: &mut [u64; 3], event: ConnectionEvent) -> Result<(), String> {
+    let (exchange, outcome) = match event {
         ConnectionEvent::Piece { exchange, piece, .. } => {
             content[exchange as usize] += piece.content().len() as u64;
             return match heard.outcomes[exchange as usize] {
@@ -132,8 +132,8 @@ fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: ConnectionEv
         }
         ConnectionEvent::Failed { exchange, error, .. } => (exchange, H2Outcome::Failed(error)),
         ConnectionEvent::Refused { exchange, .. } => (exchange, H2Outcome::Refused),
-        ConnectionEvent::Leaves { .. } => return Ok(()),
-        ConnectionEvent::Broke(_) if !heard.outcomes.contains(&None) => return Ok(()),
+        ConnectionEvent::GoAway { .. } => return Ok(()),
+        ConnectionEvent::ProtocolViolation(_) if !heard.outcomes.contains(&None) => return Ok(()),
         other => return Err(format!("{other:?} after {heard:?}")),
     };
     match heard.outcomes[exchange as usize].replace(outcome) {
@@ -144,7 +144,7 @@ fn record_fact(heard: &mut H2Results, content: &mut [u64; 3], fact: ConnectionEv
 
 /// Returns the results of the exchanges, if they are the same in one piece, byte by byte and in
 /// some random splits. If the results differ, returns a description of the difference.
-pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Results, String> {
+pub fn same_h2_events_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Results, String> {
     let whole = drive_connection([bytes])?;
     compare_in_all_splits(bytes, random, |what, pieces| {
         let other = drive_connection(pieces)?;
@@ -162,12 +162,12 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
         let (piece, after) = rest.split_at(rest.len().min(1 + random.below(40)));
         rest = after;
         let (mut piece, mut facts) = (piece, 0);
-        while let Some(fact) = server.next(&mut piece) {
+        while let Some(event) = server.next(&mut piece) {
             facts += 1;
             if facts > 64 {
                 return Err("more facts than bytes".into());
             }
-            if let ServerEvent::Head { stream, ends: true } | ServerEvent::End { stream } = fact {
+            if let ServerEvent::Head { stream, ends: true } | ServerEvent::End { stream } = event {
                 answered += 1;
                 let content = match stream % 3 {
                     0 => Content::Bytes(b"hello".to_vec()),
@@ -202,7 +202,7 @@ pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
         let bytes = randomly_mutated_frames(&mut random);
-        same_h2_facts_in_all_splits(&bytes, &mut random)
+        same_h2_events_in_all_splits(&bytes, &mut random)
             .and_then(|_| serve(&bytes, &mut random))
             .map_err(|what| format!("seed {seed}, case {case}: {what}; bytes: {}", bytes.escape_ascii()))?;
     }

@@ -112,7 +112,7 @@ pub struct AgentArgs {
     plimsoll fleet fetch nats://bus:4222 RUN -o run.plimsoll\n  \
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
-pub struct FleetStatusArgs {
+pub struct FleetCommandArgs {
     /// Action: status (check machines), calibrate (measure machines), fetch (get a run file from a
     /// bus), up (start local agents), key (make a signing key)
     #[arg(value_name = "WHAT", value_parser = KnownWords::for_text_value(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]

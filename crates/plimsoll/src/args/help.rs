@@ -1,8 +1,8 @@
 //! Orders the help: commands in groups, and the flags of a command from the most needed flags to
 //! flags for experts.
 //!
-//! Not here: which flags matter most (`short_help`), and the help texts, which stand beside each
-//! flag.
+//! Not here: which flags matter most (`short_help`), and the help texts (in the declaration of each
+//! flag).
 
 use super::{Cli, parser_for_command, short_help};
 use clap::builder::Styles;
@@ -53,8 +53,9 @@ const MAIN_COMMANDS: [&str; 15] = [
     "import", "doctor", "profile",
 ];
 
-/// Returns the parser with the help that the arguments ask for: the short help for `-h`, the full
-/// help for `--help`.
+/// Returns the parser for these arguments. With `-h`, the parser has the short help; with `--help`
+/// or the command `help`, it has the full help. Otherwise the parser declares only the flags of the
+/// command that the arguments name.
 pub fn parser_with_help(arguments: &[OsString]) -> Command {
     let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
         || arguments.get(1).is_some_and(|word| word == "help");
@@ -96,8 +97,8 @@ fn order_flags(mut command: Command) -> Command {
     command
 }
 
-/// Returns the position of a flag in the help: targets first, then the main flags, then the flags
-/// by heading.
+/// Returns the sort key of a flag in the help; a smaller key comes first. Positional arguments
+/// (targets) come first, then the flags in `main`, then the flags in the order of their headings.
 fn help_position(flag: &Arg, main: &[&str]) -> usize {
     if flag.is_positional() && !flag.is_last_set() {
         return 0;

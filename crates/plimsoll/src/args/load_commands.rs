@@ -256,6 +256,8 @@ pub struct ChangeArgs {
 
 impl ChangeArgs {
     /// Converts the flags of the experiments to the terms (settings) that the run file records.
+    /// Returns a usage error if --vary lacks the placeholder for the value, or if another of these
+    /// flags has an invalid value.
     pub fn change_terms(&self) -> Result<InterventionTerms<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(VALUE_PLACEHOLDER)) {
@@ -287,7 +289,8 @@ impl ChangeArgs {
     }
 
     /// Parses the value of --identity, a header field that identifies another client. Returns the
-    /// text `Name: value`, which is the form in run files.
+    /// text `Name: value`, which is the form in run files, or a usage error if the name or the
+    /// colon is missing.
     pub fn parse_identity_header(text: &str) -> Result<String, Failure> {
         // The text may contain a secret, so the error does not repeat it.
         let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
@@ -296,7 +299,8 @@ impl ChangeArgs {
         Ok(format!("{}: {}", name.trim(), value.trim()))
     }
 
-    /// Parses the values of --values, which --vary tries.
+    /// Parses --values: the values of a server's setting that --vary tries, none without the flag.
+    /// Returns a usage error unless there are 2 to `SETTING_VALUES_MAX` values above 0.
     pub fn parse_setting_values(&self) -> Result<Vec<f64>, Failure> {
         let Some(text) = &self.values else { return Ok(Vec::new()) };
         let values: Vec<f64> = text
@@ -552,9 +556,10 @@ pub struct RerunArgs {
 }
 
 impl RerunArgs {
-    /// Returns, by kind, the values that the user gives again because the record withholds them.
-    /// The result contains no URLs of targets, no header fields and no body. `sides` says whether
-    /// the run file records a comparison, so that profiles of two sides (A and B) are possible.
+    /// Returns the values that the user gives again because the run file withholds these values,
+    /// each list of values with its kind. The result contains no URLs of targets, no header fields
+    /// and no body. `sides` says whether the run file records a comparison, which can have profiles
+    /// of both sides (A and B). Returns a usage error if a value of --identity is invalid.
     pub fn withheld_texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
         let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),

@@ -27,7 +27,7 @@ mod shared;
 mod short_help;
 
 pub use doctor::DoctorArgs;
-pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
+pub use fleet::{AgentArgs, FleetArgs, FleetCommandArgs, WatchArgs};
 pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
@@ -94,7 +94,7 @@ pub enum Command {
     /// Show the services of a gRPC server, or a method with an example
     Grpc(CommandFlags<GrpcArgs>),
     /// Check or calibrate the machines that generate load together
-    Fleet(CommandFlags<FleetStatusArgs>),
+    Fleet(CommandFlags<FleetCommandArgs>),
     /// Generate load for a plimsoll on another machine (--fleet)
     Agent(CommandFlags<AgentArgs>),
     /// Try find, explain and prove on a sample server, in two minutes

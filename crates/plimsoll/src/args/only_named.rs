@@ -22,7 +22,8 @@ pub fn parser_for_command<P: CommandFactory>(name: &str) -> Command {
     parser
 }
 
-/// The flags of one command.
+/// The parsed flags `T` of one command. clap declares these flags only for the command in
+/// `ONLY_DECLARED_COMMAND`.
 #[derive(Debug)]
 pub struct CommandFlags<T>(Box<T>);
 

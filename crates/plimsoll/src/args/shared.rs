@@ -223,7 +223,7 @@ pub struct ProbeArgs {
     #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup", "watch"])]
     pub no_probes: bool,
     #[command(flatten)]
-    pub elsewhere: WatchArgs,
+    pub remote_watch: WatchArgs,
 }
 
 /// The flags of every search for a load line.

@@ -42,7 +42,8 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Runs the reference server whose bottleneck is a pool of connections to the server `behind`.
+/// Runs a reference server with a known bottleneck: its pool of `pool` connections to a downstream
+/// server. `behind` is the URL of the downstream server.
 fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = parse_positive_count("--pool", pool)?.min(1 << 16) as usize;
@@ -60,7 +61,7 @@ fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
-    // If the address could not be printed, nobody can use the server, so the server ends.
+    // If the address could not be printed, no client can know the address, so the server ends.
     let told = plimsoll_study::output::write_failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));

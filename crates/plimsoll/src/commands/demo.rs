@@ -53,8 +53,8 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
-/// Starts the servers and runs find, explain and prove. Returns the exit code, which is a failure
-/// only if the user interrupts.
+/// Starts the servers and runs find, explain and prove. With --quick or an output other than text,
+/// runs only find. Returns the exit code, which is a failure only if the user interrupts.
 pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{STORE_URL_PATH}", store.first_line());

@@ -53,8 +53,8 @@ fn read_recording(path: &Path) -> Result<RecordedInput, Failure> {
     Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }
 
-/// Returns the names of the two recordings in tables and charts: the stems of their file names if
-/// the stems differ, otherwise their paths. The last name is the file stem of the charts that show
+/// Returns the names of the two recordings for tables and charts: the stems of their file names if
+/// the stems differ, otherwise their paths. Also returns the file stem of the charts, which show
 /// both recordings.
 fn recording_names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

@@ -122,7 +122,8 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     })
 }
 
-/// Evaluates the conditions of --fail-if. Returns the verdict of the gate, and a note for each
+/// Evaluates the conditions of --fail-if. `cpu_ns` is the CPU time per request at the load line, in
+/// ns; `None` if it was not measured. Returns the verdict of the gate, and a note for each
 /// condition that is true or cannot be decided.
 fn decide_gate(demands: &[GateDemand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
@@ -137,11 +138,11 @@ fn decide_gate(demands: &[GateDemand], found: &SearchFinding, cpu_ns: Option<f64
                     }
                     None => format!("--fail-if {condition}: not decided: {reason}"),
                 });
-                gate = gate.max(Gate::Undecided);
+                gate = gate.max(Gate::Inconclusive);
             }
             (None, Some(figure)) => {
                 notes.push(format!("--fail-if {condition}: {figure}"));
-                gate = Gate::Crossed;
+                gate = Gate::Failed;
             }
             (None, None) => {}
         }

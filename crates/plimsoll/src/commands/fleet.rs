@@ -2,7 +2,7 @@
 //! fetches runs from a bus, starts local agents for a trial fleet, and makes keys. No load is sent
 //! to a target.
 
-use crate::args::FleetStatusArgs;
+use crate::args::FleetCommandArgs;
 use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
 use plimsoll_fleet::shares::agent_weights_from_calibrations;
@@ -17,7 +17,7 @@ use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
 use std::path::{Path, PathBuf};
 
 /// Executes the action that the arguments name. Returns the exit code.
-pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
+pub fn run(args: &FleetCommandArgs) -> Result<u8, Failure> {
     let of = [
         ("--local", args.local.is_some(), &["up"][..]),
         ("--allow", args.allow.is_some(), &["up"]),
@@ -59,7 +59,7 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
 }
 
 /// Asks each machine for its status and prints a table.
-fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+fn status(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
     let agents = plimsoll_fleet::status(&parse_fleet_terms(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
     let rows = agents.into_iter().map(|agent| {
@@ -72,10 +72,10 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Makes each machine measure its capacity. Stores and prints the measured capacities, and prints
-/// each machine's share of a load that follows from its capacity. Lists the agents without a
-/// measured capacity at the end.
-fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+/// Makes each machine measure its capacity. Stores and prints the measured capacities. If every
+/// machine has a measured capacity, also prints each machine's share of a load, which follows from
+/// its capacity. Otherwise returns an error that names the machines without a measured capacity.
+fn calibrate_agents(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
     let terms = parse_fleet_terms(place, args)?;
     print_to_stderr("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ fn calibrate_agents(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> 
 }
 
 /// Converts the flags to the terms that select the agents.
-fn parse_fleet_terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
+fn parse_fleet_terms(place: &str, args: &FleetCommandArgs) -> Result<FleetTerms, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| parse_positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
     let (copied, on_loss) = (args.fleet_copy, AgentLossPolicy::Stop);
@@ -107,7 +107,7 @@ fn parse_fleet_terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, 
 }
 
 /// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
-fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
+fn fetch_run_file(place: &str, args: &FleetCommandArgs) -> Result<u8, Failure> {
     let address = with_flag_name("fleet fetch", BusAddress::parse(place))?;
     let run = args.word.as_deref().ok_or_else(|| {
         Failure::usage(
@@ -137,7 +137,7 @@ fn fetch_run_file(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 }
 
 /// Runs agents on this machine until ^C.
-fn run_local_agents(args: &FleetStatusArgs) -> Result<u8, Failure> {
+fn run_local_agents(args: &FleetCommandArgs) -> Result<u8, Failure> {
     if args.place.is_some() {
         return Err(Failure::usage("fleet up starts agents on this machine; give --local N, and no address"));
     }

@@ -37,7 +37,7 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Returns the name of a service as run files contain it: a URL with its port, or the value of the
+/// Returns the name of a service in the form of run files: a URL with its port, or the value of the
 /// tag `service`.
 fn service_name(text: &str) -> String {
     match Url::read(text) {

@@ -15,7 +15,7 @@ use std::path::Path;
 /// Further parts without an equivalent are only counted.
 const OMISSION_LINES_MAX: usize = 50;
 
-/// Reads the source and writes the traffic file. Returns the exit code, which is a failure if the
+/// Reads the source and writes the traffic file. Returns the exit code, or a usage error if the
 /// imported traffic is incomplete.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if args.host.is_some() && args.kind != ImportKind::Har {

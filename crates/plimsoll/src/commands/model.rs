@@ -5,7 +5,7 @@ use super::traffic::{LogReadingDisplay, log_reading_terms};
 use crate::args::ModelArgs;
 use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_screen};
-use plimsoll_logs::modelling::{ModelNames, TrafficModel};
+use plimsoll_logs::modelling::{ModelOptions, TrafficModel};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
@@ -14,7 +14,8 @@ use plimsoll_study::model_check::model_distances;
 use plimsoll_sys::output_file;
 use plimsoll_traffic::target_url::Url;
 
-/// Reads the logs and writes the model. Returns the exit code.
+/// Reads the logs and writes the model. Returns the exit code. With --verify, the exit code is a
+/// failure if the model differs too much from the logs.
 pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let path = args.output.as_path();
     if !path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("toml")) {
@@ -46,7 +47,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         format!("A model of {}.", names.join(", ")),
         format!("To send this traffic at the rate of the logs: {command}"),
     ];
-    let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
+    let model_names = ModelOptions { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::cannot_start(format!(
             "no request of {logs} remains for the model: give --allow-unsafe for methods other than GET and HEAD, or \

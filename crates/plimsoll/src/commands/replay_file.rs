@@ -1,6 +1,6 @@
 //! `plimsoll replay` of a traffic file that contains its own load, as `plimsoll model` writes it.
-//! The load equals that of `plimsoll run -f`. In addition, flags can multiply the number of
-//! visitors, or limit the load to its first part.
+//! The command applies the same load as `plimsoll run -f`. In addition, flags can multiply the
+//! number of visitors, or limit the load to its first part.
 //!
 //! Not here: replaying logs (`replay`), and the format of the file (`plimsoll-traffic`).
 
@@ -14,8 +14,8 @@ use plimsoll_study::quantity::parse_positive_time;
 use plimsoll_study::traffic_file;
 use std::path::{Path, PathBuf};
 
-/// Returns the traffic file among the files to replay, recognised by its suffix; `None` without
-/// one.
+/// Returns the traffic file among the files to replay, recognised by its suffix; `None` if no file
+/// has such a suffix.
 pub fn find_traffic_file(logs: &[PathBuf]) -> Option<&Path> {
     let is_model = |path: &&PathBuf| {
         let suffix = path.extension().map(|suffix| suffix.to_ascii_lowercase());
@@ -25,7 +25,7 @@ pub fn find_traffic_file(logs: &[PathBuf]) -> Option<&Path> {
 }
 
 /// Reads the traffic file `file`, and converts the flags to the load of the traffic file. `request`
-/// has the options that all requests share.
+/// has the options that all requests share. `scale_milli` multiplies the load, in thousandths.
 pub fn spec_from_args(
     args: &ReplayArgs,
     file: &Path,
@@ -84,7 +84,7 @@ pub fn spec_from_args(
     Ok((asked, terms))
 }
 
-/// Returns an error if the user gives a flag that applies only to logs.
+/// Returns a usage error if the user gives further files, or a flag that applies only to logs.
 fn refuse_log_flags(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
     let file_name = file.display();
     if args.logs.len() > 1 {

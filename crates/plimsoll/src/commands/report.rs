@@ -71,7 +71,8 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-/// Returns the format of the report: as the flag says, or by the suffix of the output file.
+/// Returns the format of the report: the value of --format, or else the format of the output file's
+/// suffix. Without both, the format is SVG with --chart, and HTML otherwise.
 fn report_format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     let suffix = args.output.as_ref().and_then(|path| path.extension()).map(|s| s.to_string_lossy().to_lowercase());
     let named = match suffix.as_deref() {

@@ -1,4 +1,5 @@
-//! `plimsoll rerun`: repeats the experiment of a run file with the same seed, or refuses.
+//! `plimsoll rerun`: repeats the experiment of a run file with the same seed. If an exact
+//! repetition is impossible, the command returns an error.
 //!
 //! The rerun starts from the recorded specification and terms. The user must give the values that
 //! the record withholds, such as secrets, again with their flags. plimsoll refuses a value that
@@ -14,8 +15,8 @@ use crate::results;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, RestoreError, body_file, missing_inputs, restore_experiment};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{BodySource, ExperimentSpec, RedactedText, Terms};
+use plimsoll_report::repeat_command::repeat_command_words;
 use plimsoll_report::rerun::{cannot_rerun_reason_text, command_text, missing_input_flags_text};
-use plimsoll_report::spelling::repeat_command_words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{print, print_to_stderr};
 use plimsoll_study::rerun::{environment_differences, harmful_actions, output_terms, traffic_from_recorded_files};
@@ -67,9 +68,11 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let (asked, complete) = outcome.map_err(|why| {
         let text = cannot_rerun_reason_text(&why, asked.study_word(), &missing);
         match why {
-            RestoreError::Unread => unread.unwrap_or_else(|| Failure::cannot_start(text)),
+            RestoreError::UnreadableTraffic => unread.unwrap_or_else(|| Failure::cannot_start(text)),
             RestoreError::Missing => Failure::usage(format!("{}: {text}", args.file.display())),
-            RestoreError::Superfluous(_) | RestoreError::Differs(_) | RestoreError::Alike => Failure::usage(text),
+            RestoreError::Superfluous(_) | RestoreError::Differs(_) | RestoreError::TargetEqualityChanged => {
+                Failure::usage(text)
+            }
         }
     })?;
     experiment::carry_out(asked, &Terms { output, ..complete })

@@ -16,7 +16,7 @@ use plimsoll_model::{
 };
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::load_profiles::profiles_note;
-use plimsoll_report::spelling;
+use plimsoll_report::repeat_command;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::{self, Limits};
@@ -162,7 +162,7 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
     let typed = typed_url(&asked.plan);
     let mut measured = measure_load(asked, terms, scripted.clone().map(into_author_factory))?;
-    let crossed = fail_if.map(|conditions| conditions.conditions_met(measured.run())).unwrap_or_default();
+    let crossed = fail_if.map(|conditions| conditions.crossed_conditions(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge_conditions(&crossed, &summary);
@@ -185,8 +185,8 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     })
 }
 
-/// Executes the load and takes the requested profiles. `authoring` runs the script that writes the
-/// requests, if there is one.
+/// Executes the load and takes the requested profiles. `authoring` creates the authors through
+/// which a script writes the requests; `None` without a script.
 pub fn measure_load(
     asked: RunSpec<Plan>,
     terms: &Terms<String>,
@@ -223,8 +223,15 @@ pub fn measure_load(
     let asked = ExperimentSpec::Run(RunSpec { plan: plan.record(), stop_if, profiles: profiles_asked });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = StartNotes { warnings, adjustments: setup };
-    let recording =
-        Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::repeat_command_words)?;
+    let recording = Recording::begin(
+        asked,
+        terms,
+        noted,
+        base.local,
+        &injector,
+        path.as_deref(),
+        repeat_command::repeat_command_words,
+    )?;
     let mut runner =
         LocalMachineRunner::new(source, plan, injector, None).with_request_script(authoring).with_fleet(fleet);
     let mut study_loop =

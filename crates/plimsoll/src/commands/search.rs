@@ -19,7 +19,7 @@ use plimsoll_model::{
 };
 use plimsoll_probe::{ProbeEffort, ReadingSource};
 use plimsoll_report::load_profiles::profiles_note;
-use plimsoll_report::spelling;
+use plimsoll_report::repeat_command;
 use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::{self, Limits};
 use plimsoll_study::hints::flag_hints;
@@ -34,7 +34,8 @@ use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
 
-/// A search whose target is resolved and checked.
+/// A search whose target is resolved and checked. `plan` is the plan of `base`, adapted to the
+/// limits of this machine.
 pub struct PreparedSearch {
     pub base: ResolvedTarget,
     pub plan: Plan,
@@ -59,7 +60,8 @@ pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Pla
     Ok((asked, terms))
 }
 
-/// Converts the flags to a search, and lets `become_other` replace the requests of the plan.
+/// Converts the flags to a search, and calls `become_other`, which replaces the requests of the
+/// plan.
 pub fn search_with_changed_plan(
     args: &SearchArgs,
     budget_ns: u64,
@@ -180,8 +182,15 @@ impl PreparedSearch {
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
         let fleet = plimsoll_fleet::connect_fleet(&targets, terms)?;
-        let recording =
-            Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::repeat_command_words)?;
+        let recording = Recording::begin(
+            asked,
+            terms,
+            noted,
+            base.local,
+            &injector,
+            Some(&path),
+            repeat_command::repeat_command_words,
+        )?;
         let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
         let mut runner =

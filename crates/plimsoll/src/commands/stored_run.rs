@@ -21,8 +21,8 @@ pub fn find_stored_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Fa
     }
 }
 
-/// Returns the path of the run file that `word` names. Only a name that begins with `@` makes the
-/// function read the store.
+/// Returns the path of the run file that `word` names. The function reads the store only if `word`
+/// begins with `@`.
 pub fn find_stored_run_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(name) = word.to_str().filter(|word| word.starts_with('@')) else { return Ok(word.to_owned()) };
     let folder = result_store::store_folder(store);

@@ -18,7 +18,7 @@ use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
 use plimsoll_model::{Experiment, ExperimentSpec, LevelDurations, LoadPurpose, Plan, StartNotes, SweepSpec, Terms};
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::chart::PICTURE_SUFFIX;
-use plimsoll_report::spelling;
+use plimsoll_report::repeat_command;
 use plimsoll_report::{ROUTES_MAX, dat_line, format, route_tables, sweep_charts};
 use plimsoll_study::base::ResolvedTarget;
 use plimsoll_study::capacity::Limits;
@@ -172,7 +172,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         base.local,
         &base.injector,
         Some(&run_path),
-        spelling::repeat_command_words,
+        repeat_command::repeat_command_words,
     )?;
     let cannot = |e: std::io::Error| {
         Failure::cannot_start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)))
@@ -247,9 +247,9 @@ fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<St
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
     match at_peak.next() {
-        None => (Gate::Crossed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
+        None => (Gate::Failed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
         Some(figures) => {
-            let crossed = conditions.conditions_met_with_cpu_use(&figures.load.run, &|| figures.server.clone());
+            let crossed = conditions.crossed_conditions_with_cpu_use(&figures.load.run, &|| figures.server.clone());
             let (gate, notes) = Gate::judge_conditions(&crossed, &figures.summary);
             (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
         }
@@ -263,7 +263,8 @@ fn output_path(stem: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes a table for each route if there are several. Returns a note about the files.
+/// Writes a table for each route (request of a traffic file) if the load has several routes.
+/// Returns a note about the files, or about the reason why no tables were written.
 fn write_tables_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
     let tables = match route_tables(levels) {
         Ok(tables) => tables,

@@ -101,7 +101,7 @@ pub struct LogReadingDisplay {
 }
 
 impl LogReadingDisplay {
-    /// Creates a meter; nothing has been read yet.
+    /// Creates a display for a reading that begins now.
     pub fn new() -> LogReadingDisplay {
         LogReadingDisplay { live: ProgressDisplay::new(false), began: Instant::now(), said: Instant::now() }
     }

@@ -100,7 +100,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Returns the finding without any text, for code that makes decisions.
+    /// Returns the finding without the evidence against the finding. The function is for code that
+    /// makes decisions, such as the choice of an exit code.
     pub fn finding(&self) -> &Finding<'a> {
         self.finding.doubts_and_figures().1
     }

@@ -16,7 +16,8 @@ struct UsedPath {
     public: bool,
 }
 
-/// The files that one file uses, by their numbers, each with the names that the using file takes.
+/// The files that one file uses: the number of each used file, with the names of its items that the
+/// using file names.
 pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 
 /// Returns for each file which other files it uses.

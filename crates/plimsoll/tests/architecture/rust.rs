@@ -84,7 +84,7 @@ pub fn split_into_tokens(code: &[char]) -> Vec<(usize, String)> {
 struct SplitSource {
     code: Vec<char>,
     strings: Vec<(usize, String)>,
-    /// The position at which each string begins.
+    /// The position in characters at which each string of `strings` begins.
     places: Vec<usize>,
 }
 

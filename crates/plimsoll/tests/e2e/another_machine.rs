@@ -361,7 +361,8 @@ fn a_watched_server_has_the_same_series_as_a_local_server() {
 #[test]
 fn lost_server_readings_are_a_gap() {
     let Some(pair) = MachinePair::start() else { return };
-    // A server that sleeps: the test needs its readings, and not its CPU time.
+    // The server sleeps for each request, because the test needs readings of the server, but no CPU
+    // time.
     let source = BUSY_SERVER_SOURCE.replace("end = time.thread_time() + 0.002", "time.sleep(0.005); end = 0.0");
     let server = pair.start_python_server(&source);
     let watch = MachinePair::watch_flag();
@@ -390,8 +391,8 @@ fn lost_server_readings_are_a_gap() {
     assert_eq!(levels.len(), 2, "the study goes on");
     for level in levels {
         assert!(number_at_path(level, "throughput_rps") > 20.0, "{level:#}");
-        // Each concurrency was measured both before and after the process that observes the server
-        // was killed.
+        // The loads of each concurrency ran both before and after the death of the agent, the
+        // process that observes the server.
         assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
         assert!(level["server"]["unseen"].to_string().contains("was observed only for the first"), "{level:#}");
     }

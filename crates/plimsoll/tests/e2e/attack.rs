@@ -196,7 +196,7 @@ fn a_signal_ends_a_command_at_any_point() {
         assert!(took < COMMAND_END_TIMEOUT, "{arguments:?} {signals:?}: {took:?}");
         assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
     };
-    // Most of these commands wait, so all run at once.
+    // Most of these commands wait, so all run in parallel.
     std::thread::scope(|scope| {
         for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
             // A command that ends with a report has exit code 130 for any signal except SIGHUP.
@@ -354,9 +354,9 @@ fn build_logs_are_bounded() {
     assert!(logs > 0, "{said}");
 }
 
-/// Checks that `clean` deletes nothing behind a symbolic link in place of the default folder.
-/// Likewise, `model` must write no list of paths behind a symbolic link in place of the list's
-/// folder.
+/// Checks that `clean` deletes no file in the target of a symbolic link that replaces the default
+/// folder. Likewise, `model` must write no list of paths into the target of a symbolic link that
+/// replaces the lists' folder.
 #[test]
 fn nothing_behind_a_linked_folder_is_changed() {
     let work = create_new_folder("linked");

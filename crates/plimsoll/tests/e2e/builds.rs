@@ -31,8 +31,8 @@ fn start_build_comparison(port: u16) -> Child {
         .expect("starts")
 }
 
-/// Whether this process ignores SIGHUP, so that its child processes ignore SIGHUP, too. `nohup`
-/// makes a process ignore SIGHUP, and plimsoll does not change that setting.
+/// Whether this test process ignores SIGHUP, as under `nohup`. Its child processes then ignore
+/// SIGHUP, too, because plimsoll does not change that setting.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");

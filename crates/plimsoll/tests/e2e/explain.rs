@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Starts a server that accepts 300 requests/s with bursts of 60 and refuses the rest. The server
-/// runs in its own process; otherwise the work of other tests would count as the server's.
+/// runs in its own process, so that the CPU time of other tests does not count as the server's CPU
+/// time.
 fn start_rate_limited_server() -> Server {
     const SOURCE: &str = r#"
 import asyncio, time

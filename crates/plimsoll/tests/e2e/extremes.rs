@@ -95,21 +95,20 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut SplitMixRng) {
     *json = serde_json::to_vec(&value).expect("JSON");
 }
 
-/// Returns the start of each number that is packed into a variable count of bytes, and the end of
-/// the last number.
-pub fn packed_number_positions(bytes: &[u8]) -> Vec<usize> {
+/// Returns the start of each integer of variable length (varint), and the end of the last integer.
+pub fn varint_positions(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
 }
 
 fn strain_packed(bytes: &mut Vec<u8>, draw: &mut SplitMixRng) {
-    let places = packed_number_positions(bytes);
+    let places = varint_positions(bytes);
     // Half of the changes go to the first numbers of a frame, which are counters; most later
     // numbers belong to histograms.
     let reach = if draw.random_below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.random_below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
-    bytes.splice(places[at]..end, packed_number(EXTREMES[draw.random_below(EXTREMES.len())]));
+    bytes.splice(places[at]..end, varint_bytes(EXTREMES[draw.random_below(EXTREMES.len())]));
 }
 
 /// Splits a message into its tagged fields. Returns for each field the tag, and the start and end
@@ -137,7 +136,7 @@ fn tagged_field_ranges(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
     out
 }
 
-fn packed_number(mut number: u64) -> Vec<u8> {
+fn varint_bytes(mut number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -163,14 +162,14 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut SplitMixRng, depth: usize) {
             (false, ..) => {}
             (true, 2, 2) => strain_fields(&mut value, draw, 1),
             (true, 2, 3) => {
-                let mut figures = value.split_off(packed_number_positions(&value)[1]);
+                let mut figures = value.split_off(varint_positions(&value)[1]);
                 strain_fields(&mut figures, draw, 1);
                 value.extend(figures);
             }
             _ => strain_packed(&mut value, draw),
         }
-        out.extend(packed_number(tag));
-        out.extend(packed_number(value.len() as u64));
+        out.extend(varint_bytes(tag));
+        out.extend(varint_bytes(value.len() as u64));
         out.extend(value);
     }
     *bytes = out;
@@ -182,7 +181,7 @@ fn put_extreme_number_into_frame(frames: &mut [(u8, Vec<u8>)], draw: &mut SplitM
     match kind {
         3 => strain_fields(payload, draw, 2),
         6 => {
-            let head = packed_number_positions(payload)[1];
+            let head = varint_positions(payload)[1];
             let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
             let mut rest = payload.split_off(head + length);
             strain_packed(&mut rest, draw);

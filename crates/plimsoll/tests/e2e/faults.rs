@@ -52,7 +52,8 @@ fn the_ledger_closes_under_every_fault() {
     }
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most cases wait for timeouts, so running several at once saves time and uses no more CPU.
+        // Most cases wait for timeouts, so running several cases in parallel saves time and needs
+        // no more CPU time.
         for _ in 0..6 {
             scope.spawn(|| {
                 while let Some((fault, every, load)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -130,7 +130,7 @@ fn stages_have_their_own_figures() {
     assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
     assert_eq!(of("duration_s"), [1.0, 1.0, 0.5]);
     // Figures are counted in ticks. On a busy machine a tick may end some ms late, so that a few
-    // arrivals count in the stage before theirs.
+    // arrivals count in the previous stage.
     assert!(
         of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 4.0),
         "{stages:?}"
@@ -207,7 +207,8 @@ fn figures_have_one_spelling() {
     }
 }
 
-/// Whether a line has a number with more than eight digits after the decimal point.
+/// Whether a line has a number with too many digits after the decimal point. The limit is 8 digits,
+/// or 12 digits if the digit before the point is 0.
 fn too_many_digits(line: &str) -> bool {
     let bytes = line.as_bytes();
     let fraction = |at: usize| bytes[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -356,8 +357,8 @@ fn check_example(example: &str, server: &str, folder: &Path) {
             Some(((before, after), mark)) => format!("{before} {more} {mark} {after}"),
             None => format!("{line} {more}"),
         };
-    // `--full` measures up to 50 000 users. With fewer open files most of these loads cannot begin,
-    // and with slow responses the others need little CPU time.
+    // `--full` measures up to 50 000 users. With a limit of 2500 open files, most of these loads
+    // cannot begin. With slow responses, the remaining loads need little CPU time.
     let line = match line.contains("--full") {
         true => format!("ulimit -n 2500 && {}", line.replace("/delay/20", "/delay/300")),
         // A sweep has up to 512 users, so a longer delay saves CPU time.

@@ -30,7 +30,7 @@ fn a_run_is_shown_unchanged_from_its_file() {
 fn a_killed_run_loses_at_most_one_interval() {
     let server = start_baseline(1);
     let file = &path_in_new_folder("killed", "run.plimsoll");
-    // Responses take 200 ms, so some requests are in flight at any moment.
+    // Responses take 200 ms, so some requests are in flight at any time.
     let url = format!("{}/delay/200", server.url);
     let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])
         .stdout(Stdio::null())

@@ -416,8 +416,8 @@ fn an_agent_without_a_coordinator_reports_and_ends() {
         let mut stdin = child.stdin.take().expect("piped");
         std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("written");
         drop(stdin);
-        // The agent's standard output is binary, so `finish`, which reads text, cannot be used
-        // here.
+        // The agent's standard output is binary, so `wait_for_exit`, which reads text, cannot be
+        // used here.
         let output = child.wait_with_output().expect("ends");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(code) && said.contains(part), "{input}: {said}");

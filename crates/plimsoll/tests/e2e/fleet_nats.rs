@@ -455,7 +455,8 @@ fn bus_errors_are_one_sentence_with_a_remedy() {
     ] {
         refused(run(words), part);
     }
-    // A second agent of the same name is refused, and so is an agent without a reachable bus.
+    // A second agent with the same name ends with an error. An agent that cannot reach its bus also
+    // ends with an error.
     let place = create_new_folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
     refused(plimsoll(&second), "another agent with the name a1 is already on the bus");

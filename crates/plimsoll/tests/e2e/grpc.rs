@@ -239,8 +239,8 @@ fn stream_messages_have_their_own_times() {
     );
 }
 
-/// Starts a server that echoes each message of a call at once. `frames` counts the frames in which
-/// messages arrived.
+/// Starts a server that echoes each message of a call immediately. `frames` counts the frames in
+/// which messages arrived.
 fn start_streaming_echo_server(frames: Arc<AtomicU64>) -> String {
     let url = start_h2_frame_server(move |heard| match heard.kind {
         1 => Some(headers_frame(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),

@@ -177,8 +177,8 @@ fn closed_connections_fail_no_request() {
             run_until_generator_is_not_limit(&[&["run", &server.url, "--http", "2", "-n", "3000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
         assert_eq!(number_at_path(&document, "ledger.succeeded"), 3000.0, "{load:?}: {:#}", document["ledger"]);
-        // The number of connections of a closed load is fixed. If the machine is slow for a moment,
-        // an open load opens many connections, and perhaps no connection reaches a thousand
+        // The number of connections of a closed load is fixed. If the machine is slow for a short
+        // time, an open load opens many connections, and perhaps no connection reaches a thousand
         // requests.
         let is_closed = load.contains(&"-c");
         let closed =

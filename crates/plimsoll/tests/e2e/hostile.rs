@@ -1,7 +1,7 @@
 //! Tests hostile text: no output may control the terminal, whatever a run file, profile or .dat
 //! file contains.
 
-use crate::extremes::{frames, join_frames, packed_number_positions};
+use crate::extremes::{frames, join_frames, varint_positions};
 use crate::test_support::{create_new_folder, plimsoll, slow_server};
 use plimsoll_report::visible_controls::is_control_character;
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn run_file_with_hostile_text(bytes: &[u8]) -> Vec<u8> {
         match kind {
             3 => {}
             6 => {
-                let head = packed_number_positions(payload)[1];
+                let head = varint_positions(payload)[1];
                 let length = payload[..head].iter().rev().fold(0usize, |sum, byte| sum << 7 | usize::from(byte & 0x7f));
                 let json = json_with_hostile_text(&payload[head..head + length]);
                 let rest = payload.split_off(head + length);

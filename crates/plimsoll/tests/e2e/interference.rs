@@ -1,7 +1,7 @@
 //! Tests interference: busy processes must be named, and the CPU accounting must agree with the
 //! kernel's, whatever else runs.
 //!
-//! Test machines may be busy, so all assertions must be true beside any other processes.
+//! Test machines may be busy, so all assertions must be true whatever other processes run.
 
 use crate::test_support::{
     Server, number_at_path, path_in_new_folder, plimsoll, run_to_json, start_baseline, start_server_process,

@@ -304,8 +304,8 @@ fn requests_use_data_rows_and_random_values() {
     let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", path_text(&record), "-t"];
     let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
     assert_ledger_closes(&one, "filled in");
-    // Rows of the data file are chosen by request number. One row in three has status 404, which
-    // the server returns to the request that uses the row's status.
+    // The request number determines the row of the data file. One row in three has status 404. The
+    // server responds with the status of the row, which the request contains.
     let missing = number_at_path(&one, "statuses.404");
     assert!((100.0..=200.0).contains(&missing), "{missing}");
     assert_eq!(missing, number_at_path(&two, "statuses.404"));
@@ -346,7 +346,7 @@ fn single_use_rows_must_suffice() {
     for status in ["200", "201", "202", "203", "204"] {
         assert_eq!(number_at_path(&exact, &format!("statuses.{status}")), 1.0, "{:#}", exact["statuses"]);
     }
-    // A closed load limited by time ends when all rows of its data file are used up.
+    // A closed load limited by time ends when each row of its data file has been used.
     let timed = run_to_json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number_at_path(&timed, "requests"), 5.0);
     assert!(
@@ -425,8 +425,8 @@ fn builds_are_compared_for_each_request() {
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
     // On side B of the comparison, cores go idle between requests and wake up late. A list request
-    // may therefore take twice as long, but its ratio of times (B to A) stays below that of the
-    // order requests.
+    // may therefore take twice as long, but its ratio of times (B to A) stays below the ratio of
+    // the order requests.
     let (list_ratio, order_ratio) = (number_at_path(&list, "ratio"), number_at_path(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
@@ -437,7 +437,7 @@ fn builds_are_compared_for_each_request() {
     let shown = plimsoll(&["show", "--json", path_text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
     // If the list requests are really slower on B, because idle cores wake up late, the text names
-    // them first.
+    // the list requests first.
     let measures = routes[0]["measures"].as_array().expect("measures");
     let first = match measures.iter().any(|measure| measure["verdict"] == "worse") {
         true => "worse: list (p",

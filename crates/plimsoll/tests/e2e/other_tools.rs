@@ -1,5 +1,5 @@
-//! Tests `plimsoll ab`, `hey` and `vegeta`: requests and output must equal those of the original
-//! tools. A test server records every byte that it receives.
+//! Tests `plimsoll ab`, `hey` and `vegeta`: requests and output must equal the requests and output
+//! of the original tools. A test server records every byte that it receives.
 
 use crate::test_support::{CommandOutcome, baseline_tls, command, create_new_folder, plimsoll, signal, wait_for_exit};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +64,7 @@ fn serve_connection(stream: &TcpStream, log: &Mutex<Vec<String>>) {
             false => !lower.contains("connection: close\r\n"),
         };
         let target = request.split(' ').nth(1).unwrap_or_default();
-        // On this path, a closed loop costs little CPU time.
+        // Responses on this path take 50 ms, so that a closed loop needs little CPU time.
         if target == "/waits" {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
@@ -189,8 +189,8 @@ fn ab_counts_like_the_original() {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
-    // ab counts a response as failed if its length differs from that of the first response, as with
-    // `/grows`.
+    // ab counts a response as failed if its length differs from the length of the first response,
+    // as with `/grows`.
     let grows = format!("{}/grows", server.url);
     let done = plimsoll(&["ab", "-n", "200", &grows]);
     assert!(

@@ -70,7 +70,7 @@ fn a_closed_output_reader_is_an_error() {
     std::io::Read::read_to_string(&mut child.stderr.take().expect("piped"), &mut errors).expect("text");
     assert_eq!(child.wait().expect("ends").code(), Some(2), "{errors}");
     assert!(errors.contains("standard output cannot be written: broken pipe"), "{errors}");
-    // It is no error if the shell discards the output.
+    // If the shell discards the output, plimsoll reports no error.
     for line in ["\"$0\" \"$@\" >/dev/null", "\"$0\" \"$@\" 1<>/dev/null"] {
         let done = run_through_shell(line, &["run", &url, "-n", "20", "-q"]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");

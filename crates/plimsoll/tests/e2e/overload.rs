@@ -18,7 +18,7 @@ fn throughput_above_the_load_line_is_reported() {
     assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
     for step in steps {
         let offered = number_at_path(step, "offered_rps") / (300.0 * number_at_path(step, "factor"));
-        // Arrivals are random. The shortest step has about 425, so 25 % are five standard
+        // Arrivals are random. The shortest step has about 425 arrivals, so 25 % are five standard
         // deviations.
         assert!((0.75..1.25).contains(&offered), "{step:#}");
     }
@@ -44,13 +44,14 @@ fn refused_requests_are_retried() {
     let url = limited.url("/");
     let document = run_to_json(&["overload", &url, "--line", "200", "--retries", "2", "--budget", "17s", "-o", path]);
     let steps = document["steps"].as_array().expect("steps");
-    // At half of the load line (the first step), the server refuses few requests, so few are
-    // retried. At three times the load line (the fifth step), most requests are retried repeatedly.
+    // At half of the load line (the first step), the server refuses few requests, so plimsoll
+    // retries few requests. At three times the load line (the fifth step), most requests are
+    // retried repeatedly.
     assert!(number_at_path(&steps[0], "again_rps") <= 20.0, "{:#}", steps[0]);
     let third = &steps[4];
     let (offered, again) = (number_at_path(third, "offered_rps"), number_at_path(third, "again_rps"));
-    // The offered rate varies, because arrivals are random, and the fifth step has about a thousand
-    // of them.
+    // The offered rate varies, because arrivals are random, and the fifth step has only about a
+    // thousand arrivals.
     assert!((0.85..1.15).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
     assert!(number_at_path(third, "refused.too_much") > 0.8 * again, "{third:#}");
     assert_eq!(document["retries"], 2);

@@ -72,7 +72,7 @@ fn find_probe_series<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Asserts that the figures about a server agree with each other and with the kernel's CPU time of
-/// `pids`, which was `before_ns` before the load.
+/// the processes `pids`. `before_ns` is this CPU time before the load, in ns.
 fn assert_server_figures_agree_with_kernel(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     let server = &document["server"];
     assert!(server["reason"].is_null(), "{what}: {}", server["reason"]);

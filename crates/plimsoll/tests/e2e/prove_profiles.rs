@@ -65,7 +65,8 @@ fn profiles_stay_on_their_side_if_one_is_missing() {
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
     // The script of build A fails once, at its first start for a profile. `--before-block` creates
-    // the file `block` only before starts for a block (load).
+    // the file `block` before each block, so the script distinguishes starts for a block from
+    // starts for a profile.
     let a = format!(
         "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
          touch climbed; rm -f block; {go}"

@@ -117,7 +117,7 @@ fn a_page_works_in_a_real_browser() {
 }
 
 /// Checks the pages of searches and sweeps in a real browser. The page that a command writes equals
-/// that of `report`; `screens.rs` and `sweep.rs` check that the page exists.
+/// the page of `report`; `screens.rs` and `sweep.rs` check that the page exists.
 #[test]
 fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
     for (name, charts) in [("find", 1..), ("sweep-a", 2..)] {

@@ -1,5 +1,5 @@
-//! Tests `plimsoll rerun`, which repeats the recorded experiment or refuses. The tests compare the
-//! whole specifications in both run files.
+//! Tests `plimsoll rerun`, which repeats the recorded experiment or returns an error. The tests
+//! compare the whole specifications in both run files.
 
 use crate::test_support::{Server, create_new_folder, number_at_path, plimsoll, start_baseline};
 use plimsoll_model::terms::OutputTerms;
@@ -7,8 +7,8 @@ use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// Returns the specification of a run file, without parts that depend on the machine or moment, and
-/// without output paths.
+/// Returns the specification of a run file, without parts that depend on the machine or the time,
+/// and without output paths.
 fn comparable_recorded_spec(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.spec.map_plans(|mut plan| {
@@ -70,7 +70,7 @@ fn rerun_repeats_every_command_with_its_seed() {
         ("staged users", vec!["run", "-c", "2@100ms,4@100ms", &delay], vec![]),
         ("staged rate", vec!["run", "--rate", "0..300@300ms,300@200ms", "--arrivals", "poisson", &url], vec![]),
         ("counted", vec!["run", "-n", "30", "--no-keepalive", "--close", "reset", "-X", "PUT", &url], vec![]),
-        // All other rows run with `--spin=off` (`plimsoll`).
+        // The helper `plimsoll` runs all rows except this row with `--spin=off`.
         ("harmless header", vec!["run", "--spin=auto", "-n", "5", "-H", "Accept: a/b", "--seed", "7", &url], vec![]),
         (
             "tuned",

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A fake token that stands for the secret in each place of a command line.
+/// A fake token, which the tests use as the secret in each place of a command line.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
 /// Starts a server that sends one response to every request, and counts the requests. The server

@@ -1,6 +1,6 @@
 //! Tests the pages of `plimsoll serve` in a real browser. The browser starts, follows, stops,
-//! compares and shares a study through the pages alone. The tests use phone and desktop width,
-//! light and dark. `PLIMSOLL_PICTURES=DIR` saves a picture of each page.
+//! compares and shares a study through the pages alone. The tests use the widths of a phone and of
+//! a desktop, in light and dark colours. `PLIMSOLL_PICTURES=DIR` saves a picture of each page.
 //!
 //! Not here: access control, and the API for programs (`serve`).
 

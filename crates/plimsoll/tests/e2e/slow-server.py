@@ -1,4 +1,4 @@
-"""A server that ends as some do: late, with its first thread ahead of the others, or with children that hold the port."""
+"""A server whose end takes long: it ends late, its first thread ends before the others, or its children keep the port."""
 import ctypes, os, signal, socket, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 

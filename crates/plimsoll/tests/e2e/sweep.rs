@@ -50,7 +50,7 @@ fn a_sweep_keeps_its_budget_and_reports_its_peak() {
         let level = levels.iter().find(|level| level["concurrency"] == found["concurrency"]).expect("a level");
         assert_eq!(level["throughput_rps"], found["rps"], "{what}");
     }
-    // 64 users fill the server; with 32 users its goodput is half.
+    // 64 users saturate the server; with 32 users its goodput is half.
     assert!(document["knee"]["concurrency"].as_u64().is_some_and(|users| users >= 64), "{document:#}");
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
     assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");

@@ -50,14 +50,15 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The number of heavy measurements that may run at once. Two measurements disturb each other no
-/// more than other programs would, and every test must pass beside other programs.
+/// The number of heavy measurements that may run at the same time. Two measurements disturb each
+/// other no more than other programs would, and every test must pass while other programs run.
 const MEASUREMENTS_MAX: usize = 2;
 
 /// The number of measurements that may still begin, and the signal that a measurement has ended.
 static MEASUREMENTS: (Mutex<usize>, Condvar) = (Mutex::new(MEASUREMENTS_MAX), Condvar::new());
 
-/// Permission to run one heavy measurement. Dropping this value lets the next measurement begin.
+/// Permission to run one heavy measurement. Dropping this value allows the next measurement to
+/// begin.
 struct MeasurementTurn;
 
 impl MeasurementTurn {
@@ -95,8 +96,8 @@ fn is_heavy_measurement(arguments: &[&str]) -> bool {
 const LOAD_COMMANDS: [&str; 7] = ["run", "find", "prove", "explain", "overload", "replay", "sweep"];
 
 /// Adds `--spin=off` to a command that makes a load, unless the command sets the flag or asks for
-/// help. Workers that spin (wait in a busy loop) would take CPU time from the tests beside them.
-/// Tests of the default value set `--spin=auto` or use [`command`].
+/// help. Workers that spin (wait in a busy loop) would take CPU time from other tests that run at
+/// the same time. Tests of the default value set `--spin=auto` or use [`command`].
 fn without_spinning<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let is_load = arguments.first().is_some_and(|command| LOAD_COMMANDS.contains(command));
     let is_set = arguments.iter().any(|word| word.starts_with("--spin") || *word == "--help" || *word == "-h");
@@ -324,7 +325,8 @@ pub fn go_binary() -> &'static Path {
         let binary = create_new_folder("go-server").join("go-server");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/go-server/main.go");
         let Output { status, stderr, .. } = Command::new("go")
-            // The flags equal those of scripts/needs, so Go reuses its compiled standard library.
+            // The flags equal the flags in scripts/needs, so Go reuses its compiled standard
+            // library.
             .args(["build", "-trimpath", "-o"])
             .arg(&binary)
             .arg(source)

@@ -39,7 +39,8 @@ impl Authority {
         self.folder.join("ca.pem").display().to_string()
     }
 
-    /// Issues a certificate for `names`, valid between two years.
+    /// Issues a certificate for `names` that is valid from 1 January of the year `years.0` to 1
+    /// January of the year `years.1`.
     fn issue_certificate(&self, name: &str, names: &[&str], years: (i32, i32)) -> CertificateAndKey {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
@@ -64,7 +65,8 @@ impl Authority {
     }
 }
 
-/// Creates a certificate for 127.0.0.1 and its key, from an authority that nobody trusts.
+/// Creates a certificate for 127.0.0.1 and its key, from an authority that no client trusts by
+/// default.
 pub fn self_signed() -> (PathBuf, PathBuf) {
     let pair = Authority::new().issue_localhost_certificate();
     (pair.certificate, pair.key)

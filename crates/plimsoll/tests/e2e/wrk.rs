@@ -16,7 +16,7 @@ struct RequestLogServer {
 }
 
 impl RequestLogServer {
-    /// Starts a server that responds at once.
+    /// Starts a server that responds without delay.
     fn start() -> RequestLogServer {
         RequestLogServer::start_with_delay(Duration::ZERO)
     }
@@ -278,7 +278,7 @@ fn wrk_errors_are_reported() {
 /// Returns the output of a program with each number and unit replaced by `#`, and repeated blanks
 /// joined.
 fn mask_numbers(text: &str) -> String {
-    // wrk prints nan for a mean without samples, if a run ends at once.
+    // wrk prints nan for a mean without samples, if a run ends immediately.
     let text = text.replace("-nan", "0.00").replace("nan", "0.00");
     let mut shape = String::new();
     let mut chars = text.chars().peekable();
@@ -346,7 +346,7 @@ fn packaged_wrk_scripts_behave_as_under_wrk() {
 
 /// Checks that further scripts, which together use the whole API, behave as under wrk.
 #[test]
-fn scripts_of_the_whole_contract_behave_as_under_wrk() {
+fn scripts_that_use_the_whole_api_behave_as_under_wrk() {
     let module = create_new_folder("modules");
     std::fs::write(module.join("paths.lua"), "local m = {} function m.of(n) return '/m' .. n % 3 end return m")
         .expect("written");
@@ -505,7 +505,8 @@ fn plimsoll_commands_accept_a_script_as_traffic() {
         function delay() return 5 end
         function done(summary) print('told', summary.requests) end";
     let path = &write_script_file("like.lua", text);
-    // The rate of `--rate` counts single messages, even if the script sends two messages at once.
+    // The rate of `--rate` counts single messages, even if the script sends two messages in one
+    // batch.
     let file = &path_in_new_folder("scripts", "run.plimsoll");
     let done =
         plimsoll(&["run", "--lua", path, "--rate", "100", "-d1s", "-t1", &server.url, "-qo", file, "--", "word"]);

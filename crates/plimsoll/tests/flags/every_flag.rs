@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, missing_inputs, restore_experiment};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodySource, Terms, TextKind};
-use plimsoll_report::spelling;
+use plimsoll_report::repeat_command;
 use plimsoll_study::rerun::traffic_from_recorded_files;
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -400,7 +400,7 @@ fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<
 fn experiment_record_text((asked, terms): &ExperimentInput) -> String {
     let (asked, terms) = (asked.record(), terms.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
-    let words = spelling::repeat_command_words(&asked, &terms).join(" ");
+    let words = repeat_command::repeat_command_words(&asked, &terms).join(" ");
     format!("{}{}{words}", json(serde_json::to_string(&asked)), json(serde_json::to_string(&terms)))
 }
 
@@ -581,7 +581,7 @@ fn a_recorded_command_parses_to_the_same_plan() {
                 assert_eq!(again, question, "{name} {words:?}");
                 if missing_inputs(&asked_record, &terms_record).is_empty() {
                     whole += 1;
-                    let shown = spelling::repeat_command_words(&asked_record, &terms_record);
+                    let shown = repeat_command::repeat_command_words(&asked_record, &terms_record);
                     let again = parse_command(name, &shown[2..], &[]);
                     let again = again.unwrap_or_else(|| panic!("{shown:?} is not understood"));
                     let again = again.unwrap_or_else(|failure| panic!("{shown:?}: {failure}"));

@@ -15,7 +15,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         expects: &[
             (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
-            (Feature::ServedAtATime, ExpectedAnswer::Any),
+            (Feature::RequestsInService, ExpectedAnswer::Any),
             (Feature::PlimsollLimited, ExpectedAnswer::Any),
         ],
     }],

@@ -20,8 +20,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::PlimsollLimited, ExpectedAnswer::Is("yes")),
             (Feature::CoresFull, ExpectedAnswer::Any),
             (Feature::ThreadsFull, ExpectedAnswer::Any),
-            (Feature::OnTheWay, ExpectedAnswer::Any),
-            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::DataInTransit, ExpectedAnswer::Any),
+            (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -24,7 +24,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Any),
                 (Feature::ThreadsFull, ExpectedAnswer::Any),
-                (Feature::TakesTurns, ExpectedAnswer::Any),
+                (Feature::ThreadsRunOneAtATime, ExpectedAnswer::Any),
                 (Feature::Collects, ExpectedAnswer::Any),
             ],
         },

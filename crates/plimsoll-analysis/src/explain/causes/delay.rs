@@ -14,7 +14,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         expects: &[
             (Feature::SlowAtLowLoad, ExpectedAnswer::Is("yes")),
             (Feature::ServedAsFast, ExpectedAnswer::Any),
-            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
             (Feature::FixedConnections, ExpectedAnswer::Any),
             (Feature::StorageWaits, ExpectedAnswer::Any),
             (Feature::ThreadsWait, ExpectedAnswer::Any),

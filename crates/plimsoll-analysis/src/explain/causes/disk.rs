@@ -17,13 +17,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         expects: &[
             (Feature::StorageWaits, ExpectedAnswer::Is("yes")),
             (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
-            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
             (Feature::ThreadsWait, ExpectedAnswer::Any),
             (Feature::ThreadsFull, ExpectedAnswer::Any),
             (Feature::FixedConnections, ExpectedAnswer::Any),
             (Feature::CallsPileUp, ExpectedAnswer::Any),
             (Feature::AcceptsLate, ExpectedAnswer::Any),
-            (Feature::TakesTurns, ExpectedAnswer::Any),
+            (Feature::ThreadsRunOneAtATime, ExpectedAnswer::Any),
         ],
     }],
     predicts: Predictions {

@@ -29,7 +29,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "limiter_delays",
             expects: &[
-                (Feature::ServedAtATime, ExpectedAnswer::Is("below_one")),
+                (Feature::RequestsInService, ExpectedAnswer::Is("below_one")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ComesEvenly, ExpectedAnswer::Mostly("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
@@ -41,7 +41,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "limiter_window",
             expects: &[
-                (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
+                (Feature::ResponsesInBatches, ExpectedAnswer::Is("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
                 (Feature::Polls, ExpectedAnswer::Any),
@@ -51,7 +51,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "limiter_unseen",
             expects: &[
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
-                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
+                (Feature::RequestsInService, ExpectedAnswer::Is("several")),
                 // A pool or a lock with constant service times also responds at even intervals.
                 (Feature::ComesEvenly, ExpectedAnswer::Any),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),

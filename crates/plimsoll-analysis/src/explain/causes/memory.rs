@@ -22,8 +22,8 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::OthersTookCores, ExpectedAnswer::Any),
                 (Feature::StorageWaits, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
-                (Feature::TakesTurns, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
+                (Feature::ThreadsRunOneAtATime, ExpectedAnswer::Any),
             ],
         },
         CauseForm {

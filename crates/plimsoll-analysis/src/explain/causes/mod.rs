@@ -1,7 +1,7 @@
 //! The causes that can limit a load line, one file each ([`card::CauseCard`]). The file of a cause
 //! contains the expected answers to the features, the predicted effects of experiments, and the
-//! sentence about the cause. The file also lists the resources that limit the server only because
-//! of the cause.
+//! sentence about the cause. The file also lists the resources that are saturated because of the
+//! cause.
 //!
 //! A new cause needs a file in this folder, a line in [`cause_cards`] and a variant of `Cause`. A
 //! new cause also needs a page under `docs/causes`, and three recorded cases in the corpus

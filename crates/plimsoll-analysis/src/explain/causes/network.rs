@@ -20,11 +20,11 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "network_server",
             expects: &[
-                (Feature::OnTheWay, ExpectedAnswer::Is("server")),
+                (Feature::DataInTransit, ExpectedAnswer::Is("server")),
                 (Feature::CoresFull, ExpectedAnswer::Is("no")),
                 (Feature::ThreadsFull, ExpectedAnswer::Is("no")),
-                (Feature::ServedAtATime, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::RequestsInService, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::ReadsSlowly, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
@@ -33,18 +33,18 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "network_dependency",
             expects: &[
-                (Feature::OnTheWay, ExpectedAnswer::Is("dependency")),
+                (Feature::DataInTransit, ExpectedAnswer::Is("dependency")),
                 (Feature::CoresFull, ExpectedAnswer::Is("no")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::DatabaseLocks, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
             word: "network_lossy",
             expects: &[
-                (Feature::OnTheWay, ExpectedAnswer::Is("lossy")),
+                (Feature::DataInTransit, ExpectedAnswer::Is("lossy")),
                 (Feature::CoresFull, ExpectedAnswer::Is("no")),
                 (Feature::ThreadsFull, ExpectedAnswer::Is("no")),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),

@@ -29,9 +29,9 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "one_thread_interpreter",
             expects: &[
-                (Feature::TakesTurns, ExpectedAnswer::Is("interpreter")),
+                (Feature::ThreadsRunOneAtATime, ExpectedAnswer::Is("interpreter")),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Not("machine")),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),

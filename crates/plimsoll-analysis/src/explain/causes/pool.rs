@@ -23,7 +23,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
@@ -32,8 +32,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::ThreadsWait, ExpectedAnswer::Is("queue")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
-                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::RequestsInService, ExpectedAnswer::Is("several")),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
@@ -41,7 +41,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             word: "pool_unseen",
             expects: &[
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
-                (Feature::ServedAtATime, ExpectedAnswer::Is("several")),
+                (Feature::RequestsInService, ExpectedAnswer::Is("several")),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },

@@ -23,9 +23,9 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("window")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
-                (Feature::OnTheWay, ExpectedAnswer::Any),
-                (Feature::ServedAtATime, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::DataInTransit, ExpectedAnswer::Any),
+                (Feature::RequestsInService, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
@@ -33,11 +33,11 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("dependency")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
-                (Feature::OnTheWay, ExpectedAnswer::Any),
+                (Feature::DataInTransit, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
@@ -46,7 +46,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("pipe")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
                 (Feature::Polls, ExpectedAnswer::Any),

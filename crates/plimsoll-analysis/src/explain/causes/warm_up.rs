@@ -18,7 +18,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             (Feature::CoresFull, ExpectedAnswer::Any),
             (Feature::ThreadsFull, ExpectedAnswer::Any),
             (Feature::PlimsollLimited, ExpectedAnswer::Any),
-            (Feature::WorkersAsServed, ExpectedAnswer::Any),
+            (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
             (Feature::ServedAsFast, ExpectedAnswer::Any),
             (Feature::FixedConnections, ExpectedAnswer::Any),
             (Feature::CallsPileUp, ExpectedAnswer::Any),

@@ -10,7 +10,7 @@ use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::queues::connections_queue_at_dependency;
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::EQUALLY_SHORT_FACTOR;
+use crate::explain::thresholds::TWOFOLD_FACTOR;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Workers,
@@ -18,13 +18,13 @@ pub(super) static CARD: CauseCard = CauseCard {
         CauseForm {
             word: "workers",
             expects: &[
-                (Feature::WorkersAsServed, ExpectedAnswer::Mostly("yes")),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Mostly("yes")),
                 (Feature::CeilingMet, ExpectedAnswer::Mostly("none")),
                 (Feature::AcceptsLate, ExpectedAnswer::Mostly("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
-                (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
+                (Feature::RequestsInService, ExpectedAnswer::Not("below_one")),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
-                (Feature::ComesInLumps, ExpectedAnswer::Any),
+                (Feature::ResponsesInBatches, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
             ],
         },
@@ -33,18 +33,18 @@ pub(super) static CARD: CauseCard = CauseCard {
             expects: &[
                 (Feature::ThreadsFull, ExpectedAnswer::Is("several")),
                 (Feature::CoresFull, ExpectedAnswer::Is("no")),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
         CauseForm {
             word: "workers_dependency",
             expects: &[
-                (Feature::QueuesBefore, ExpectedAnswer::Is("yes")),
+                (Feature::QueuesAtDependency, ExpectedAnswer::Is("yes")),
                 (Feature::Plateau, ExpectedAnswer::Is("yes")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
-                (Feature::WorkersAsServed, ExpectedAnswer::Any),
+                (Feature::BusyWorkersEqualInService, ExpectedAnswer::Any),
                 (Feature::ReadsSlowly, ExpectedAnswer::Any),
             ],
         },
@@ -71,7 +71,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let idle_cores = idle_cores_text(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
-        if signal_max_or_zero(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
+        if signal_max_or_zero(case, Signal::FullThreads) >= TWOFOLD_FACTOR {
             let threads = count_with_noun(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
             return CauseText::for_resource(
                 format!("{threads} of {}", server_name(case)),

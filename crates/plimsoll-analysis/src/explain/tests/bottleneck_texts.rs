@@ -40,7 +40,7 @@ fn an_exhausted_resource_explains_missing_recovery() {
             ..usual_server_facts().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
         };
         assert_eq!(case.goodput_of_broken_server_rps(), Some(0.0));
-        let posterior = Posterior::from_contrast(&case, &[]);
+        let posterior = Posterior::from_facts(&case, &[]);
         let first = posterior.causes().first().map(|first| (first.cause, may_be_named(&case, first.cause)));
         assert_eq!(first, expect, "{}", format_posterior(&case));
     }
@@ -90,7 +90,8 @@ fn failures_at_every_load_show_no_limit() {
     };
     assert_eq!(short.requests_in_service(), None, "one at a time was asked, and served");
     assert!(not_known::unknown_cause_sentence(&short, &[]).contains("the budget was too short"));
-    // Every load met the SLO, so only more time could show a limit, whatever causes are possible.
+    // Every load met the SLO, so the advice is a longer study. The advice does not depend on the
+    // possible causes.
     let met = usual_server_facts().with_signals(&[(Offered, 150.0, 950.0, 1100.0), (Goodput, 150.0, 950.0, 1100.0)]);
     let met = ServerFacts { held_past_rps: Some(1100.0), upper_rps: None, ..met };
     assert!(not_known::unknown_cause_sentence(&met, &[]).contains("met the SLO at 1 100 requests/s after the search"));
@@ -169,8 +170,8 @@ fn a_pool_requires_a_fixed_number_of_connections() {
             calls(8.0).with_peer_connections(9.0, 17.0, 9.0),
             "a pool in api that admits about 8 requests at a time, for calls to node at 127.0.0.1:6379",
         ),
-        // Fewer calls are open than requests are in service, so the pool that limits the server is
-        // not for these calls.
+        // Only three calls are open, but eight requests are in service. So the calls do not use the
+        // pool that limits the server.
         (calls(3.0).with_peer_connections(9.0, 17.0, 9.0), "a pool in api that admits about 8 requests at a time"),
     ] {
         assert_eq!(cause_text(&case, Cause::Pool).subject, expect);
@@ -203,7 +204,7 @@ fn the_bottleneck_sentence_names_the_resource() {
             "one thread of api limits the load line to 1 000 requests/s: the server's busiest thread uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
-        let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
+        let cause = Posterior::from_facts(&case, &[]).causes()[0].cause;
         assert_eq!(
             cause_text(&case, cause).sentence_for_server(&case),
             crate::sentence::Sentence::from(expect),

@@ -145,8 +145,8 @@ pub(super) fn named_cause_of(case: &ServerFacts) -> Cause {
     explanation_from_facts(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
-/// Returns the answer that `feature`, a question about the server, has for `case`, as a word such
-/// as `yes`.
+/// Returns the answer to `feature`, a question about the server, as a word such as `yes`. Returns
+/// `None` if the answer was not observed.
 pub(super) fn feature_answer(case: &ServerFacts, feature: Feature) -> Option<&'static str> {
     let card = feature.card();
     (card.read)(case).map(|value| card.values[value].word)
@@ -157,7 +157,7 @@ pub(super) fn cause_text(case: &ServerFacts, cause: Cause) -> causes::card::Caus
 }
 
 pub(super) fn format_posterior(case: &ServerFacts) -> String {
-    let posterior = Posterior::from_contrast(case, &[]);
+    let posterior = Posterior::from_facts(case, &[]);
     let candidate = |it: &posterior::CauseFormProbability| {
         let terms: Vec<String> = it
             .terms

@@ -4,7 +4,7 @@ use super::*;
 
 /// Creates a server whose threads poll. `asleep`: sleeping threads, and `under_way`: requests in
 /// flight, both at the load line and above it.
-fn polling_server_contrast(asleep: (f64, f64), under_way: (f64, f64)) -> ServerFacts {
+fn polling_server_facts(asleep: (f64, f64), under_way: (f64, f64)) -> ServerFacts {
     usual_server_facts().with_service_time_ms(1.2).with_peer_connections(36.0, 36.0, 36.0).with_signals(&[
         (InSleep, 1.0, asleep.0, asleep.1),
         (InLock, 35.8, 34.3, 5.0),
@@ -434,10 +434,10 @@ fn causes_are_named_on_synthetic_cases() {
         ),
         (
             "threads that look again and again whether a file is free, while their connections stand idle",
-            polling_server_contrast((1.7, 36.0), (1.8, 37.0)),
+            polling_server_facts((1.7, 36.0), (1.8, 37.0)),
             Cause::Lock,
         ),
-        ("the same, with more requests than threads", polling_server_contrast((1.1, 23.9), (1.1, 67.5)), Cause::Lock),
+        ("the same, with more requests than threads", polling_server_facts((1.1, 23.9), (1.1, 67.5)), Cause::Lock),
         (
             "a lock that is spun for",
             usual_server_facts().with_signals(&cores_full).with_signals(&[(Spinning, 0.01, 0.2, 0.6)]),

@@ -175,8 +175,8 @@ impl SimWorld {
             _ if self.server.cut == ResponseSplit::Bytes => self.send_response(at_ns, link, fault, 1),
             _ => self.send_response(at_ns, link, fault, 0),
         }
-        // A fault that closes or resets the connection or sends more bytes does so after the last
-        // byte of the response.
+        // Faults that close or reset the connection, or that send more bytes, take effect after the
+        // last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {

@@ -133,8 +133,8 @@ fn a_late_response_is_one_timeout() {
 
 #[test]
 fn queue_waits_match_queueing_theory() {
-    // The server serves one request at a time, at an arrival rate of 600/s and a capacity of 1
-    // 000/s. The mean response times of the queues M/M/1 and M/D/1 are known from queueing theory.
+    // The server serves one request at a time, at an arrival rate of 600/s and a capacity of
+    // 1000/s. The mean response times of the queues M/M/1 and M/D/1 are known from queueing theory.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);
     for (service, expect_ms) in [
         (ServiceTimes::Exponential(MS), mean_ms / (1.0 - load)),

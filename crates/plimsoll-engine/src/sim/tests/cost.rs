@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 22 Nov 2025 10:00:00 GMT\r\n\
     Content-Type: text/plain\r\nContent-Length: 13\r\nConnection: keep-alive\r\n\r\nHello, world\n";
 
-/// A network that answers any sent bytes at once.
+/// A network on which a complete response follows at once after any sent bytes.
 #[derive(Default)]
 struct InstantNet {
     now_ns: u64,

@@ -164,7 +164,7 @@ impl plimsoll_wire::Author for RepeatingRequestScript {
 
     fn receive_response(
         &mut self,
-        answer: &plimsoll_wire::AuthorAnswer,
+        answer: &plimsoll_wire::AuthorResponse,
     ) -> Result<(), plimsoll_wire::AuthorStopReason> {
         assert!(answer.status == 200 && answer.head.starts_with(b"HTTP/1.1 200") && answer.head.ends_with(b"\r\n\r\n"));
         self.heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -255,7 +255,7 @@ fn with_sessions(plan: SimulatedPlan, own_connection: bool, ops: &[SessionOp]) -
 }
 
 fn request_operation(route: u16) -> SessionOp {
-    SessionOp::Ask { route, may_continue: false }
+    SessionOp::Send { route, may_continue: false }
 }
 
 /// Returns the numbers of sessions started, completed, abandoned and cut, and the ledger of
@@ -311,7 +311,7 @@ fn every_session_ends_and_is_counted() {
 
 #[test]
 fn a_failure_abandons_its_session_unless_allowed() {
-    let may_continue = [SessionOp::Ask { route: 0, may_continue: true }, request_operation(1)];
+    let may_continue = [SessionOp::Send { route: 0, may_continue: true }, request_operation(1)];
     for fault in [Fault::Status(500), Fault::NeverAnswers, Fault::ClosesWithoutReply, Fault::Refuses] {
         for plan in [constant_rate_plan("200@1s"), closed_loop_plan("4@1s")] {
             for own in [false, true] {
@@ -337,9 +337,9 @@ fn a_failure_abandons_its_session_unless_allowed() {
 
 #[test]
 fn a_session_without_requests_does_not_block_the_worker() {
-    let once = [SessionOp::Once { to: 2 }, request_operation(0)];
+    let once = [SessionOp::JumpUnlessFirstSession { to: 2 }, request_operation(0)];
     let endless = [
-        SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
+        SessionOp::JumpUnlessText { text: "{{ none }}".into(), empty: false, to: 2 },
         request_operation(0),
         SessionOp::Repeat { times: 1_000_000, from: 0, depth: 1 },
         SessionOp::Repeat { times: 1_000_000, from: 0, depth: 0 },

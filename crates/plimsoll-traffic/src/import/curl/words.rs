@@ -34,20 +34,20 @@ type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 /// The shell's meaning of an unquoted word that is not an argument of the command.
 enum ShellOperator {
     /// The end of the command.
-    Next,
+    EndOfCommand,
     /// A redirection into the file that the next word names.
-    Into,
+    RedirectToNextWord,
     /// A redirection whose file is in the same word, or a redirection to another descriptor.
-    IntoThis,
+    RedirectInWord,
 }
 
 fn shell_operator(word: &str) -> Option<ShellOperator> {
     if ["&&", "&"].contains(&word) {
-        return Some(ShellOperator::Next);
+        return Some(ShellOperator::EndOfCommand);
     }
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&').strip_prefix('>')?;
     let rest = rest.trim_start_matches(['>', '|']);
-    Some(if rest.is_empty() { ShellOperator::Into } else { ShellOperator::IntoThis })
+    Some(if rest.is_empty() { ShellOperator::RedirectToNextWord } else { ShellOperator::RedirectInWord })
 }
 
 #[derive(Default)]
@@ -103,12 +103,12 @@ impl ShellWords {
                     break;
                 }
                 c if c.is_whitespace() => match read.end_word() {
-                    Some(ShellOperator::Next) => {
+                    Some(ShellOperator::EndOfCommand) => {
                         refuse_trailing_words(rest)?;
                         break;
                     }
-                    Some(ShellOperator::Into) => read.skips_next = true,
-                    Some(ShellOperator::IntoThis) | None => {}
+                    Some(ShellOperator::RedirectToNextWord) => read.skips_next = true,
+                    Some(ShellOperator::RedirectInWord) | None => {}
                 },
                 plain => read.push_char(plain),
             }

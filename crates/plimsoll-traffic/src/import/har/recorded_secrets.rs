@@ -6,17 +6,17 @@
 //! Not here: the requests themselves, and replacing recorded values by captures.
 
 use crate::file::json;
-use crate::file::tree::{TextPlace, TreeNode, TreeValue};
+use crate::file::tree::{TextPosition, TreeNode, TreeValue};
 use crate::import::nodes::{entries, field, items, scalar_field_text, scalar_text, split_http_url, variable_name};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::{is_secret_name, percent_decode};
 use std::collections::HashMap;
 
-/// The length in characters of the shortest value that is searched for in responses. Shorter values
-/// would match by chance.
+/// The shortest value that is searched for in responses, in characters. Shorter values would match
+/// by chance.
 const FOUND_CHARS_MIN: usize = 6;
-/// The largest number of distinct values to search. The limit bounds the time, because each value
-/// is searched in all earlier responses.
+/// The largest number of distinct values to search for. The limit bounds the time, because each
+/// value is searched for in all earlier responses.
 const SEARCHED_VALUES_MAX: usize = 100;
 /// The deepest nesting of JSON that is searched.
 const DEPTH_MAX: u32 = 16;
@@ -26,13 +26,14 @@ const DEPTH_MAX: u32 = 16;
 pub struct RecordedSecretFinder<'a> {
     /// The recorded responses of imported requests, each with the name of its step.
     answers: Vec<(String, &'a TreeNode)>,
-    /// The note for each name and value. A value that is sent several times has the same note.
+    /// The text of the note for each pair of name and value. A pair that is sent several times gets
+    /// the same note.
     told: HashMap<(String, String), String>,
 }
 
 /// A value in a recorded request.
 struct RecordedValue {
-    at: TextPlace,
+    at: TextPosition,
     name: String,
     value: String,
     /// The part of the request with the value, as a phrase: `its query` or `its body`. `None` for a
@@ -53,7 +54,7 @@ impl<'a> RecordedSecretFinder<'a> {
         request: &TreeNode,
         step: &str,
         is_sent: impl Fn(&str) -> bool,
-    ) -> Vec<(TextPlace, String)> {
+    ) -> Vec<(TextPosition, String)> {
         let mut sent = Vec::new();
         collect_header_values(request, is_sent, &mut sent);
         collect_query_values(request, &mut sent);
@@ -192,7 +193,7 @@ fn collect_query_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
 }
 
 /// Collects the names and values of pairs such as `a=b&c=d`.
-fn pairs_in_text(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
+fn pairs_in_text(text: &str, at: TextPosition, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decode(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
         out.push(RecordedValue { at, name: decoded(name), value: decoded(value), within: Some(within) });
@@ -225,7 +226,7 @@ fn collect_body_values(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     }
 }
 
-fn collect_json_values(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedValue>) {
+fn collect_json_values(node: &TreeNode, at: TextPosition, depth: u32, out: &mut Vec<RecordedValue>) {
     if depth == DEPTH_MAX {
         return;
     }

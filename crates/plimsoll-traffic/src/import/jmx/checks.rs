@@ -14,7 +14,8 @@ const TEST_TYPE_SUBSTRING: u64 = 16;
 const TEST_TYPE_OR: u64 = 32;
 
 /// Adds an assertion or extractor to a request. `None` means that the element is neither an
-/// assertion nor an extractor. An error is a phrase that says why the element cannot be imported.
+/// assertion nor an extractor. An error is a note for the user: why the element is not imported, or
+/// how the imported capture differs from the extractor.
 pub fn add_check_or_capture(
     element: &Element,
     values: &TestPlanVariables,

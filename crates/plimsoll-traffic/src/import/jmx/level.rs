@@ -5,7 +5,7 @@ use super::super::draft::DraftText;
 use super::super::nodes::base64;
 use super::reader::JmxReader;
 use super::xml::{self, Element, property, short_text};
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 
 /// The cost of looking up one property in the request defaults, in bytes of the import's memory
 /// budget.
@@ -18,7 +18,7 @@ pub struct TestLevel<'a, 'i> {
     /// The cost of looking up the request defaults once, in bytes of the import's memory budget.
     pub defaults_bytes: usize,
     pub headers: Vec<(String, DraftText)>,
-    pub users: Vec<LevelUser>,
+    pub users: Vec<LevelCredentials>,
     pub cookies: Vec<LevelCookie>,
     /// Whether the level has a cookie manager. JMeter sends cookies only with a cookie manager.
     pub keeps_cookies: bool,
@@ -26,14 +26,14 @@ pub struct TestLevel<'a, 'i> {
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
-/// The credentials of an authorization manager. JMeter sends the credentials to all URLs with a
-/// certain prefix.
+/// One entry of an authorization manager: credentials, and the prefix of the URLs to which JMeter
+/// sends the credentials.
 #[derive(Debug)]
-pub struct LevelUser {
-    at: TextPlace,
+pub struct LevelCredentials {
+    at: TextPosition,
     url: DraftText,
     /// The prefix of the URLs that get the credentials.
-    begins: String,
+    url_prefix: String,
     /// The value of the `Authorization` field. `None` for a scheme other than Basic.
     authorization: Option<DraftText>,
 }
@@ -41,7 +41,7 @@ pub struct LevelUser {
 /// A cookie that a JMeter cookie manager sets before the first request.
 #[derive(Debug)]
 pub struct LevelCookie {
-    at: TextPlace,
+    at: TextPosition,
     name: String,
     value: DraftText,
     /// The length of the cookie in a `Cookie` field, bytes.
@@ -63,7 +63,8 @@ pub struct RequestUrl {
 }
 
 impl RequestUrl {
-    /// Returns the URL as text, with and without the default port.
+    /// Returns two texts of the URL: without and with the default port. Both texts are equal if the
+    /// URL has another port.
     fn url_text_variants(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
@@ -81,11 +82,11 @@ impl RequestUrl {
     }
 }
 
-impl LevelUser {
+impl LevelCredentials {
     /// Returns whether JMeter sends the credentials of this authorization manager to a URL. JMeter
     /// compares URL prefixes (`AuthManager.getAuthForURL`).
     fn applies_to_url(&self, urls: &[String; 2]) -> bool {
-        urls.iter().any(|url| url.starts_with(&self.begins))
+        urls.iter().any(|url| url.starts_with(&self.url_prefix))
     }
 }
 
@@ -130,8 +131,8 @@ impl JmxReader {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
         // The URL of each request is compared with the URL prefix of each user, so each comparison
         // is charged to the memory budget.
-        let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
-        if !self.values.has_room_for(bytes, "this JMeter plan has too many credentials in authorization managers") {
+        let bytes: usize = users.iter().map(|user| user.url_prefix.len()).sum();
+        if !self.values.spend_budget_for(bytes, "this JMeter plan has too many credentials in authorization managers") {
             return None;
         }
         let urls = asked.url_text_variants();
@@ -153,7 +154,7 @@ impl JmxReader {
         for cookie in cookies {
             // Each request gets a copy of each cookie, or a note, so each cookie is charged to the
             // memory budget.
-            if !self.values.has_room_for(cookie.bytes, "this JMeter plan has too many cookies in cookie managers") {
+            if !self.values.spend_budget_for(cookie.bytes, "this JMeter plan has too many cookies in cookie managers") {
                 break;
             }
             if !cookie.is_sent(&scope) {
@@ -259,7 +260,7 @@ impl JmxReader {
                 );
                 self.draft.note_repeated_omission(at, text);
                 let begins = url.file_text(false);
-                level.users.push(LevelUser { at, url, begins, authorization: None });
+                level.users.push(LevelCredentials { at, url, url_prefix: begins, authorization: None });
                 continue;
             }
             let [name, password] = ["Authorization.username", "Authorization.password"]
@@ -275,7 +276,7 @@ impl JmxReader {
                 }
             }
             let begins = url.file_text(false);
-            level.users.push(LevelUser { at, url, begins, authorization: Some(authorization) });
+            level.users.push(LevelCredentials { at, url, url_prefix: begins, authorization: Some(authorization) });
         }
     }
 

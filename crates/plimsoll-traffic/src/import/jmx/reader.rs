@@ -3,7 +3,7 @@
 use super::super::draft::{Draft, DraftText};
 use super::threads::JmxLoad;
 use super::values::TestPlanVariables;
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 use std::collections::{BTreeSet, HashMap};
 
 /// The deepest imported nesting of elements.
@@ -15,8 +15,8 @@ pub struct JmxReader {
     pub draft: Draft,
     pub values: TestPlanVariables,
     pub data_names: DataNames,
-    /// The origin of the first request. If the host or port of the first request is a placeholder,
-    /// the origin is its host and port in braces.
+    /// The origin (scheme, host and port) of the first request. If the host or port contains a
+    /// placeholder, the value is the unresolved text `{HOST:PORT}`.
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
@@ -25,8 +25,8 @@ pub struct JmxReader {
     pub pause_ms: f64,
 }
 
-/// The names of data tables in use. The value of each name is the last number appended to make a
-/// duplicate unique.
+/// The data table names in use, each with the last number that was appended to the name. The number
+/// is 1 while the name occurs only without a number.
 #[derive(Default)]
 pub struct DataNames(HashMap<String, u64>);
 
@@ -49,13 +49,13 @@ impl DataNames {
 impl JmxReader {
     /// Converts a text with references to a template, and adds notes about references that cannot
     /// be imported.
-    pub fn text(&mut self, source: &str, at: TextPlace) -> DraftText {
+    pub fn text(&mut self, source: &str, at: TextPosition) -> DraftText {
         let (text, left_out) = self.values.convert_to_template(source);
         self.note_left_out(left_out, at);
         text
     }
 
-    pub fn note_left_out(&mut self, left_out: BTreeSet<String>, at: TextPlace) {
+    pub fn note_left_out(&mut self, left_out: BTreeSet<String>, at: TextPosition) {
         left_out.into_iter().for_each(|text| self.draft.note_repeated_omission(at, text));
     }
 }

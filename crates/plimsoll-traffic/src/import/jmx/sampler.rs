@@ -7,7 +7,7 @@ use super::level::{RequestUrl, TestLevel};
 use super::reader::JmxReader;
 use super::timers::{ThinkTimeSum, TimerImportResult};
 use super::xml::{self, Element, property, short_text};
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 use std::collections::HashSet;
 
 /// The largest number of redirects that JMeter follows for one request.
@@ -88,7 +88,7 @@ impl JmxReader {
         };
         let inherited: usize = levels.iter().map(of_level).sum();
         let what = "the requests of this JMeter plan inherit too many headers, timers, assertions and defaults";
-        if !self.values.has_room_for(inherited, what) {
+        if !self.values.spend_budget_for(inherited, what) {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
@@ -161,7 +161,8 @@ impl JmxReader {
                 request.headers.push((header.clone(), value));
             }
         }
-        if !self.values.has_room_for(request.bytes(), "this JMeter plan has too many request headers and arguments") {
+        if !self.values.spend_budget_for(request.bytes(), "this JMeter plan has too many request headers and arguments")
+        {
             return None;
         }
         if matches!(request.body, DraftBody::Parts(_)) {
@@ -182,12 +183,12 @@ impl JmxReader {
         for timer in levels.iter().flat_map(|level| &level.timers) {
             match thinking.add(timer, &self.values) {
                 TimerImportResult::Added => {}
-                TimerImportResult::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
-                TimerImportResult::Unread => {
+                TimerImportResult::Approximate(text) => self.draft.note_repeated_omission(timer.place(), text),
+                TimerImportResult::InvalidTime => {
                     let text = "a JMeter timer whose time has a placeholder is not imported";
                     self.draft.note_repeated_omission(timer.place(), text)
                 }
-                TimerImportResult::No => {
+                TimerImportResult::NotATimer => {
                     let text = format!("a {} is not imported", short_text(timer.kind()));
                     self.draft.note_repeated_omission(timer.place(), text)
                 }
@@ -249,12 +250,12 @@ impl JmxReader {
     }
 
     /// Returns the URL of a sampler with separate scheme, domain, port and path. `None` if the
-    /// request goes to another host than the first request.
+    /// origin (scheme, host and port) differs from the origin of the first request.
     fn url_of_parts(
         &mut self,
         [scheme, domain, port, path]: [&str; 4],
         name: &str,
-        at: TextPlace,
+        at: TextPosition,
     ) -> Option<RequestUrl> {
         let path_text = self.text(path, at);
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
@@ -285,8 +286,9 @@ impl JmxReader {
         self.is_common_origin(&origin, name, at).then_some(asked)
     }
 
-    /// Returns the URL of a sampler whose path is a whole URL.
-    fn absolute_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<RequestUrl> {
+    /// Returns the URL of a sampler whose path is a whole URL. `None` if the origin differs from
+    /// the origin of the first request.
+    fn absolute_url(&mut self, whole: &str, name: &str, at: TextPosition) -> Option<RequestUrl> {
         let whole_text = self.text(whole, at);
         let beginning = whole_text.beginning();
         let authority = beginning.split_once("://").map_or("", |(_, rest)| rest);
@@ -315,7 +317,7 @@ impl JmxReader {
     }
 
     /// Returns whether an origin equals the origin of the first request; otherwise adds a note.
-    fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
+    fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPosition) -> bool {
         let first_origin = self.origin.get_or_insert_with(|| origin.to_owned());
         if first_origin != origin {
             let text = format!(
@@ -452,7 +454,7 @@ impl JmxReader {
                 arguments.push(SamplerArgument {
                     name: name.to_owned(),
                     value: self.text(part("Argument.value"), at),
-                    is_encoded: part("HTTPArgument.always_encode").trim() == "true",
+                    needs_encoding: part("HTTPArgument.always_encode").trim() == "true",
                     has_equals: part("HTTPArgument.use_equals").trim() != "false",
                     // JMeter gives every text the type `text/plain`, so this type is not imported.
                     kind: kind.filter(|kind| !["", "text/plain"].contains(&kind.as_str())),
@@ -467,8 +469,9 @@ impl JmxReader {
 struct SamplerArgument {
     name: String,
     value: DraftText,
-    /// Whether JMeter percent-encodes the argument. If false, the argument is encoded already.
-    is_encoded: bool,
+    /// Whether JMeter percent-encodes the argument before sending. If false, the test plan contains
+    /// the argument in percent-encoded form.
+    needs_encoding: bool,
     has_equals: bool,
     /// The media type of the argument, if the argument becomes a part of a multipart form.
     kind: Option<String>,
@@ -478,12 +481,12 @@ impl SamplerArgument {
     /// Appends the argument to a query or form as `name=value`.
     fn write(&self, out: &mut DraftText) {
         let is_pair = self.has_equals || !self.value.is_empty();
-        match self.is_encoded {
+        match self.needs_encoding {
             true => out.push(&percent_encode_text(&self.name)),
             false => out.push(&self.name.replace(' ', "%20")),
         }
         out.push(if is_pair { "=" } else { "" });
-        out.append(&match self.is_encoded {
+        out.append(&match self.needs_encoding {
             true => self.value.escape_with_filter(percent_encode_text, "url"),
             false => self.value.escape_with_filter(|text| text.replace(' ', "%20"), "url"),
         });

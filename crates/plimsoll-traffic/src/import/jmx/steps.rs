@@ -7,7 +7,7 @@ use super::checks;
 use super::level::TestLevel;
 use super::reader::{DEPTH_MAX, JmxReader};
 use super::xml::{Element, short_text};
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 
 /// The largest number of repetitions of a loop; a larger number is reduced to this limit.
 const TIMES_MAX: f64 = 1_000_000.0;
@@ -161,7 +161,7 @@ impl JmxReader {
         &mut self,
         inner: Vec<DraftStep>,
         name: &str,
-        at: TextPlace,
+        at: TextPosition,
     ) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
@@ -175,7 +175,8 @@ impl JmxReader {
         (each, first)
     }
 
-    /// Ignores an element that does not become a step, or adds a note about the element.
+    /// Handles an element that does not become a step. Elements that other code imports, or that
+    /// have no effect on the load, are ignored. Any other element gets a note.
     pub fn handle_other_element(&mut self, kind: &str, element: &Element, name: &str) {
         let is_config = [
             "HeaderManager",

@@ -6,7 +6,7 @@
 use super::super::draft::DraftLoad;
 use super::values::TestPlanVariables;
 use super::xml::{Element, property, short_text};
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 
 /// The largest number of stages of an imported load.
 const STAGES_MAX: usize = 200;
@@ -63,7 +63,7 @@ enum ThreadArrivals {
     /// Threads that start within `ramp_s` seconds, and the number of loops that each thread runs.
     /// If `loops` is `None`, the threads run endlessly.
     Loops { ramp_s: f64, loops: Option<f64> },
-    /// Sessions that start at a rate over time. The rates are in sessions per second.
+    /// Sessions that start at a rate that changes over time. The rates are in sessions per second.
     Rate(Vec<Ramp>),
     /// The arrivals of threads cannot be imported from this thread group.
     Unknown,
@@ -73,7 +73,7 @@ enum ThreadArrivals {
 #[derive(Debug, Clone, PartialEq)]
 struct GroupLoad {
     name: String,
-    at: TextPlace,
+    at: TextPosition,
     threads: Option<f64>,
     start_pattern: ThreadArrivals,
     /// The number of requests in one session; 0 until the steps are imported.
@@ -86,7 +86,7 @@ struct TimerRate {
     per_minute: f64,
     /// Whether the rate applies to each thread. If false, all threads together have this rate.
     is_each: bool,
-    at: TextPlace,
+    at: TextPosition,
     /// The index of the thread group with the timer. `None` if the timer applies to all groups.
     group: Option<usize>,
 }
@@ -156,7 +156,7 @@ impl JmxLoad {
 
     /// Adds a timer with a rate of requests a minute, for each thread or for all threads together.
     /// Returns false, without effect, if there is a timer already.
-    pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
+    pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPosition) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
         self.pace.get_or_insert(TimerRate { per_minute, is_each, at, group });
@@ -165,7 +165,7 @@ impl JmxLoad {
 
     /// Returns the load of all groups with requests, in the syntax of a traffic file, and notes
     /// about omissions.
-    pub fn draft_load(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
+    pub fn draft_load(&self) -> (DraftLoad, Vec<(TextPosition, String)>) {
         let mut left_out = Vec::new();
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
         let mut groups: Vec<&GroupLoad> = asking().map(|(_, group)| group).collect();

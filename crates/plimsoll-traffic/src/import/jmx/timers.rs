@@ -16,19 +16,20 @@ pub struct ThinkTimeSum {
     /// The width of the think time's random part, ms, if the random part is one uniform
     /// distribution.
     uniform_ms: Option<f64>,
+    /// The number of timers with a random part.
     drawn: usize,
 }
 
-/// The result of adding a timer to the think time of a request.
+/// The result of adding an element to the think time of a request.
 pub enum TimerImportResult {
     /// The element is not a timer.
-    No,
+    NotATimer,
     /// The timer was added exactly.
     Added,
     /// The timer was added approximately; the value is a note for the user.
-    Alike(&'static str),
+    Approximate(&'static str),
     /// A time of the timer is not a number or is negative, so the timer was not added.
-    Unread,
+    InvalidTime,
 }
 
 impl ThinkTimeSum {
@@ -45,7 +46,11 @@ impl ThinkTimeSum {
         let (delay, range) = (number("ConstantTimer.delay"), number("RandomTimer.range"));
         let (kind, Some(delay), Some(range)) = (element.kind(), delay, range) else {
             let is_timer = ["ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"];
-            return if is_timer.contains(&element.kind()) { TimerImportResult::Unread } else { TimerImportResult::No };
+            return if is_timer.contains(&element.kind()) {
+                TimerImportResult::InvalidTime
+            } else {
+                TimerImportResult::NotATimer
+            };
         };
         match kind {
             "ConstantTimer" => {
@@ -59,18 +64,18 @@ impl ThinkTimeSum {
             }
             "GaussianRandomTimer" => {
                 self.add_random_part(delay, range * range, None);
-                TimerImportResult::Alike(
+                TimerImportResult::Approximate(
                     "JMeter's Gaussian pauses become uniform pauses of the same mean and standard deviation",
                 )
             }
             "PoissonRandomTimer" => {
                 self.add_fixed_ms(delay);
                 self.add_random_part(range, range, None);
-                TimerImportResult::Alike(
+                TimerImportResult::Approximate(
                     "JMeter's Poisson pauses become uniform pauses of the same mean and standard deviation",
                 )
             }
-            _ => TimerImportResult::No,
+            _ => TimerImportResult::NotATimer,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::curl::form_encoded;
 use super::super::draft::{DraftData, DraftText};
 use super::super::nodes::{plain_name, variable_name};
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 use plimsoll_model::ParseBudget;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -27,38 +27,43 @@ pub struct TestPlanVariables {
     /// The extractor names that are visible in the current thread group. The visibility of
     /// extractor names differs between thread groups.
     pub seen: ExtractorNames,
-    /// The names that extractors outside of setup and cleanup requests set, as spelt in the traffic
-    /// file.
+    /// The traffic-file names that extractors outside of setup and teardown thread groups set.
     pub captured_in_load: HashSet<String>,
     /// The prefix that distinguishes names in setup or cleanup requests from names of the load. The
     /// prefix is `None` while the requests of the load are imported.
-    pub around: Option<&'static str>,
+    pub phase_prefix: Option<&'static str>,
     /// The columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
-    /// A data table whose column names are in its file, so any unknown name may be a column.
-    pub headed: Option<String>,
+    /// The first data table whose column names only its file states. Any unknown variable name may
+    /// be a column of this table.
+    pub table_with_own_heading: Option<String>,
     /// The remaining memory budget for the expansion of all texts.
     pub budget: Cell<ParseBudget>,
     /// The position of the current request in the test plan.
-    pub at: Cell<TextPlace>,
+    pub at: Cell<TextPosition>,
     /// The position at which the memory budget ran out, and the clause that begins the error
     /// message. `None` if the budget suffices.
-    pub beyond: Cell<Option<(TextPlace, &'static str)>>,
+    pub beyond: Cell<Option<(TextPosition, &'static str)>>,
 }
 
-/// The names that extractors set, by spelling in a traffic file, and whether each name is visible
-/// in the current thread group.
+/// The names that extractors set, and the visibility of each name in the current thread group. A
+/// traffic-file name (`plain_name`) has only supported characters, so several extractor names can
+/// share one traffic-file name.
 #[derive(Debug, Default)]
 pub struct ExtractorNames {
     /// Whether a thread group is being imported. Outside of thread groups every extractor name is
     /// visible, and the import of each thread group checks the names later.
     is_in_group: bool,
-    /// The number of extractor names that share a spelling, by spelling.
+    /// For each traffic-file name: the number of extractor names in the plan.
     all: HashMap<String, usize>,
+    /// The extractor names that are visible in every thread group.
     for_all: HashSet<String>,
+    /// For each traffic-file name: the number of names in `for_all`.
     for_all_plain: HashMap<String, usize>,
+    /// The further extractor names that are visible in the current thread group.
     in_group: HashSet<String>,
+    /// For each traffic-file name: the number of names in `in_group`.
     in_group_plain: HashMap<String, usize>,
 }
 
@@ -96,13 +101,13 @@ impl ExtractorNames {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
-    /// Returns whether any extractor of the plan sets a name with this spelling.
+    /// Returns whether any extractor of the plan sets this traffic-file name.
     fn is_captured(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
-    /// Returns whether an extractor that is not visible in the current thread group sets a name
-    /// with this spelling.
+    /// Returns whether an extractor that is not visible in the current thread group sets this
+    /// traffic-file name.
     fn has_invisible_extractor(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
@@ -110,7 +115,7 @@ impl ExtractorNames {
 }
 
 /// A converted text, and notes about references that could not be converted.
-pub type FilledText = (DraftText, BTreeSet<String>);
+pub type ConvertedText = (DraftText, BTreeSet<String>);
 
 fn undefined_variable_note(name: &str) -> String {
     format!(
@@ -122,7 +127,7 @@ fn undefined_variable_note(name: &str) -> String {
 impl TestPlanVariables {
     /// Converts a text from an enclosing element for use in the current thread group. The notes
     /// name each variable that nothing sets in this thread group.
-    pub fn resolve_in_thread_group(&self, text: &DraftText) -> FilledText {
+    pub fn resolve_in_thread_group(&self, text: &DraftText) -> ConvertedText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
         let text = text.replace_template_values(|value| {
@@ -140,7 +145,7 @@ impl TestPlanVariables {
     }
 
     /// Converts a text with references to a template.
-    pub fn convert_to_template(&self, source: &str) -> FilledText {
+    pub fn convert_to_template(&self, source: &str) -> ConvertedText {
         let mut out = (DraftText::default(), BTreeSet::new());
         self.expand_references(source, 0, &mut out);
         out
@@ -158,7 +163,7 @@ impl TestPlanVariables {
     /// Returns the name of a capture in the traffic file. Names in setup and cleanup get a prefix
     /// if the load has the same name.
     pub fn captured_name(&self, plain: &str) -> String {
-        match self.around {
+        match self.phase_prefix {
             Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
             _ => plain.to_owned(),
         }
@@ -166,13 +171,13 @@ impl TestPlanVariables {
 
     /// Subtracts bytes from the memory budget of the import. Returns false if the budget is
     /// exhausted.
-    pub fn has_room(&self, bytes: usize) -> bool {
-        self.has_room_for(bytes, "the variables of this JMeter plan refer to each other too often")
+    pub fn spend_budget(&self, bytes: usize) -> bool {
+        self.spend_budget_for(bytes, "the variables of this JMeter plan refer to each other too often")
     }
 
     /// Subtracts bytes from the memory budget, for an element that each request copies. `reason` is
     /// the clause with which the error message begins.
-    pub fn has_room_for(&self, bytes: usize, reason: &'static str) -> bool {
+    pub fn spend_budget_for(&self, bytes: usize, reason: &'static str) -> bool {
         // The smallest charge for a piece of text, bytes, so that very many empty pieces exhaust
         // the budget.
         const PIECE_BYTES: usize = 64;
@@ -185,8 +190,8 @@ impl TestPlanVariables {
         has_room
     }
 
-    fn expand_references(&self, source: &str, depth: usize, out: &mut FilledText) {
-        if !self.has_room(source.len()) {
+    fn expand_references(&self, source: &str, depth: usize, out: &mut ConvertedText) {
+        if !self.spend_budget(source.len()) {
             return;
         }
         let mut rest = source;
@@ -194,7 +199,7 @@ impl TestPlanVariables {
         while let Some(at) = next_reference_offset(rest) {
             let (before, after) = (&rest[..at], &rest[at + 2..]);
             let Some(end) = closing_brace_offset(after) else { break };
-            if !self.has_room(0) {
+            if !self.spend_budget(0) {
                 return;
             }
             has_reference = true;
@@ -212,7 +217,7 @@ impl TestPlanVariables {
         }
     }
 
-    fn append_variable(&self, name: &str, depth: usize, out: &mut FilledText) {
+    fn append_variable(&self, name: &str, depth: usize, out: &mut ConvertedText) {
         let is_captured = self.captured.contains(name);
         if is_captured && self.seen.is_visible(name) {
             out.0.push_value(&self.captured_name(&plain_name(name)));
@@ -222,7 +227,7 @@ impl TestPlanVariables {
             out.0.push_value(drawn);
         } else if let (Some(value), true) = (self.variables.get(name), depth < DEPTH_MAX) {
             self.expand_references(value, depth + 1, out);
-        } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
+        } else if let (Some(data), false) = (&self.table_with_own_heading, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
         } else if is_captured {
             // JMeter sends a reference to an undefined name as literal text.
@@ -240,7 +245,7 @@ impl TestPlanVariables {
 
     /// Converts a function call. `call` lacks the two leading underscores, and `whole` is the whole
     /// text between the braces.
-    fn append_function_call(&self, call: &str, whole: &str, depth: usize, out: &mut FilledText) {
+    fn append_function_call(&self, call: &str, whole: &str, depth: usize, out: &mut ConvertedText) {
         let (name, arguments) = match call.split_once('(') {
             Some((name, rest)) => (name, split_arguments(rest.strip_suffix(')').unwrap_or(rest))),
             None => (call, Vec::new()),
@@ -293,7 +298,7 @@ impl TestPlanVariables {
             }
             "urlencode" => match arguments.first() {
                 Some(inner) => {
-                    let mut plain = FilledText::default();
+                    let mut plain = ConvertedText::default();
                     self.expand_references(inner, depth + 1, &mut plain);
                     // Java's URL encoder writes a blank as `+`.
                     out.0.append(&plain.0.escape_with_filter(|text| form_encoded(text.as_bytes()), "url"));

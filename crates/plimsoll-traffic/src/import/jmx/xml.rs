@@ -1,7 +1,7 @@
 //! The elements of a JMeter test plan. Each element has named properties. The elements below an
 //! element are in the `hashTree` that follows the element in the XML file.
 
-use crate::file::TextPlace;
+use crate::file::TextPosition;
 use crate::file::tree::LinePositions;
 use roxmltree::Node;
 
@@ -109,7 +109,7 @@ impl<'a, 'i> Element<'a, 'i> {
         found.map(|node| node.children().filter(Node::is_element).collect()).unwrap_or_default()
     }
 
-    pub fn place(&self) -> TextPlace {
+    pub fn place(&self) -> TextPosition {
         place(self.node)
     }
 }
@@ -127,12 +127,12 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
 
 /// Returns the byte offset of a node as a provisional position, stored as a column in line 0.
 /// [`line_and_column`] converts the position later.
-pub fn place(node: Node) -> TextPlace {
-    TextPlace { line: 0, column: node.range().start }
+pub fn place(node: Node) -> TextPosition {
+    TextPosition { line: 0, column: node.range().start }
 }
 
 /// Converts a provisional position of [`place`] to line and column.
-pub fn line_and_column(at: TextPlace, lines: &LinePositions) -> TextPlace {
+pub fn line_and_column(at: TextPosition, lines: &LinePositions) -> TextPosition {
     lines.position_at(at.column)
 }
 

@@ -1,7 +1,7 @@
 //! Facts about a whole API description: its version, its servers, and its references.
 
 use super::super::nodes::{self, field, is_field_true, items, scalar_field_text};
-use crate::file::tree::{TextPlace, TrafficFileError, TreeNode, TreeValue};
+use crate::file::tree::{TextPosition, TrafficFileError, TreeNode, TreeValue};
 use plimsoll_model::ParseBudget;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ pub struct ApiDescription<'a> {
     /// A note for the user if the description has no base URL, or if servers other than the first
     /// are ignored.
     pub no_base: Option<String>,
-    pub base_at: TextPlace,
+    pub base_at: TextPosition,
     /// The remaining memory budget for the examples of all operations.
     pub budget: Cell<ParseBudget>,
     /// A cache of resolved references, with the target of each reference.
@@ -107,7 +107,7 @@ impl<'a> ApiDescription<'a> {
         let url = scalar_field_text(server, "url").unwrap_or("/");
         match field(server, "variables") {
             Some(variables) => expand_variables(url, |name| {
-                scalar_field_text(field(variables, name)?, "default").filter(|value| self.has_room(value.len()))
+                scalar_field_text(field(variables, name)?, "default").filter(|value| self.spend_budget(value.len()))
             }),
             None => url.to_owned(),
         }
@@ -131,7 +131,7 @@ impl<'a> ApiDescription<'a> {
 
     /// Subtracts the bytes of an example from the memory budget. Returns false if the budget is
     /// exhausted.
-    pub fn has_room(&self, bytes: usize) -> bool {
+    pub fn spend_budget(&self, bytes: usize) -> bool {
         let mut budget = self.budget.get();
         let has_room = budget.spend_bytes(bytes).is_ok();
         self.budget.set(budget);

@@ -68,7 +68,7 @@ impl<'a> Operation<'a, '_> {
         request.expect = self.response_expectation();
         // Literal examples may be long, and many operations may refer to one example, so each use
         // is charged to the memory budget.
-        self.api.has_room(request.bytes());
+        self.api.spend_budget(request.bytes());
         let name = scalar_field_text(self.node, "operationId").map_or(request_name, str::to_owned);
         let (at, what) = (Some(self.node.at), DraftAction::Request(Box::new(request)));
         Some(DraftStep { at, name: Some(name), what, ..DraftStep::default() })
@@ -87,7 +87,7 @@ impl<'a> Operation<'a, '_> {
         };
         // Many paths may share one server, so each use of the server's URL is charged to the memory
         // budget.
-        if !self.api.has_room(scalar_field_text(server, "url").map_or(0, str::len)) {
+        if !self.api.spend_budget(scalar_field_text(server, "url").map_or(0, str::len)) {
             return None;
         }
         let url = self.api.server_url(server);
@@ -117,7 +117,7 @@ impl<'a> Operation<'a, '_> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
         for node in items(self.node, "parameters").iter().chain(items(self.item, "parameters")) {
-            if !self.api.has_room(PARAMETER_BYTES) {
+            if !self.api.spend_budget(PARAMETER_BYTES) {
                 break;
             }
             let Some(parameter) = self.api.resolve_reference(node) else {
@@ -232,7 +232,7 @@ impl<'a> Operation<'a, '_> {
         let Some(choice) = choices.iter().find(|choice| !entries(choice).is_empty()) else { return };
         let mut has_query = request.target.contains('?');
         for (key, node) in entries(choice) {
-            if !self.api.has_room(PARAMETER_BYTES) {
+            if !self.api.spend_budget(PARAMETER_BYTES) {
                 break;
             }
             let Some(scheme) = self.api.security(&key.name) else {

@@ -7,7 +7,7 @@ use super::super::nodes::{
 };
 use super::api::{ApiDescription, is_read_only};
 use crate::file::push_json_string;
-use crate::file::tree::{TextPlace, TreeNode, TreeValue};
+use crate::file::tree::{TextPosition, TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
 /// The deepest nesting of required values in an example.
@@ -28,7 +28,7 @@ const ITEMS_MAX: f64 = 20.0;
 /// Generates examples for one parameter or body, and collects notes about omissions.
 pub struct Sampler<'a, 'b> {
     api: &'b ApiDescription<'a>,
-    pub left_out: Vec<(TextPlace, String)>,
+    pub left_out: Vec<(TextPosition, String)>,
     /// The references that are being expanded, for the detection of recursion.
     open: Vec<String>,
     pieces: usize,
@@ -111,7 +111,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         let none = || SampleValue::One(DraftText::literal("value"));
         // A schema may contain itself, so the nesting has a limit, and each level is charged to the
         // memory budget.
-        if depth > DEPTH_MAX || !self.has_room(0) {
+        if depth > DEPTH_MAX || !self.spend_budget(0) {
             return none();
         }
         let Some(schema) = self.resolve_or_report(schema) else { return none() };
@@ -236,13 +236,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// Counts one more piece of the example (a visited schema or literal text), and charges its
     /// memory to the budget. Returns false if the limit on pieces or the memory budget is
     /// exhausted.
-    fn has_room(&mut self, bytes: usize) -> bool {
+    fn spend_budget(&mut self, bytes: usize) -> bool {
         self.pieces += 1;
-        self.pieces <= PIECES_MAX && self.api.has_room(bytes + PIECE_BYTES)
+        self.pieces <= PIECES_MAX && self.api.spend_budget(bytes + PIECE_BYTES)
     }
 
     fn write(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
-        if depth > DEPTH_MAX || !self.has_room(0) {
+        if depth > DEPTH_MAX || !self.spend_budget(0) {
             return out.push("null");
         }
         let reference = scalar_field_text(schema, "$ref").map(str::to_owned);
@@ -274,7 +274,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let Some(fixed) = self.fixed_value(schema) {
             let mut text = String::new();
             write_value(fixed, &mut text);
-            return out.push(if self.has_room(text.len()) { &text } else { "null" });
+            return out.push(if self.spend_budget(text.len()) { &text } else { "null" });
         }
         match schema_kind(schema) {
             SchemaKind::Object => self.write_object(schema, depth, out),
@@ -351,7 +351,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     /// combines. The boolean after each property states whether the property is required.
     fn collect_properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
-        if depth > DEPTH_MAX || !self.has_room(0) {
+        if depth > DEPTH_MAX || !self.spend_budget(0) {
             return all;
         }
         for part in items(schema, "allOf").iter().chain(first_alternative(schema)) {
@@ -360,7 +360,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             }
         }
         if let Some(properties) = field(schema, "properties")
-            && self.has_room(entries(properties).len().saturating_mul(PIECE_BYTES))
+            && self.spend_budget(entries(properties).len().saturating_mul(PIECE_BYTES))
         {
             all.extend(entries(properties).iter().map(|(key, node)| (key.name.as_str(), node, false)));
         }
@@ -458,7 +458,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0);
                 // The memory check counts N bytes for the short template `text(N)`, because every
                 // request contains the whole text of N characters.
-                let length = if self.has_room(length as usize) { length as u32 } else { 1 };
+                let length = if self.spend_budget(length as usize) { length as u32 } else { 1 };
                 value(&format!("text({length})"))
             }
         }

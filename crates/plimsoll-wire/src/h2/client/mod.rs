@@ -3,10 +3,12 @@
 //!
 //! The client asks the server to compress without a dynamic table, so that the head of a response
 //! does not depend on earlier heads. A response head whose bytes equal those of the last head is
-//! not parsed again. The client's flow-control windows are larger than responses need. Each window
-//! is refilled when half of it is used, so that the server never waits for the client. If the
-//! server has to wait for a window update nevertheless, the client reports the wait as an event
-//! (fact). Requests are encoded once and copied with the number of their stream.
+//! not parsed again.
+//!
+//! The client's flow-control windows are larger than responses need. Each window is refilled when
+//! half of it is used, so that the server never waits for the client. If the server has to wait for
+//! a window update nevertheless, the client reports the wait as an event. Requests are encoded once
+//! and copied with the number of their stream.
 //!
 //! If a server breaks a rule of a stream, the exchange on the stream fails. If a server breaks a
 //! rule of the connection, all exchanges on the connection fail. The memory and work that a server
@@ -18,12 +20,12 @@
 mod reading;
 
 use super::frame::{self, CONNECTION_PREFACE, FrameReader, PAYLOAD_BYTES_MAX};
-use super::head::{AnswerHead, FIELDS_BYTES_MAX, MessageEncoding};
+use super::head::{FIELDS_BYTES_MAX, MessageEncoding, ResponseHead};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
 use super::window::{INITIAL_WINDOW_BYTES, OwnReceiveWindow, PeerWindow};
+use crate::connection_event::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 use crate::error::{EarlyCloseError, ExchangeError, ProtocolError};
-use crate::fact::{ConnectionEvent, ExchangeNumber, ResponsePiece};
 use crate::h1::{GrpcCallFlags, ResponseExpectation};
 use plimsoll_model::grpc_message::GrpcMessageCounter;
 use plimsoll_model::{CallFault, H2Error};
@@ -66,7 +68,7 @@ struct H2Stream {
     encoding: MessageEncoding,
     is_of_other_type: bool,
     /// The number of bytes of request content that may be sent before the next message of the
-    /// response arrives. The bytes of request messages that `turns` counts are not included.
+    /// response arrives, without the messages that `turns` counts.
     turn_bytes: usize,
     /// The number of further request messages that may be sent before the next message of the
     /// response arrives.
@@ -147,11 +149,11 @@ pub struct H2 {
     /// The streams that need a window update, without duplicates. The stream number 0 stands for
     /// the connection.
     windows_to_update: Vec<u32>,
-    /// Whether the server has used up a flow-control window and `Fact::WindowEmpty` has not
-    /// reported it yet.
-    starved: bool,
+    /// Whether the server has used up a flow-control window, and no
+    /// [`ConnectionEvent::WindowEmpty`] has reported this yet.
+    window_empty_unreported: bool,
     idle_frames: u32,
-    leaving: Option<GoAwayState>,
+    goaway: Option<GoAwayState>,
     /// The protocol error of the server that ended the connection; `None`: no such error so far.
     broken: Option<ProtocolError>,
     /// Whether the connection preface is encoded.
@@ -160,8 +162,8 @@ pub struct H2 {
     settled: bool,
     /// Whether the connection accepts no further exchange.
     closing: bool,
-    /// Whether the caller is taking the events (facts) in received bytes. The request of an
-    /// exchange that is started while the caller takes events is sent after the last event.
+    /// Whether the caller is taking the events in received bytes. The request of an exchange that
+    /// is started while the caller takes events is sent after the last event.
     reading: bool,
     /// The last parsed head, and the last parsed trailers.
     cached_heads: [ParsedHead; 2],
@@ -183,7 +185,7 @@ pub struct H2 {
 struct ParsedHead {
     /// The bytes of the head; empty if the head must not be compared with the next head.
     block: Vec<u8>,
-    head: AnswerHead,
+    head: ResponseHead,
     /// The header fields of the head as text lines, if header fields are stored.
     fields: Vec<u8>,
     /// The value of the `grpc-message` field, if the head has this field; a long value is cut.
@@ -210,9 +212,9 @@ impl H2 {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             own_receive_window: OwnReceiveWindow::default(),
             windows_to_update: Vec::new(),
-            starved: false,
+            window_empty_unreported: false,
             idle_frames: 0,
-            leaving: None,
+            goaway: None,
             broken: None,
             begun: false,
             settled: false,
@@ -226,7 +228,8 @@ impl H2 {
         }
     }
 
-    /// Returns the header fields of the last parsed head as lines, if content is wanted.
+    /// Returns the header fields of the last response head as lines, without trailers. The result
+    /// is empty if no request on the connection wants the content of its response.
     pub fn fields(&self) -> &[u8] {
         &self.cached_heads[0].fields
     }
@@ -247,12 +250,12 @@ impl H2 {
 
     #[inline]
     fn is_closing(&self) -> bool {
-        self.closing || self.leaving.is_some() || self.broken.is_some()
+        self.closing || self.goaway.is_some() || self.broken.is_some()
     }
 
     /// Returns whether the server has sent GOAWAY.
     pub fn has_received_goaway(&self) -> bool {
-        self.leaving.is_some()
+        self.goaway.is_some()
     }
 
     #[inline]
@@ -378,7 +381,7 @@ impl H2 {
 
     /// Writes the window updates that are due into `out`. A window is refilled only when its window
     /// update is written. If the network accepts no bytes, the server may use up a window, which
-    /// `Fact::WindowEmpty` reports.
+    /// [`ConnectionEvent::WindowEmpty`] reports.
     fn write_window_updates(&mut self, out: &mut Vec<u8>) {
         let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
         for id in windows_to_update.drain(..) {
@@ -450,8 +453,7 @@ impl H2 {
         self.unsent.extend_from_slice(bytes);
     }
 
-    /// Records that bytes arrived, and that the caller will now take the events (facts) in the
-    /// bytes.
+    /// Records that bytes arrived, and that the caller will now take the events in the bytes.
     #[inline]
     pub fn begin_reading(&mut self) {
         self.reading = true;
@@ -490,8 +492,8 @@ impl H2 {
         }
     }
 
-    /// Handles that the peer ended the connection. Each call returns the effect of the connection's
-    /// end on one exchange in flight.
+    /// Handles the end of the connection by the peer. Each call returns the event that the end
+    /// causes for one exchange in flight.
     pub fn end_by_peer(&mut self) -> Option<ConnectionEvent<'static>> {
         self.closing = true;
         // An exchange whose request was never written can use another connection.
@@ -499,8 +501,8 @@ impl H2 {
             return Some(ConnectionEvent::Refused { exchange, error: EarlyCloseError::NothingReceived.into() });
         }
         let stream = self.streams.pop_front()?;
-        let error = match self.leaving {
-            Some(GoAwayState { error, .. }) if error != H2Error::NoError => ExchangeError::Left(error),
+        let error = match self.goaway {
+            Some(GoAwayState { error, .. }) if error != H2Error::NoError => ExchangeError::GoAway(error),
             _ if stream.status == 0 => ExchangeError::End(EarlyCloseError::NothingReceived),
             _ => ExchangeError::End(EarlyCloseError::Truncated),
         };
@@ -522,7 +524,7 @@ impl H2 {
         }
     }
 
-    /// Handles that the connection is broken. Each call returns one exchange that was in flight.
+    /// Handles a broken connection. Each call removes and returns one exchange that was in flight.
     pub fn abandon_next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.closing = true;
         self.next_exchange()

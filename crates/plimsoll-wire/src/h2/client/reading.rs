@@ -1,12 +1,12 @@
-//! Handles the frames that a server sends to the client: reports events (facts), writes mandatory
-//! replies, and detects protocol errors.
+//! Handles the frames that a server sends to the client: reports events, writes mandatory replies,
+//! and detects protocol errors.
 
 use super::{BYTES_PER_WRITE_MAX, GoAwayState, H2, ParsedHead, WINDOW_BYTES};
+use crate::connection_event::{ConnectionEvent, ResponsePiece};
 use crate::error::{ExchangeError, ProtocolError};
-use crate::fact::{ConnectionEvent, ResponsePiece};
 use crate::h1::{GrpcCallFlags, INTERIM_REPLIES_MAX};
 use crate::h2::frame::{self, H2Frame, H2Settings};
-use crate::h2::head::{AnswerHead, FIELDS_BYTES_MAX};
+use crate::h2::head::{FIELDS_BYTES_MAX, ResponseHead};
 use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize_windows};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
@@ -30,7 +30,7 @@ impl ParsedHead {
         kept.clear();
         fields.clear();
         call_message.clear();
-        *head = AnswerHead::default();
+        *head = ResponseHead::default();
         let field = |name: &[u8], value: &[u8]| {
             head.parse_field(name, value);
             if name == b"grpc-message" {
@@ -49,25 +49,25 @@ impl ParsedHead {
 }
 
 impl H2 {
-    /// Returns the next event (fact) in `bytes`, such as a complete response, and advances `bytes`
-    /// past the event.
+    /// Returns the next event in `bytes`, such as a complete response, and advances `bytes` past
+    /// the event.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<ConnectionEvent<'a>> {
         loop {
             if let Some(error) = self.broken {
                 *bytes = &[];
-                return self.bytes_to_send_fact().or_else(|| self.next_failed()).or_else(|| {
-                    (!std::mem::replace(&mut self.closing, true)).then_some(ConnectionEvent::Broke(error))
+                return self.bytes_to_send_event().or_else(|| self.next_failed()).or_else(|| {
+                    (!std::mem::replace(&mut self.closing, true)).then_some(ConnectionEvent::ProtocolViolation(error))
                 });
             }
-            if let Some(fact) = self.next_refused() {
-                return Some(fact);
+            if let Some(event) = self.next_refused() {
+                return Some(event);
             }
             let all = *bytes;
             match self.reader.next(bytes) {
-                Ok(None) => return self.window_empty_fact().or_else(|| self.bytes_to_send_fact()),
+                Ok(None) => return self.window_empty_event().or_else(|| self.bytes_to_send_event()),
                 Ok(Some(frame)) => match self.handle_frame(frame) {
                     Ok(None) => {}
-                    Ok(Some(fact)) => return Some(fact),
+                    Ok(Some(event)) => return Some(event),
                     Err(error) => self.end_with_error(error),
                 },
                 Err(error) => self.end_with_error(error),
@@ -75,8 +75,8 @@ impl H2 {
             if self.broken == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.next_exchange()
             {
-                // The received bytes are not HTTP/2, so [`Fact::Failed`] reports the bytes in place
-                // of a response.
+                // The received bytes are not HTTP/2, so [`ConnectionEvent::Failed`] contains these
+                // bytes in place of a response.
                 let error = ProtocolError::NotHttp2.into();
                 return Some(ConnectionEvent::Failed {
                     exchange,
@@ -89,14 +89,14 @@ impl H2 {
 
     /// Returns [`ConnectionEvent::HasBytesToSend`] if there are bytes to send, at most once for
     /// each received piece of bytes.
-    fn bytes_to_send_fact(&mut self) -> Option<ConnectionEvent<'static>> {
+    fn bytes_to_send_event(&mut self) -> Option<ConnectionEvent<'static>> {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(ConnectionEvent::HasBytesToSend)
     }
 
     /// Returns [`ConnectionEvent::WindowEmpty`] if the server has used up a flow-control window, at
     /// most once for each received piece of bytes.
-    fn window_empty_fact(&mut self) -> Option<ConnectionEvent<'static>> {
-        std::mem::take(&mut self.starved).then_some(ConnectionEvent::WindowEmpty)
+    fn window_empty_event(&mut self) -> Option<ConnectionEvent<'static>> {
+        std::mem::take(&mut self.window_empty_unreported).then_some(ConnectionEvent::WindowEmpty)
     }
 
     /// Records the effect of a frame's content on a receive window of the client. `id` is the
@@ -104,7 +104,7 @@ impl H2 {
     #[inline]
     fn record_window_use(&mut self, id: u32, what: WindowUse) {
         if what != WindowUse::Plenty {
-            self.starved |= what == WindowUse::Empty;
+            self.window_empty_unreported |= what == WindowUse::Empty;
             if !self.windows_to_update.contains(&id) {
                 self.windows_to_update.push(id);
             }
@@ -129,15 +129,15 @@ impl H2 {
     /// Removes an exchange that the server will not process after its GOAWAY frame, and returns
     /// [`ConnectionEvent::Refused`] for the exchange.
     fn next_refused(&mut self) -> Option<ConnectionEvent<'static>> {
-        let GoAwayState { last_stream, error } = self.leaving?;
+        let GoAwayState { last_stream, error } = self.goaway?;
         let exchange = match self.streams.back() {
             Some(stream) if stream.id > last_stream => self.streams.pop_back()?.exchange,
             _ => self.queued.pop_front()?,
         };
-        Some(ConnectionEvent::Refused { exchange, error: ExchangeError::Left(error) })
+        Some(ConnectionEvent::Refused { exchange, error: ExchangeError::GoAway(error) })
     }
 
-    /// Handles a frame, and returns the event (fact) that follows from the frame, if any.
+    /// Handles a frame, and returns the event that follows from the frame, if any.
     #[inline]
     fn handle_frame<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         match frame {
@@ -145,7 +145,7 @@ impl H2 {
             H2Frame::Data { stream, content, window_bytes, is_last, ends } if self.settled => {
                 self.on_data(stream, content, window_bytes, is_last, ends)
             }
-            other => self.take_control(other),
+            other => self.handle_control_frame(other),
         }
     }
 
@@ -224,7 +224,7 @@ impl H2 {
     /// Trailers are compared with the last trailers, and other heads with the last response head,
     /// because equal blocks need not be parsed again.
     #[inline]
-    fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
+    fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<ResponseHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.header_block());
         let kept = &mut self.cached_heads[usize::from(is_trailers)];
         if !block.is_empty() && *block == *kept.block {
@@ -308,7 +308,7 @@ impl H2 {
         Ok(Some(ConnectionEvent::Piece { exchange, status, piece }))
     }
 
-    /// Removes a stream whose response is complete, and returns the event (fact) that reports the
+    /// Removes a stream whose response is complete, and returns the event that reports the
     /// response.
     #[inline]
     fn finish_stream<'a>(&mut self, at: usize, piece: ResponsePiece<'a>) -> ConnectionEvent<'a> {
@@ -343,7 +343,7 @@ impl H2 {
         ConnectionEvent::Failed { exchange, error: error.into(), piece: ResponsePiece::default() }
     }
 
-    fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
+    fn handle_control_frame<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<ConnectionEvent<'a>>, ProtocolError> {
         if !self.settled {
             // The first frame of a server must be its settings (RFC 9113, 3.4).
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
@@ -362,9 +362,9 @@ impl H2 {
             H2Frame::Reset { stream, code } => return self.on_reset(stream, code),
             H2Frame::GoAway { last_stream, code } => {
                 let error = H2Error::from_code(code);
-                let before = self.leaving.map_or(u32::MAX, |leaving| leaving.last_stream);
-                self.leaving = Some(GoAwayState { last_stream: last_stream.min(before), error });
-                return Ok(Some(ConnectionEvent::Leaves { error }));
+                let before = self.goaway.map_or(u32::MAX, |leaving| leaving.last_stream);
+                self.goaway = Some(GoAwayState { last_stream: last_stream.min(before), error });
+                return Ok(Some(ConnectionEvent::GoAway { error }));
             }
             H2Frame::WrongPriorityLength { stream } => {
                 return Ok(self.find(stream).map(|at| self.fail_stream(at, ProtocolError::FrameSize)));

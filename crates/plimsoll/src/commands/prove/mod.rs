@@ -1,6 +1,6 @@
 //! `plimsoll prove`: decides whether a change helped, by blocks of paired loads (one load on each
 //! side). With `--ladder`, the command measures the cost of each URL in a list, compared with the
-//! URL before.
+//! previous URL.
 
 mod question;
 
@@ -17,8 +17,8 @@ use plimsoll_model::{
     ProveSpec, StartNotes, Terms, Trial,
 };
 use plimsoll_report::questions::comparison_question;
+use plimsoll_report::repeat_command;
 use plimsoll_report::sentence_text;
-use plimsoll_report::spelling;
 use plimsoll_study::capacity::Limits;
 use plimsoll_study::git_builds;
 use plimsoll_study::profile_capture::RequestedProfiles;
@@ -67,7 +67,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     run_comparison(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
-/// Measures a ladder (a list of URLs, each compared with the URL before) and prints the cost of
+/// Measures a ladder (a list of URLs, each compared with the previous URL) and prints the cost of
 /// each step. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::resolve_targets(&asked.blocks.arms, terms, Criterion::Goodput)?;
@@ -83,10 +83,13 @@ pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     )
 }
 
-/// Executes a comparison in blocks (a block is one load on each side). `criterion` is the measure
-/// that decides between two sides. For a ladder (a list of URLs that are compared without a
-/// verdict), `criterion` is `None`. The tuple has the targets, the warnings, and the path of the
-/// run file. `record` builds the specification that the run file contains.
+/// Executes a comparison in blocks (a block is one load on each side), prints the result, and
+/// returns the exit code.
+///
+/// `criterion` is the measure that decides between two sides. For a ladder (a list of URLs that are
+/// compared without a verdict), `criterion` is `None`. The tuple has the targets, the warnings, and
+/// the path of the run file. `record` builds the specification that the run file contains. `wanted`
+/// has the profiles to take after the last block.
 fn run_comparison(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
@@ -118,8 +121,15 @@ fn run_comparison(
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::connect_fleet(&plans, terms)?;
     let readings = plimsoll_fleet::remote_reading_sources(targets.iter().map(|target| &target.base), terms)?;
-    let recording =
-        Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::repeat_command_words)?;
+    let recording = Recording::begin(
+        question,
+        terms,
+        noted,
+        local,
+        &base.injector,
+        Some(&path),
+        repeat_command::repeat_command_words,
+    )?;
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);

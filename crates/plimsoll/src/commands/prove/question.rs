@@ -47,8 +47,8 @@ fn profile_terms(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Fail
     }
 }
 
-/// Fails if flags for git revisions are given without a revision, or a revision without a start
-/// command.
+/// Returns a usage error if a side begins with `git:` but names no revision. Also returns a usage
+/// error if a revision is given without --start, or --start without a revision.
 fn check_revisions(args: &ProveArgs) -> Result<(), Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));

@@ -35,7 +35,7 @@ func main() {
 	http.HandleFunc("/costly", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, costly())
 	})
-	// The body is long enough to be sent in chunks.
+	// Each part is flushed, so that the body is sent in chunks.
 	http.HandleFunc("/chunked", func(w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < 10; i++ {
 			fmt.Fprintf(w, "part %d\n", i)

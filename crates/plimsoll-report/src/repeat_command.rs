@@ -1,6 +1,5 @@
-//! Builds the command line that repeats a recorded experiment, as far as the run file contains its
-//! flags. Every command line that plimsoll displays is built from the run file. Therefore no file
-//! and no screen shows secrets that the run file withholds.
+//! Builds the command line that repeats a recorded experiment, from the flags that the run file
+//! contains. A secret that the run file withholds is therefore not in the built command line.
 //!
 //! Not here: the content of a run file (`plimsoll_model::terms`), and parsing command lines
 //! (`args`, `plan_from_args`).

@@ -1,5 +1,4 @@
-//! The events (facts) that a connection finds in received bytes, such as a complete response or a
-//! failure.
+//! The events that a connection finds in received bytes, such as a complete response or a failure.
 
 use crate::error::{ExchangeError, ProtocolError};
 use plimsoll_model::{H2Error, TlsFailure};
@@ -34,12 +33,12 @@ impl<'a> ResponsePiece<'a> {
     }
 }
 
-/// An event (fact) that a connection finds in received bytes, such as a complete response.
+/// An event that a connection finds in received bytes, such as a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent<'a> {
     /// The TLS handshake has ended, so requests can start. A plain connection, which is open at
     /// once, does not report this event.
-    Stands {
+    HandshakeDone {
         /// Whether an earlier TLS session was resumed.
         resumed: bool,
     },
@@ -52,8 +51,8 @@ pub enum ConnectionEvent<'a> {
         /// The bytes that arrived.
         piece: ResponsePiece<'a>,
     },
-    /// A response is complete, and further responses follow, because the exchange has several
-    /// messages.
+    /// A response is complete, and further responses of the same exchange follow, because the
+    /// exchange has several request messages.
     AnsweredWithMore {
         /// The exchange of the response.
         exchange: ExchangeNumber,
@@ -62,7 +61,7 @@ pub enum ConnectionEvent<'a> {
         /// The last piece of the response.
         piece: ResponsePiece<'a>,
     },
-    /// A response is complete, and it is the last or only one of its exchange.
+    /// The last or only response of an exchange is complete.
     Answered {
         /// The exchange of the response.
         exchange: ExchangeNumber,
@@ -96,12 +95,12 @@ pub enum ConnectionEvent<'a> {
         error: ExchangeError,
     },
     /// The server sent GOAWAY: exchanges in flight may complete, and no new exchange can start.
-    Leaves {
+    GoAway {
         /// The error code of the GOAWAY frame.
         error: H2Error,
     },
     /// The server broke a protocol rule while no exchange was in flight. The connection is over.
-    Broke(ProtocolError),
+    ProtocolViolation(ProtocolError),
     /// Bytes arrived that belong to no response. The connection is over.
     Surplus(&'a [u8]),
     /// The server has used up a flow-control window of a stream or of the connection, so the server

@@ -326,7 +326,7 @@ fn exhausted_resource(connect_errors: &CountsByKey) -> Option<Sentence> {
     match (of(&[NO_PORT_ERROR_NUMBER]), of(&NO_FILE_ERROR_NUMBERS)) {
         (0, 0) => None,
         (0, files) => Some(
-            format!("the limit of open files (ulimit -n) on plimsoll's machine prevented {files} connections").into(),
+            format!("the limit of open files on plimsoll's machine (ulimit -n, or fs.file-max) prevented {files} connections").into(),
         ),
         (ports, _) => {
             let text = format!(

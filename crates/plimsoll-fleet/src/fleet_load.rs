@@ -286,8 +286,8 @@ impl<B: Bus> FleetLoad<B> {
         match self.coordinator.active_agents().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
             Some(agent) => Err(Failure::cannot_start(format!(
-                "the clock of agent {agent_name} has an error of up to {error_ms:.1} ms (half of its shortest round \
-                 trip), and --max-skew allows {allowed_time}. Increase --max-skew, or use a nearer machine",
+                "the clock of agent {agent_name} may be wrong by {error_ms:.1} ms (round trips and drift), and \
+                 --max-skew allows {allowed_time}. Increase --max-skew, or use a nearer machine",
                 agent_name = self.coordinator.agent_name(agent),
                 error_ms = error_ns(agent) as f64 / 1e6,
                 allowed_time = format_exact_duration(allowed_ns),

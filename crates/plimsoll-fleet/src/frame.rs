@@ -44,7 +44,7 @@ pub enum FrameError {
     /// The peer and this plimsoll use different versions of the protocol. The values are the peer's
     /// protocol version and this program's protocol version.
     #[error(
-        "the agent uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
+        "the plimsoll there uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
          plimsoll on both machines"
     )]
     OtherVersion(u8, u8),

@@ -317,7 +317,7 @@ fn a_clock_with_an_uncertain_offset_is_refused() {
     let names = bus.agent_names();
     let failure = start_fleet(bus, AgentLossPolicy::Go).refuse_mismatched_agents().expect_err("too far").to_string();
     assert!(
-        failure.contains("load0 has an error of up to 10") && failure.contains("--max-skew allows 60ms"),
+        failure.contains("the clock of agent load0 may be wrong by 10") && failure.contains("--max-skew allows 60ms"),
         "{failure}"
     );
     let mut silent = SimBus::new(2, MessageFaults::default(), 1);

@@ -115,9 +115,13 @@ impl Scenario {
                 | SessionOp::JumpUnlessFirstSession { to }
                 | SessionOp::JumpIfSucceeded { to } => (at + 1..=ops).contains(&(*to as usize)),
                 SessionOp::Repeat { times, from, depth } => {
+                    // A loop inside another loop has a counter of its own, so that both end.
+                    let has_same_counter =
+                        |op: &SessionOp| matches!(op, SessionOp::Repeat { depth: inner, .. } if inner == depth);
                     (1..=REPETITIONS_MAX).contains(times)
                         && (*from as usize) < at
                         && usize::from(*depth) < LOOP_NESTING_MAX
+                        && !self.ops[*from as usize..at].iter().any(has_same_counter)
                 }
             })
     }
@@ -327,5 +331,9 @@ mod tests {
                 && !sound(vec![ask.clone(), SessionOp::JumpIfSucceeded { to: 0 }])
         );
         assert!(!sound(vec![ask.clone(), repeat(0, 0)]) && !sound(vec![ask.clone(), repeat(2, 1)]));
+        // Two nested loops with one counter would never end.
+        let outer = SessionOp::Repeat { times: 2, from: 0, depth: 1 };
+        assert!(sound(vec![ask.clone(), repeat(2, 0), outer]));
+        assert!(!sound(vec![ask.clone(), repeat(2, 0), repeat(2, 0)]));
     }
 }

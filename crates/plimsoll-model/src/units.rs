@@ -63,6 +63,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         return Err(error());
     }
     while !rest.is_empty() {
+        let is_first = rest.len() == text.len();
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let number: f64 = rest[..digits].parse().map_err(|_| error())?;
         rest = rest[digits..].trim_start();
@@ -74,7 +75,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
             "s" => 1e9,
             "m" | "min" => 60e9,
             "h" => 3600e9,
-            "" if total_ns == 0.0 && rest.is_empty() => 1e9,
+            "" if is_first && rest.is_empty() => 1e9,
             _ => return Err(error()),
         };
         total_ns += number * factor;
@@ -149,6 +150,7 @@ mod tests {
             ("s", Err(())),
             ("10x", Err(())),
             ("1m30", Err(())),
+            ("0s5", Err(())),
             ("-1s", Err(())),
             ("1e9s", Err(())),
         ] {

@@ -94,7 +94,7 @@ fn random_scenario(rng: &mut Rng, routes: u64) -> Scenario {
             _ => SessionOp::Repeat {
                 times: 1 + rng.uniform_below(9) as u32,
                 from: rng.uniform_below(at.into()) as u32,
-                depth: 3,
+                depth: at as u8,
             },
         });
     }

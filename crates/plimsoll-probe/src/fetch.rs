@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time between two checks for a stop by the user (such as ^C), so that a wait ends promptly.
-const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// The interval between two checks in [`await_fetch`] whether the user has interrupted plimsoll.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The longest time for opening a connection to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -155,7 +155,7 @@ pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String
         if signal::interrupted() {
             return Err("the user stopped plimsoll before the response was complete".into());
         }
-        std::thread::sleep(STOP_CHECK_INTERVAL / 20);
+        std::thread::sleep(STOP_CHECK_INTERVAL);
     }
     thread.join().unwrap_or_else(|_| Err("a bug of plimsoll prevented the reading of the server's response".into()))
 }

@@ -99,6 +99,10 @@ impl SocketProbe {
         let mut versions: Vec<IpVersion> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
+        // Without a listening socket, the tables are unknown, and a count of 0 would be false.
+        if versions.is_empty() {
+            return sink.add_gap("accepted.connections", SeriesKind::Gauge, "", "no socket listens");
+        }
         let asked = accepted_schedule.read(sink, || {
             ports.iter().try_for_each(|port| {
                 asker.for_each_socket(

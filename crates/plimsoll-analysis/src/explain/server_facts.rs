@@ -681,9 +681,11 @@ impl ServerFacts {
     pub fn breaks_slo_at_low_load(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
-            // For a quantile below p99, the median is compared with the bound. The median is at
-            // most the quantile of the bound, so a median above the bound proves that the bound is
-            // broken.
+            // For a quantile from p50 to p99, the median is compared with the bound: a median above
+            // the bound proves that the bound is broken. Below p50, the median proves nothing.
+            if bound.quantile < 0.5 {
+                return None;
+            }
             let signal = if bound.quantile < 0.99 { Signal::P50 } else { Signal::P99 };
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);

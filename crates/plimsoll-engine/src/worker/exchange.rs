@@ -821,11 +821,16 @@ impl<N: Net> Worker<N> {
             self.count_message_outcome(number, status, outcome);
         }
         self.exchanges.end(number);
-        if let Outcome::Failed(failure) = outcome
-            && self.job.source.wants_responses()
-        {
-            let times = self.exchange_times(number);
-            self.job.source.report_missing_response(number, failure, times);
+        if let Outcome::Failed(failure) = outcome {
+            // Pieces of a response that will not be checked would keep their share of the memory
+            // budget until the exchange's number is used again.
+            if let Some(stored) = self.answers.get_mut(number as usize) {
+                stored.clear_response();
+            }
+            if self.job.source.wants_responses() {
+                let times = self.exchange_times(number);
+                self.job.source.report_missing_response(number, failure, times);
+            }
         }
         self.count_message_outcome(number, status, outcome);
         let exchange = &self.exchanges[number];

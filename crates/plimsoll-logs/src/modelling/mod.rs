@@ -159,7 +159,14 @@ impl TrafficModel {
             }
         }
         stream.sort_by_key(|request| request.start_ns);
-        let pace = ModelPace::from_starts(&visits.weighted_visit_starts(), first_ns, span_ns);
+        let is_mix =
+            (visits.requests_in_longer_visits() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
+        // A visit of a mix has one request, so the rate of a mix is the rate of all requests.
+        let starts = match is_mix {
+            true => stream.iter().map(|request| (request.start_ns + first_ns, 1.0)).collect(),
+            false => visits.weighted_visit_starts(),
+        };
+        let pace = ModelPace::from_starts(&starts, first_ns, span_ns);
         let (base, mut about, load) = (Some(names.base.to_owned()), names.about.to_vec(), pace.draft_load_table());
         if targets.keys > 0 {
             about.push(format!(
@@ -170,8 +177,6 @@ impl TrafficModel {
         }
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
-        let is_mix =
-            (visits.requests_in_longer_visits() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
         let models: Vec<RouteModel> = routes
             .iter()
             .zip(&by_route)

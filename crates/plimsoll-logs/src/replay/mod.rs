@@ -121,7 +121,7 @@ pub enum ReplayError {
     #[error("the log has more than {} million requests, or paths of more than 1 GiB: more than plimsoll keeps in memory", REQUESTS_MAX / 1_000_000)]
     TooMany,
     /// The replay would be longer than 30 days.
-    #[error("the log lasts {days} days from the first request to the last")]
+    #[error("the replay would last {days} days")]
     TooLong {
         /// The length of the replay, days.
         days: u64,

@@ -57,8 +57,10 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
             };
-            // A value of 0 also gets a short bar, which shows that the signal was observed.
-            canvas.draw_rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
+            // The bar of the value 0 is visible, too. A signal that was not observed has no bar.
+            if value.is_some() {
+                canvas.draw_rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
+            }
             let end = from_x + share * length + 7.0;
             let font = Font::new(SMALL_FONT_SIZE, if value.is_some() { Paint::Ink } else { Paint::Muted });
             canvas.text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });
@@ -87,6 +89,11 @@ mod tests {
                 assert!(svg.contains(text), "{text}: {svg}");
             }
             assert!(!svg.contains("NaN"));
+            // Three of six signals were observed, so three bars are drawn.
+            let unobserved = signals.clone().map(|signal| EvidenceBars { values: [None, None, None], ..signal });
+            let empty = evidence_chart(&heading, &unobserved, theme);
+            let bars = |svg: &str| svg.matches("<rect").count();
+            assert_eq!(bars(&svg) - bars(&empty), 3);
         }
         assert!(evidence_chart(&heading, &[], Theme::Light).contains("no evidence for any cause"));
     }

@@ -21,6 +21,9 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// The number of chunks by which the decompressor may be ahead of the reader.
 const UNPACK_AHEAD_CHUNKS: usize = 8;
 
+/// The largest number of bytes at the start of a file that show its compression.
+const FORMAT_MARK_BYTES_MAX: usize = 4;
+
 /// A reader of the decompressed bytes of a log.
 pub struct LogBytes {
     source: ByteSource,
@@ -83,9 +86,11 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         }
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
-    let mut inner = BufReader::with_capacity(CHUNK_BYTES, CountedReader { inner, read: read.clone() });
-    let first = inner.fill_buf().map_err(cannot)?;
-    let packed = match first {
+    let mut inner = CountedReader { inner, read: read.clone() };
+    // The first bytes are read on their own, because a pipe may pass on one byte at a time.
+    let mut first = Vec::with_capacity(FORMAT_MARK_BYTES_MAX);
+    (&mut inner).take(FORMAT_MARK_BYTES_MAX as u64).read_to_end(&mut first).map_err(cannot)?;
+    let packed = match first.as_slice() {
         [0x1f, 0x8b, ..] => Some((unpack_gzip as Decompress, "gzip -dc")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             Some((unpack_zstandard as Decompress, "zstd -dc"))
@@ -95,6 +100,7 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         [b'P', b'K', 3, 4, ..] => return Err(unsupported_format(name, "zip", "unzip -p")),
         _ => None,
     };
+    let inner = BufReader::with_capacity(CHUNK_BYTES, io::Cursor::new(first).chain(inner));
     let source = match packed {
         None => ByteSource::Plain(Box::new(inner)),
         Some((unpack, unpacker)) => {
@@ -133,7 +139,7 @@ fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
 /// A function that decompresses its whole input and sends the result in chunks.
 type Decompress = fn(PackedReader, &Chunks) -> io::Result<()>;
-type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
+type PackedReader = BufReader<io::Chain<io::Cursor<Vec<u8>>, CountedReader<Box<dyn Read + Send>>>>;
 
 /// Sends the bytes of `from` in chunks until the input ends. Returns false if the receiver of the
 /// chunks was dropped.

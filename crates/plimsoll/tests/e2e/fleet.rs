@@ -377,7 +377,7 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
         (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
         (&["--fleet", "ssh://bare"], "agent bare: the machine has no plimsoll in its PATH"),
         (&["--fleet", "ssh://chatty"], "agent chatty: the program there is not a plimsoll agent"),
-        (&["--fleet", "ssh://older"], "agent older: the agent uses version 0"),
+        (&["--fleet", "ssh://older"], "agent older: the plimsoll there uses version 0"),
         (&["--fleet", "ssh://load1,strict"], "agent strict: the agent does not permit load on 127.0.0.1:"),
         (&["--fleet", "ssh://deny"], "agent deny: the agent does not permit load on 127.0.0.1:"),
     ] {

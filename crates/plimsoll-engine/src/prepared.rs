@@ -196,7 +196,6 @@ pub fn prepare_with_helpers(
     }
     drop(sender);
     prepared.await_workers(workers, on_tick)?;
-    plimsoll_sys::process::drop_unmodified_file_pages();
     Ok(prepared)
 }
 
@@ -262,7 +261,6 @@ impl PreparedLoad {
             }
         }
         self.workers.join();
-        plimsoll_sys::process::drop_unmodified_file_pages();
         let mut run = self.collector.finish();
         if let Some((resolved, _)) = &self.resolved {
             run.plan.carriage.addresses = resolved.all_addresses();

@@ -3,6 +3,7 @@
 use crate::error_if_negative;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when this process started. Before `main`, the standard
@@ -197,14 +198,42 @@ pub fn resident_bytes() -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(0) as u64
 }
 
+/// The size of the pieces into which [`split_file_mappings`] splits file mappings, bytes. The code
+/// of one function seldom exceeds this size. With pieces of half the size, the split takes twice as
+/// long, and saves a tenth of the memory.
+const MAPPING_PIECE_BYTES: usize = 16 << 10;
+
+/// The private read-only file mappings of this process: start and end of each. They are read once,
+/// because after the split the list has thousands of entries.
+static FILE_MAPPINGS: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
+
+fn file_mappings() -> &'static [(usize, usize)] {
+    FILE_MAPPINGS.get_or_init(|| clean_file_mappings(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()))
+}
+
+/// Splits the file mappings of this process (code, constants, linker tables) into small mappings. A
+/// page fault in a file mapping also makes neighbouring pages resident, usually 64 kB, but never
+/// pages of another mapping. In a build without inlining, most of these neighbours are never used.
+///
+/// Every second piece is left out of core dumps. Debuggers read such code from the file instead.
+/// The kernel would merge neighbours with equal settings. The split takes about 4 ms.
+pub fn split_file_mappings() {
+    for &(start, end) in file_mappings() {
+        for piece in (start..end).step_by(2 * MAPPING_PIECE_BYTES) {
+            let bytes = MAPPING_PIECE_BYTES.min(end - piece);
+            // SAFETY: the range is mapped. The advice changes only what a core dump contains.
+            unsafe { libc::madvise(piece as *mut libc::c_void, bytes, libc::MADV_DONTDUMP) };
+        }
+    }
+}
+
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
 /// memory. Each stage of a command (arguments, plan, probes, load, report) uses other code, so each
 /// stage drops the code of the stage before it. A later use of dropped code costs a minor page
 /// fault, because the file stays in the page cache. Does nothing if the system does not list
 /// mappings.
 pub fn drop_unmodified_file_pages() {
-    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    for (start, end) in clean_file_mappings(&smaps) {
+    for &(start, end) in file_mappings() {
         // SAFETY: the range is a private, read-only file mapping of this process without modified
         // pages. Every byte of the range therefore equals the byte in the file, from which the next
         // access reads the byte again.
@@ -292,6 +321,7 @@ mod tests {
         check("", "0", None);
         let text = |number: u64| format!("{number:>8}");
         let before = text(7);
+        super::split_file_mappings();
         super::drop_unmodified_file_pages();
         assert_eq!(text(7), before);
     }

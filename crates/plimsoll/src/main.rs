@@ -38,6 +38,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    plimsoll_sys::process::split_file_mappings();
     build_keeper::run_keeper_if_requested();
     part::run_part_if_requested();
     pauser::run_pauser_if_requested();

@@ -309,7 +309,6 @@ impl Runner for LocalMachineRunner {
     }
 
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
-        plimsoll_sys::process::drop_unmodified_file_pages();
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.source.as_deref());
         let live = self.source.as_ref().map_or_else(LiveServerCpu::without_value, |source| source.live_server_cpu());

@@ -210,7 +210,6 @@ pub fn measure_load(
         }
     };
     let mut warnings = Vec::new();
-    plimsoll_sys::process::drop_unmodified_file_pages();
     warnings.extend(run_preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
     let profiles = RequestedProfiles::from_terms(&plan, terms)?;
@@ -218,7 +217,6 @@ pub fn measure_load(
     // A run file is also needed if the user named a store.
     let is_kept =
         profiles.is_some() || terms.output.file.is_some() || result_store::is_store_chosen_by_user(&terms.output);
-    plimsoll_sys::process::drop_unmodified_file_pages();
     let path = is_kept.then(|| result_store::run_file_path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, ProbeEffort::Little)?;
     let profiles_asked = profiles.as_ref().map(RequestedProfiles::profiles_spec);

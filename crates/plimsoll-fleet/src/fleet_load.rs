@@ -139,7 +139,7 @@ impl<B: Bus> FleetLoad<B> {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
                 return Err(Failure::cannot_start(format!(
-                    "agent {agents} did not respond within {seconds} s",
+                    "no response within {seconds} s from: {agents}",
                     agents = missing.join(", ")
                 )));
             }

@@ -212,8 +212,8 @@ impl<'a> Cursor<'a> {
         Some(ns)
     }
 
-    /// Parses a time zone to seconds east of UTC: `Z`, `+0200`, `+02:00` or `+02`. A blank may
-    /// precede the zone.
+    /// Parses a time zone to seconds east of UTC: `Z`, `UTC`, `GMT`, `+0200`, `+02:00` or `+02`. A
+    /// blank may precede the zone.
     fn parse_time_zone(&mut self) -> Option<i64> {
         if self.0.first() == Some(&b' ') {
             self.take_byte();

@@ -16,8 +16,8 @@ const THREADS_MAX: usize = 4096;
 /// The number of thread states read in one sample. Reading a state costs five times as much as
 /// reading a CPU time.
 const STATES_PER_SAMPLE: usize = 4;
-/// The number of thread states that suffice for a report on a server with more threads. Reading
-/// more states would take longer than a load.
+/// A report on thread states needs the states of this many threads, or of all threads of a server
+/// with fewer threads. Reading all states of a larger server could take longer than a load.
 const REPRESENTATIVE_STATES_MIN: usize = 128;
 /// The number of CPU times read in one sample, in addition to the CPU times of busy threads.
 const CPU_TIMES_PER_SAMPLE: usize = 24;

@@ -2,7 +2,8 @@
 //!
 //! Not here: parsing and evaluating conditions (`plimsoll-analysis`).
 
-use plimsoll_analysis::{CrossedCondition, Summary};
+use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
+use plimsoll_analysis::{Conditions, CrossedCondition, Summary};
 use plimsoll_model::failure::exit;
 use plimsoll_model::{OnInconclusive, Terms};
 
@@ -36,6 +37,22 @@ impl Gate {
             notes.push(format!("--fail-if {crossing}{more}"));
         }
         (gate, notes)
+    }
+
+    /// Evaluates the conditions of `--fail-if` at the peak of a sweep: the number of users with the
+    /// highest goodput. Returns the verdict of the gate and notes. If no request succeeded, the
+    /// gate fails.
+    pub fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
+        let figures = found.levels.iter().filter_map(SweepLevel::figures);
+        let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
+        match at_peak.next() {
+            None => (Gate::Failed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
+            Some(figures) => {
+                let crossed = conditions.crossed_conditions_with_cpu_use(&figures.load.run, &|| figures.server.clone());
+                let (gate, notes) = Gate::judge_conditions(&crossed, &figures.summary);
+                (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
+            }
+        }
     }
 
     /// Returns the exit code of the verdict.

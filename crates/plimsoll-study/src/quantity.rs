@@ -24,3 +24,15 @@ pub fn parse_positive_count(flag: &str, text: &str) -> Result<u64, Failure> {
 pub fn parse_positive_time(flag: &str, text: &str) -> Result<u64, Failure> {
     refuse_zero(flag, with_flag_name(flag, parse_duration_ns(text))?)
 }
+
+/// The largest number of users of one load.
+const USERS_MAX: u64 = 1_000_000;
+
+/// Parses a list of user counts, such as `8,16,32`: each is at least 1 and at most 1 000 000.
+pub fn parse_user_counts(flag: &str, text: &str) -> Result<Vec<u64>, Failure> {
+    let counts: Vec<u64> = with_flag_name(flag, text.split(',').map(parse_count).collect::<Result<_, _>>())?;
+    match counts.iter().find(|count| !(1..=USERS_MAX).contains(*count)) {
+        Some(count) => Err(Failure::usage(format!("{flag}: {count} is not between 1 and 1M users"))),
+        None => Ok(counts),
+    }
+}

@@ -92,7 +92,7 @@ func Plan(seconds int) []Group {
 			variant("/sql, index off", "ladder", "/sql", "--index=off"),
 			variant("/sql, index on, max open 1", "ladder", "/sql", "--sql-max-open=1"),
 		}},
-		{"ladder, one query at a time", Load{Connections: 1, Seconds: 2 * seconds}, []Variant{
+		{"ladder, SQL, one connection", Load{Connections: 1, Seconds: 2 * seconds}, []Variant{
 			baseline(),
 			variant("/sql, index on", "ladder", "/sql"),
 			variant("/sql, index off", "ladder", "/sql", "--index=off"),

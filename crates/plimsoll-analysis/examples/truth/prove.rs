@@ -53,8 +53,8 @@ pub struct Machine {
     /// Share of the loads with a disturbance that probes do not notice. A disturbed load reaches 60
     /// to 95 % of the throughput.
     pub disturbed: f64,
-    /// Share of the loads in which probes see that other processes use half of the machine. A load
-    /// that other processes disturb reaches 40 to 95 % of the throughput.
+    /// Share of the loads during which other processes use exactly half of the machine's cores, as
+    /// the probes report. Such a load reaches 40 to 95 % of the throughput.
     pub others: f64,
     /// Scale of the heavy-tailed noise, a Student distribution with 2 degrees of freedom. The
     /// heavy-tailed noise makes a few loads much faster or slower than all other loads. The value 0

@@ -378,7 +378,7 @@ pub struct BaselineArgs {
     /// Address to listen on; port 0 picks a free port, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Speak TLS with this certificate (PEM)
+    /// Certificate of the reference server (PEM); with this flag, the server requires TLS
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
     /// The private key of the --cert certificate (PEM) [default: in the --cert file]

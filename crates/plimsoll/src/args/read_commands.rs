@@ -17,7 +17,7 @@ pub struct CheckArgs {
     /// The file of traffic to check (TOML, YAML or JSON)
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: PathBuf,
-    /// The target of the requests [default: the 'base' in the file]
+    /// The target of the printed requests; nothing is sent [default: the 'base' in the file]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Seed of all random choices

@@ -3,9 +3,9 @@
 //! interpreting the formats (`plimsoll_traffic`).
 
 use crate::args::{ImportArgs, ImportKind};
-use crate::pictures::write_and_note;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::import_source::{missing_inputs_text, read};
+use plimsoll_study::output::write_and_note;
 use plimsoll_study::output::{print_to_stderr, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{ImportResult, import_har, import_jmx, openapi, postman};

@@ -3,7 +3,6 @@
 
 use super::traffic::{LogReadingDisplay, log_reading_terms};
 use crate::args::ModelArgs;
-use crate::pictures::{write, write_and_note};
 use crate::results::{print_json, print_screen};
 use plimsoll_logs::modelling::{ModelOptions, TrafficModel};
 use plimsoll_model::failure::{Failure, exit};
@@ -11,6 +10,7 @@ use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogRequestSelection, compile_fold_patterns, fold_path, read_requests};
 use plimsoll_study::model_check::model_distances;
+use plimsoll_study::output::{write_and_note, write_file};
 use plimsoll_sys::output_file;
 use plimsoll_traffic::target_url::Url;
 
@@ -66,7 +66,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         })?;
     }
     for (name, rows) in &model.files {
-        write(&path.with_file_name(name), rows.as_bytes())?;
+        write_file(&path.with_file_name(name), rows.as_bytes())?;
     }
     let what = format!("; lists of paths: {}", model.files.len());
     write_and_note(path, model.text.as_bytes(), &what)?;

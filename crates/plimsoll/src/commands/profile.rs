@@ -2,7 +2,6 @@
 //! flame graph, or compares two profiles.
 
 use crate::args::ProfileArgs;
-use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
 use plimsoll_analysis::profile::{
     CostDivisor, FunctionCostOrder, diff, flame_graph_difference_tree, flame_graph_tree, sum_by_function,
@@ -11,6 +10,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
 use plimsoll_report::profile::{diff_document, diff_report, function_table_report, profile_document};
 use plimsoll_report::profile_flames::{FlameFormat, render_difference_flame_graph, render_profile_flame_graph};
+use plimsoll_study::output::write_and_note;
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, compile_pattern};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! `plimsoll report`: formats run files as a page, a summary, or a single chart.
 
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
-use crate::pictures::{write, write_chart};
+use crate::pictures::write_chart;
 use crate::results::page::whole_page;
 use crate::results::{Results, print, read};
 use plimsoll_analysis::Conditions;
@@ -9,6 +9,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Experiment, ExperimentSpec};
 use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme};
 use plimsoll_report::{ChartKind, Report, json, junit, markdown, one_chart, pages};
+use plimsoll_study::output::write_file;
 use std::path::{Path, PathBuf};
 
 /// Writes the report. Returns the exit code.
@@ -23,7 +24,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let text = match format {
         ReportFormat::Html => {
             let path = args.output.clone().unwrap_or_else(|| args.files[0].with_extension("html"));
-            write(&path, whole_page(&files)?.as_bytes())?;
+            write_file(&path, whole_page(&files)?.as_bytes())?;
             if args.output.is_none() {
                 print(&format!("report: {}\n", path.display()));
             }
@@ -65,7 +66,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         }
     };
     match &args.output {
-        Some(path) => write(path, text.as_bytes())?,
+        Some(path) => write_file(path, text.as_bytes())?,
         None => print(&text),
     }
     Ok(exit::SUCCESS)

@@ -5,7 +5,7 @@ use super::{note_ports_in_time_wait, run_preflight};
 use crate::args::{SweepArgs, join_conditions};
 use crate::event_stream;
 use crate::live::ProgressDisplay;
-use crate::pictures::{write, write_chart};
+use crate::pictures::write_chart;
 use crate::plan_from_args;
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
@@ -14,7 +14,7 @@ use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::LEVEL_TIME_NS_MIN;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::units::{MS, SECOND, parse_count, parse_duration_ns};
+use plimsoll_model::units::{MS, SECOND, parse_duration_ns};
 use plimsoll_model::{Experiment, ExperimentSpec, LevelDurations, LoadPurpose, Plan, StartNotes, SweepSpec, Terms};
 use plimsoll_probe::ProbeEffort;
 use plimsoll_report::chart::PICTURE_SUFFIX;
@@ -25,7 +25,8 @@ use plimsoll_study::capacity::Limits;
 use plimsoll_study::fields::path_text;
 use plimsoll_study::gate::Gate;
 use plimsoll_study::output;
-use plimsoll_study::quantity::{parse_positive_time, with_flag_name};
+use plimsoll_study::output::write_file;
+use plimsoll_study::quantity::{parse_positive_time, parse_user_counts, with_flag_name};
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::LocalMachineRunner;
@@ -75,7 +76,7 @@ impl LevelsSpec {
                 "--budget and {flag}: both set how long each user count is measured; leave one out"
             )));
         }
-        let chosen = args.concurrency.as_deref().map(parse_user_counts).transpose()?;
+        let chosen = args.concurrency.as_deref().map(|text| parse_user_counts("--concurrency", text)).transpose()?;
         let lengths = match (each_ns, budget_ns, args.full) {
             (Some(ns), ..) => LevelDurations::Fixed(ns),
             (None, Some(ns), _) => LevelDurations::Budget(ns),
@@ -105,15 +106,6 @@ impl LevelsSpec {
             (None, _) => WARMUP_DEFAULT_NS,
         };
         Ok(LevelsSpec { users: levels, lengths, warmup_ns })
-    }
-}
-
-fn parse_user_counts(text: &str) -> Result<Vec<u64>, Failure> {
-    let levels: Result<Vec<u64>, _> = text.split(',').map(parse_count).collect();
-    let levels = levels.map_err(|e| Failure::usage(format!("--concurrency: {e}")))?;
-    match levels.iter().find(|level| !(1..=1_000_000).contains(*level)) {
-        Some(level) => Err(Failure::usage(format!("--concurrency: {level} is not between 1 and 1M users"))),
-        None => Ok(levels),
     }
 }
 
@@ -231,7 +223,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     for note in write_page_beside(&run_path, &experiment).into_iter().chain(note) {
         live.print_note(&note);
     }
-    let (gate, notes) = fail_if.map(|conditions| judge_at_peak(&conditions, found)).unwrap_or_default();
+    let (gate, notes) = fail_if.map(|conditions| Gate::judge_at_peak(&conditions, found)).unwrap_or_default();
     notes.iter().for_each(|note| live.print_note(note));
     let anything = found.measured_levels().iter().any(|level| level.success_rate > 0.0);
     Ok(match (plimsoll_sys::signal::interrupted(), anything) {
@@ -239,21 +231,6 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         (false, false) => exit::NEGATIVE_RESULT,
         (false, true) => gate.exit_code(terms),
     })
-}
-
-/// Evaluates the conditions of --fail-if at the peak, the number of users with the highest goodput.
-/// Returns the verdict of the gate and notes. If no request succeeded, the gate fails.
-fn judge_at_peak(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
-    let figures = found.levels.iter().filter_map(SweepLevel::figures);
-    let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
-    match at_peak.next() {
-        None => (Gate::Failed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
-        Some(figures) => {
-            let crossed = conditions.crossed_conditions_with_cpu_use(&figures.load.run, &|| figures.server.clone());
-            let (gate, notes) = Gate::judge_conditions(&crossed, &figures.summary);
-            (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
-        }
-    }
 }
 
 /// Returns the path of an output file of the sweep: folder and name, followed by a suffix.
@@ -276,7 +253,7 @@ fn write_tables_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<St
         }
     };
     for (end, lines) in &tables {
-        write(&output_path(stem, end), lines.as_bytes())?;
+        write_file(&output_path(stem, end), lines.as_bytes())?;
     }
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(None) };
     let [first, last] = [first, last].map(|(end, _)| output_path(stem, end));

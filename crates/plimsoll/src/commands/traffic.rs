@@ -2,7 +2,6 @@
 
 use crate::args::{LogArgs, TrafficArgs};
 use crate::live::ProgressDisplay;
-use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
 use plimsoll_logs::survey::{LogFigures, Survey};
 use plimsoll_model::failure::{Failure, exit};
@@ -14,6 +13,7 @@ use plimsoll_study::log_replay::{
     ReadingProgress, check_strict, compile_fold_patterns, fold_path, log_reading_options, refuse_unparsed_logs,
 };
 use plimsoll_study::logs::{LogLineCounts, Logs};
+use plimsoll_study::output::write_and_note;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -2,12 +2,12 @@
 //! other.
 
 use super::{Results, recorded_search};
-use crate::pictures::write;
 use plimsoll_model::Experiment;
 use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::heading;
 use plimsoll_report::pages::{self, PagePart};
 use plimsoll_study::output;
+use plimsoll_study::output::write_file;
 use std::path::Path;
 
 /// Writes the page of an experiment next to its run file, if the run file is a regular file.
@@ -22,7 +22,7 @@ pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<Str
     if path == run_file {
         path.as_mut_os_string().push(".html");
     }
-    match whole_page(&[(run_file, experiment)]).and_then(|page| write(&path, page.as_bytes())) {
+    match whole_page(&[(run_file, experiment)]).and_then(|page| write_file(&path, page.as_bytes())) {
         Ok(()) => Some(format!("report: {}", path.display())),
         Err(failure) => {
             output::record_write_failure(format!("the report was not written: {failure}"));

@@ -337,11 +337,12 @@ pub fn judge(purpose: LoadPurpose, start_ns: u64, run: &Run, slo: &Slo) -> Trial
         }
         OfferedLoad::Rate(_) => {
             // A load that lets the server's backlog drain ends as soon as the backlog has drained.
-            // Any other early end, such as the end of the server's process, is no success.
+            // Any other early end, such as the end of the server's process, says nothing about the
+            // backlog.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => {
                     let has_drained = matches!(stop, EarlyStopReason::Shown(_));
-                    (if has_drained { Verdict::Pass } else { Verdict::Fail }, format::stop_reason(stop).to_owned())
+                    (if has_drained { Verdict::Pass } else { Verdict::Void }, format::stop_reason(stop).to_owned())
                 }
                 _ => (Verdict::Fail, "the server's backlog did not drain before this load ended".to_owned()),
             };

@@ -2,6 +2,7 @@
 //! No line may cause a panic.
 
 use plimsoll_logs::access_log::{Format, LineBuffers, find_format};
+use plimsoll_logs::modelling::{ModelOptions, TrafficModel};
 use plimsoll_logs::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use plimsoll_model::{Origin, RedactionLevel, RequestList, StatusSet, Traffic};
 use proptest::prelude::*;
@@ -60,6 +61,29 @@ fn combined_log_lines(lines: &[(u64, &str, u16)]) -> String {
         )
     };
     lines.iter().map(line).collect()
+}
+
+#[test]
+fn the_rate_of_a_mix_counts_every_request() {
+    // One request a second. The requests 50 to 53 are one visit, and each other request is a visit.
+    let line = |second: u64| {
+        let client = if (50..54).contains(&second) { 50 } else { second };
+        let (minute, second) = (second / 60, second % 60);
+        format!(
+            "10.0.0.{client} - - [22/Nov/2026:10:{minute:02}:{second:02} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"agent\"\n"
+        )
+    };
+    let text: String = (0..100).map(line).collect();
+    let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+    let (format, mut buffer) = (detect_log_format(&lines), LineBuffers::default());
+    let wanted = |_: &str| true;
+    let choice = ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" };
+    let mut gathering = RequestCollector::new(choice);
+    lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
+    let options = ModelOptions { base: "http://h", folder: "f", about: &[], keep_keys: false };
+    let model = TrafficModel::fit(gathering.finish().expect("requests"), 7, &options).expect("a model");
+    let rate = model.pace.rate.max();
+    assert!(model.facts.scenarios == 0 && (0.99..1.02).contains(&rate), "{rate}");
 }
 
 #[test]
@@ -147,7 +171,7 @@ fn a_replay_without_requests_is_refused() {
     let years = combined_log_lines(&[(0, "GET /a", 200), (0, "GET /b", 200)]).replacen("2026", "2016", 1);
     assert!(matches!(
         replay_from_log(&years, &REPLAY_ALL_REQUESTS, &TIMING),
-        Err(ReplayError::TooLong { days: 3652..=3653 })
+        Err(ReplayError::TooLong { days: 3652..=3654 })
     ));
     // The whole log is too long for a load, but its first second is short enough.
     let beginning = ReplayTiming { length_ns: Some(SECOND_NS), ..TIMING };

@@ -99,9 +99,11 @@ impl SocketProbe {
         let mut versions: Vec<IpVersion> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
-        // Without a listening socket, the tables are unknown, and a count of 0 would be false.
+        // Without a known listening socket, the tables are unknown, and a count of 0 would be
+        // false.
         if versions.is_empty() {
-            return sink.add_gap("accepted.connections", SeriesKind::Gauge, "", "no socket listens");
+            let reason = "the server's listening socket is not known";
+            return sink.add_gap("accepted.connections", SeriesKind::Gauge, "", reason);
         }
         let asked = accepted_schedule.read(sink, || {
             ports.iter().try_for_each(|port| {
@@ -163,12 +165,15 @@ fn read_listeners_if_due(
     sink: &Sink,
 ) -> Option<io::Result<()>> {
     let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[IpVersion]| {
-        listeners.clear();
+        // The sockets of an earlier reading stay if this reading fails.
+        let mut found = Vec::new();
         ports.iter().try_for_each(|port| {
             asker.for_each_socket(versions, states::LISTEN, SocketFilter::LocalPort(*port), false, &mut |socket| {
-                listeners.push(*socket)
+                found.push(*socket)
             })
-        })
+        })?;
+        *listeners = found;
+        Ok(())
     };
     let listed = listeners_schedule.read(sink, || list(asker, listeners, IpVersion::BOTH));
     match (listed, &listeners[..]) {

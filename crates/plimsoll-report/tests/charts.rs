@@ -325,6 +325,7 @@ fn comparison_block(goodputs_rps: &[f64], void: Option<&str>) -> ComparisonBlock
         client_wait_share: 0.0,
         interference: Interference::default(),
         void: void.map(Sentence::from),
+        missing_response: None,
     };
     ComparisonBlock { readings: goodputs_rps.iter().map(reading).collect() }
 }

@@ -38,10 +38,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    plimsoll_sys::process::split_file_mappings();
     build_keeper::run_keeper_if_requested();
-    part::run_part_if_requested();
     pauser::run_pauser_if_requested();
+    plimsoll_sys::process::split_file_mappings();
+    part::run_part_if_requested();
     plimsoll_sys::process::raise_open_files_limit();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once_on_stop_signals();

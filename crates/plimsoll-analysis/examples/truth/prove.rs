@@ -243,6 +243,7 @@ impl SimulatedComparison {
             client_wait_share: 0.0,
             interference: others,
             void: None,
+            missing_response: None,
         }
     }
 

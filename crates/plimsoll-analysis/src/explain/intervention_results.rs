@@ -7,7 +7,7 @@
 //!
 //! Not here: the predictions of causes (`interventions`).
 
-use super::cause::Cause;
+use super::causes::Cause;
 use super::interventions::undecided_causes;
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::Effect;

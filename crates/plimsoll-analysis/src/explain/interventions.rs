@@ -9,7 +9,7 @@
 //! Not here: the predictions of causes (`causes`), the results (`intervention_results`), the time
 //! of each experiment (`study::explain`), and the change of a plan (the binary).
 
-use super::cause::Cause;
+use super::causes::Cause;
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::{ANY_EFFECT, Prediction};
 use super::server_facts::{Loads, ServerFacts};

@@ -111,7 +111,7 @@ impl Likelihoods {
             Feature::ALL.iter().zip(&background).map(of_feature).collect()
         };
         EvidenceWeights {
-            log_ratios: causes::cause_forms().map(|(_, form)| of_form(form)).collect(),
+            log_ratios: causes::cause_forms().map(|(.., form)| of_form(form)).collect(),
             temperature: self.temperature,
             named_from: self.named_from,
         }
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(Likelihoods::parse(&found.to_tsv()).as_ref(), Some(found));
         assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
         for ((form, _), counts) in &found.counts {
-            assert!(causes::cause_forms().any(|(_, it)| it.word == form.as_str()), "{form} is no form of a cause");
+            assert!(causes::cause_forms().any(|(.., it)| it.word == form.as_str()), "{form} is no form of a cause");
             assert!(counts.iter().all(|count| *count >= 0.0));
         }
         for ((form, word), counts) in &found.counts {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn answer_probabilities_sum_to_one_and_none_is_zero() {
-        for (_, form) in causes::cause_forms() {
+        for (.., form) in causes::cause_forms() {
             for (feature, expect) in form.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect
                 else {

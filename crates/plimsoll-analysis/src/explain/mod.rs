@@ -6,7 +6,6 @@
 //!
 //! Not here: the choice of loads (`study::explain`), and the presentation.
 
-pub mod cause;
 pub mod causes;
 pub mod demands;
 pub mod features;
@@ -28,7 +27,7 @@ mod queues;
 mod tests;
 mod thresholds;
 
-pub use cause::Cause;
+pub use causes::Cause;
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
 pub use in_flight_breakdown::{InFlightBreakdown, RequestPlace, RequestsAtPlace};

@@ -1,7 +1,7 @@
 //! The texts for an unknown cause: the possible causes, and the missing observations that would
 //! show which cause applies.
 
-use super::cause::Cause;
+use super::causes::Cause;
 use super::causes::cause_description;
 use super::server_facts::ServerFacts;
 use super::signals::Signal;

@@ -3,7 +3,7 @@
 //!
 //! Not here: the probabilities of answers (`likelihoods`), and texts.
 
-use super::cause::Cause;
+use super::causes::Cause;
 use super::causes::card::{CauseCard, CauseForm};
 use super::causes::cause_forms;
 use super::features::Feature;
@@ -45,6 +45,8 @@ pub struct EvidenceTerm {
 /// server.
 #[derive(Debug, Clone)]
 pub struct CauseFormProbability {
+    /// The cause.
+    pub cause: Cause,
     /// The description of the cause.
     pub card: &'static CauseCard,
     /// The form of the cause, which determines the expected answers to the features (questions
@@ -92,7 +94,7 @@ impl Posterior {
         let prior = (1.0 - UNKNOWN_PRIOR) / cause_forms().count() as f64;
         let mut candidates: Vec<CauseFormProbability> = cause_forms()
             .zip(&weights.log_ratios)
-            .map(|((card, form), log_ratios)| {
+            .map(|((cause, card, form), log_ratios)| {
                 let term = |((feature, value), log_ratios): ((&Feature, &Option<usize>), &Vec<f64>)| {
                     let value = (*value)?;
                     Some(EvidenceTerm { feature: *feature, value, log_ratio: log_ratios[value] })
@@ -106,7 +108,7 @@ impl Posterior {
                 let seen: f64 = terms.iter().map(|term| term.log_ratio).sum();
                 let changed: f64 = effects.iter().map(of).sum();
                 let probability = prior.ln() + weights.temperature * (seen + changed);
-                CauseFormProbability { card, form, probability, terms }
+                CauseFormProbability { cause, card, form, probability, terms }
             })
             .collect();
         let most = candidates.iter().map(|it| it.probability).fold(UNKNOWN_PRIOR.ln(), f64::max);
@@ -125,7 +127,7 @@ impl Posterior {
     pub fn causes(&self) -> Vec<CauseProbability<'_>> {
         let mut found: Vec<CauseProbability> = Vec::new();
         for candidate in &self.candidates {
-            let cause = candidate.card.cause;
+            let cause = candidate.cause;
             match found.iter_mut().find(|other| other.cause == cause) {
                 Some(other) => other.probability += candidate.probability,
                 None => found.push(CauseProbability { cause, probability: candidate.probability, candidate }),

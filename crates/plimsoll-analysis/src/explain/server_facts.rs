@@ -681,8 +681,9 @@ impl ServerFacts {
     pub fn breaks_slo_at_low_load(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
-            // For a quantile from p50 to p99, the median is compared with the bound: a median above
-            // the bound proves that the bound is broken. Below p50, the median proves nothing.
+            // For a quantile from p50 to below p99, the median is compared with the bound: a median
+            // above the bound proves that the bound is broken. Below p50, the median proves
+            // nothing.
             if bound.quantile < 0.5 {
                 return None;
             }

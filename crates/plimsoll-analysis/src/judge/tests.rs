@@ -54,6 +54,20 @@ fn tick_interval(succeeded: u64, ms: u64, in_flight_end: u64) -> Interval {
     Interval { load, routes: figures.into() }
 }
 
+#[test]
+fn a_drain_passes_only_if_the_backlog_has_drained() {
+    for (ending, expect) in [
+        (LoadEnd::Stopped(EarlyStopReason::Shown("the backlog has drained".into())), Verdict::Pass),
+        (LoadEnd::Stopped(EarlyStopReason::Died("the server has ended".into())), Verdict::Void),
+        (LoadEnd::Stopped(EarlyStopReason::UsedUp), Verdict::Void),
+        (LoadEnd::Finished, Verdict::Fail),
+    ] {
+        let mut run = run_with_ticks(&[(1000.0, 20)], |_| tick_interval(100, 5, 2));
+        run.ending = Some(ending.clone());
+        assert_eq!(judge(LoadPurpose::Settle, 0, &run, &Slo::default()).verdict, expect, "{ending:?}");
+    }
+}
+
 fn judge_climb_trial(run: &Run) -> TrialOutcome {
     judge(LoadPurpose::Climb, 0, run, &Slo::default())
 }

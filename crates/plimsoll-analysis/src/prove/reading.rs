@@ -37,9 +37,12 @@ pub struct ArmLoadFigures {
     pub client_wait_share: f64,
     /// The CPU used by other processes during the load, and whether the load was disturbed.
     pub interference: Interference,
-    /// Why the load is void (does not count); `None` for a valid load. A load is void if the
-    /// generator was the limit, or if the load ended before the first response.
+    /// Why the load is void (does not count), because the generator was the limit; `None` for a
+    /// valid load.
     pub void: Option<Sentence>,
+    /// Why the load is void, because it ended before the first response; `None` for a valid load.
+    /// Known only beside the other loads of the comparison.
+    pub missing_response: Option<Sentence>,
 }
 
 /// The figures of one load for one route of a plan with several routes.
@@ -97,6 +100,7 @@ impl ArmLoadFigures {
             client_wait_share,
             interference: summary.interference,
             void: limit.or(waits),
+            missing_response: None,
         }
     }
 
@@ -176,7 +180,7 @@ pub struct ComparisonBlock {
 impl ComparisonBlock {
     /// Returns why a load of the block (one load on each side) is void; `None` for a valid block.
     pub fn void_reason(&self) -> Option<&Sentence> {
-        self.readings.iter().find_map(|reading| reading.void.as_ref())
+        self.readings.iter().find_map(|reading| reading.void.as_ref().or(reading.missing_response.as_ref()))
     }
 
     /// Returns whether other processes disturbed a load of the block (one load on each side).
@@ -250,7 +254,7 @@ impl RecordedBlocks {
             let usual_ns = basics::median(&usual_ns).unwrap_or(f64::INFINITY);
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
                 let length_ns = reading.goodput.divisor * 1e9;
-                reading.void = (usual_ns * 3.0 > length_ns).then(|| {
+                reading.missing_response = (usual_ns * 3.0 > length_ns).then(|| {
                     let text = format!(
                         "no response arrived within a load of {load_ms:.0} ms: make the loads longer (",
                         load_ms = length_ns / 1e6

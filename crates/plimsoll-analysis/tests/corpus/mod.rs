@@ -131,7 +131,7 @@ pub fn fit_likelihoods(cases: &[&CorpusCase], temperature: f64, named_from: f64)
         let (weights, mut counts) = (found.evidence_weights(), BTreeMap::new());
         for (case, answers) in cases.iter().zip(&answers) {
             let posterior = Posterior::compute(&weights, answers, &case.changes.effects());
-            let Some(form) = posterior.candidates.iter().find(|it| case.is_right(it.card.cause)) else { continue };
+            let Some(form) = posterior.candidates.iter().find(|it| case.is_right(it.cause)) else { continue };
             for (feature, value) in answers.observed_answers() {
                 let card = feature.card();
                 let all = counts.entry((form.form.word.to_owned(), card.word));
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn manifestations_of_causes_have_distinct_names() {
-        let words: BTreeSet<&str> = cause_forms().map(|(_, form)| form.word).collect();
+        let words: BTreeSet<&str> = cause_forms().map(|(.., form)| form.word).collect();
         assert_eq!(words.len(), cause_forms().count());
         let features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.card().word).collect();
         assert_eq!(features.len(), Feature::ALL.len());

@@ -58,7 +58,7 @@ pub struct TrafficModel {
     pub text: String,
     /// The files with rows of paths, each with its name and content.
     pub files: Vec<(String, String)>,
-    /// The rate of visits over time.
+    /// The rate of visits over time; for a mix of single requests, the rate of requests.
     pub pace: ModelPace,
     /// The sizes of the model and of the log, for reports.
     pub facts: ModelFacts,

@@ -23,7 +23,7 @@ const VISITS_PER_INTERVAL_MIN: f64 = 20.0;
 const EVEN_DISPERSION_MAX: f64 = 0.5;
 
 /// The rate of visits in 1/s, and the spacing of the starts of visits. If the model is a mix of
-/// single requests, the model sends one request for each visit.
+/// single requests, each request is a visit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelPace {
     /// The rate of visits over the length of the log, 1/s.

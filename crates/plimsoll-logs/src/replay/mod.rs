@@ -121,7 +121,7 @@ pub enum ReplayError {
     #[error("the log has more than {} million requests, or paths of more than 1 GiB: more than plimsoll keeps in memory", REQUESTS_MAX / 1_000_000)]
     TooMany,
     /// The replay would be longer than 30 days.
-    #[error("the replay would last {days} days")]
+    #[error("the replay would last {days} days, longer than the maximum of 30 days")]
     TooLong {
         /// The length of the replay, days.
         days: u64,
@@ -339,7 +339,7 @@ impl LogRequests {
             |ns: u64| u64::try_from(u128::from(ns) * 1000 / u128::from(timing.speed_milli.max(1))).unwrap_or(u64::MAX);
         let length_ns = at_speed(span_ns).min(timing.length_ns.unwrap_or(u64::MAX)).max(LENGTH_NS_MIN);
         if length_ns > LENGTH_NS_MAX {
-            return Err(ReplayError::TooLong { days: length_ns / (86_400 * SECOND) });
+            return Err(ReplayError::TooLong { days: length_ns.div_ceil(86_400 * SECOND) });
         }
         let mut starts_ns: Vec<u64> = requests.iter().map(|request| at_speed(request.start_ns - first_ns)).collect();
         let kept = starts_ns.partition_point(|start| *start < length_ns);

@@ -13,15 +13,17 @@ pub(super) struct H2ServerConnection {
     open: Vec<(u32, ServedRequest)>,
     /// The responses that are not yet due: (due time in ns, stream id, request).
     delayed: Vec<(u64, u32, ServedRequest)>,
+    /// The time of the earliest timer that is set for a delayed response, ns; `None` without one.
+    timer_ns: Option<u64>,
 }
 
 impl H2ServerConnection {
     pub(super) fn new() -> H2ServerConnection {
-        H2ServerConnection { server: H2Server::new(), open: Vec::new(), delayed: Vec::new() }
+        H2ServerConnection { server: H2Server::new(), open: Vec::new(), delayed: Vec::new(), timer_ns: None }
     }
 
-    /// Parses `input`, and answers the requests that need no delay. Returns the earliest time in ns
-    /// at which a newly delayed response is due; `None` if no response was delayed.
+    /// Parses `input`, and answers the requests that need no delay. Returns the time of a new timer
+    /// in ns; `None` if no response was delayed that is due before the timers already set.
     pub(super) fn read(&mut self, input: &[u8]) -> Option<u64> {
         let mut rest = input;
         let mut due_ns: Option<u64> = None;
@@ -52,7 +54,9 @@ impl H2ServerConnection {
                 Resource::Delay(ms) if ms > 0 => {
                     let at_ns = clock::monotonic_ns() + ms * 1_000_000;
                     self.delayed.push((at_ns, stream, request));
-                    due_ns = Some(due_ns.map_or(at_ns, |earlier| earlier.min(at_ns)));
+                    if self.timer_ns.is_none_or(|timer_ns| at_ns < timer_ns) {
+                        (self.timer_ns, due_ns) = (Some(at_ns), Some(at_ns));
+                    }
                 }
                 Resource::Burn(us) => {
                     burn_cpu_time(us);
@@ -69,14 +73,17 @@ impl H2ServerConnection {
         self.server.answer(stream, status, kind, content, request.head);
     }
 
-    /// Answers all delayed requests that are due. Returns the time in ns at which the next delayed
-    /// response is due.
+    /// Answers all delayed requests that are due. Returns the time of a new timer in ns; `None` if
+    /// a timer for the next delayed response is already set, or if no response is delayed.
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
+        self.timer_ns = self.timer_ns.filter(|timer_ns| *timer_ns > now_ns);
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
             let (_, stream, request) = self.delayed.swap_remove(at);
             self.send_response(stream, request);
         }
-        self.delayed.iter().map(|delayed| delayed.0).min()
+        let next_ns = self.delayed.iter().map(|delayed| delayed.0).min()?;
+        let is_new = self.timer_ns.is_none_or(|timer_ns| next_ns < timer_ns);
+        is_new.then(|| *self.timer_ns.insert(next_ns))
     }
 
     /// Whether the connection has bytes that can be sent now.

@@ -165,7 +165,7 @@ impl Logs {
             let limit = at.get(1).map_or(u64::MAX, |(stamp, _)| stamp.saturating_add(READ_AHEAD_NS));
             let read: u64 = self.logs.iter().map(|log| log.text.bytes.read.load(Ordering::Relaxed)).sum();
             let own = self.logs[*first].text.bytes.read.clone();
-            let (length, before) = (self.length, read - own.load(Ordering::Relaxed));
+            let (length, before) = (self.length, read.saturating_sub(own.load(Ordering::Relaxed)));
             let mut pass = || passing(before + own.load(Ordering::Relaxed), length);
             stands[*first] = self.logs[*first].read_requests_until(limit, &mut take, &mut pass)?;
         }

@@ -21,8 +21,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// The number of chunks by which the decompressor may be ahead of the reader.
 const UNPACK_AHEAD_CHUNKS: usize = 8;
 
-/// The largest number of bytes at the start of a file that show its compression.
-const FORMAT_MARK_BYTES_MAX: usize = 4;
+/// The largest number of bytes at the start of a file that show its compression (xz).
+const FORMAT_MARK_BYTES_MAX: usize = 6;
 
 /// A reader of the decompressed bytes of a log.
 pub struct LogBytes {
@@ -87,18 +87,12 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         (Box::new(file), metadata.is_file().then_some(metadata.len()))
     };
     let mut inner = CountedReader { inner, read: read.clone() };
-    // The first bytes are read on their own, because a pipe may pass on one byte at a time.
-    let mut first = Vec::with_capacity(FORMAT_MARK_BYTES_MAX);
-    (&mut inner).take(FORMAT_MARK_BYTES_MAX as u64).read_to_end(&mut first).map_err(cannot)?;
-    let packed = match first.as_slice() {
-        [0x1f, 0x8b, ..] => Some((unpack_gzip as Decompress, "gzip -dc")),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Some((unpack_zstandard as Decompress, "zstd -dc"))
-        }
-        [b'B', b'Z', b'h', ..] => return Err(unsupported_format(name, "bzip2", "bzip2 -dc")),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format(name, "xz", "xz -dc")),
-        [b'P', b'K', 3, 4, ..] => return Err(unsupported_format(name, "zip", "unzip -p")),
-        _ => None,
+    let first = read_format_mark(&mut inner).map_err(cannot)?;
+    let packed = match compression(&first) {
+        None => None,
+        Some(Compression::Gzip) => Some((unpack_gzip as Decompress, "gzip -dc")),
+        Some(Compression::Zstandard) => Some((unpack_zstandard as Decompress, "zstd -dc")),
+        Some(Compression::Unsupported(kind, unpacker)) => return Err(unsupported_format(name, kind, unpacker)),
     };
     let inner = BufReader::with_capacity(CHUNK_BYTES, io::Cursor::new(first).chain(inner));
     let source = match packed {
@@ -118,6 +112,35 @@ pub fn open(path: &Path, name: &str) -> Result<LogBytes, String> {
         }
     };
     Ok(LogBytes { source, read, length })
+}
+
+/// The compression of a log.
+#[derive(Debug, PartialEq, Eq)]
+enum Compression {
+    Gzip,
+    Zstandard,
+    /// A format that plimsoll cannot read: its name, and the command that decompresses it.
+    Unsupported(&'static str, &'static str),
+}
+
+/// Reads the first bytes of a log, which show its compression. A pipe may pass on one byte at a
+/// time.
+fn read_format_mark(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut mark = Vec::with_capacity(FORMAT_MARK_BYTES_MAX);
+    from.take(FORMAT_MARK_BYTES_MAX as u64).read_to_end(&mut mark)?;
+    Ok(mark)
+}
+
+/// Returns the compression of a log that begins with `mark`; `None` for plain text.
+fn compression(mark: &[u8]) -> Option<Compression> {
+    Some(match mark {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstandard,
+        [b'B', b'Z', b'h', ..] => Compression::Unsupported("bzip2", "bzip2 -dc"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Unsupported("xz", "xz -dc"),
+        [b'P', b'K', 3, 4, ..] => Compression::Unsupported("zip", "unzip -p"),
+        _ => return None,
+    })
 }
 
 fn unsupported_format(name: &str, kind: &str, unpacker: &str) -> String {
@@ -186,4 +209,39 @@ fn unpack_zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe that passes on one byte at a time.
+    struct SlowPipe(&'static [u8]);
+
+    impl Read for SlowPipe {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = buffer.len().min(self.0.len()).min(1);
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn the_first_bytes_show_the_compression_however_slowly_they_come() {
+        for (bytes, expect) in [
+            (&b"\x1f\x8b\x08\0\0\0\0\0"[..], Some(Compression::Gzip)),
+            (b"\x28\xb5\x2f\xfd\x04\0\0", Some(Compression::Zstandard)),
+            (b"\x50\x2a\x4d\x18\0\0\0", Some(Compression::Zstandard)),
+            (b"BZh91AY&SY", Some(Compression::Unsupported("bzip2", "bzip2 -dc"))),
+            (b"\xfd7zXZ\0\0\x04", Some(Compression::Unsupported("xz", "xz -dc"))),
+            (b"PK\x03\x04\x14\0", Some(Compression::Unsupported("zip", "unzip -p"))),
+            (b"127.0.0.1 - -", None),
+            (b"{", None),
+            (b"", None),
+        ] {
+            let mark = read_format_mark(&mut SlowPipe(bytes)).expect("reads");
+            assert_eq!(compression(&mark), expect, "{bytes:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::plan_from_args;
 use crate::results::page::write_page_beside;
 use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
-use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
+use plimsoll_analysis::finding::SweepLevel;
 use plimsoll_analysis::levels::LEVEL_TIME_NS_MIN;
 use plimsoll_analysis::{Conditions, Finding, Study};
 use plimsoll_model::failure::{Failure, exit};

@@ -1,7 +1,6 @@
 //! The cause accept backlog: new connections arrive faster than the server accepts them.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, text_part};
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
@@ -9,7 +8,7 @@ use crate::explain::thresholds::{LATE_CONNECT_NS, SMALL_SHARE_MAX};
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::AcceptBacklog,
+    name: "the server's accept queue of new connections",
     forms: &[CauseForm {
         word: "accept_backlog",
         expects: &[
@@ -58,6 +57,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 connect_time = format::duration(ns)
             ),
         };
-        CauseText::for_resource(Cause::AcceptBacklog.display_text(), how)
+        CauseText::for_resource(CARD.name, how)
     },
 };

@@ -2,7 +2,6 @@
 //!
 //! Not here: the causes (one file each in this folder), and the features (`features`).
 
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -39,8 +38,8 @@ pub struct CauseForm {
 /// The description of one cause: expected answers, predicted effects of experiments, and sentence.
 #[derive(Debug)]
 pub struct CauseCard {
-    /// The described cause.
-    pub cause: Cause,
+    /// The limiting resource in a few words for people, such as `storage`.
+    pub name: &'static str,
     /// The forms of the cause. Each form leads to different answers to the features (questions
     /// about the server).
     pub forms: &'static [CauseForm],
@@ -80,8 +79,8 @@ impl CauseText {
         CauseText { is_plural, ..self }
     }
 
-    pub(super) fn from_sentence(cause: Cause, whole: impl Into<Sentence>) -> CauseText {
-        CauseText { subject: cause.display_text().to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
+    pub(super) fn from_sentence(name: &str, whole: impl Into<Sentence>) -> CauseText {
+        CauseText { subject: name.to_owned(), is_plural: false, how: None, whole: Some(whole.into()) }
     }
 
     /// Returns the description of the cause as one sentence, without a full stop.

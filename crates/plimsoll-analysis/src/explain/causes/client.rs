@@ -1,7 +1,6 @@
 //! The cause client: plimsoll cannot generate the load, or reads responses late.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero};
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -13,7 +12,7 @@ use crate::explain::thresholds::MOST_SHARE_MIN;
 use crate::sentence::{Remedy, Sentence};
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Client,
+    name: "plimsoll itself",
     forms: &[CauseForm {
         word: "client",
         expects: &[
@@ -62,6 +61,6 @@ pub(super) static CARD: CauseCard = CauseCard {
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").append_sentence(&why);
         let subject = "the load generator (plimsoll) on this machine".to_owned();
-        CauseText { subject, ..CauseText::from_sentence(Cause::Client, whole) }
+        CauseText { subject, ..CauseText::from_sentence(CARD.name, whole) }
     },
 };

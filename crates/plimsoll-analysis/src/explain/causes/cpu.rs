@@ -4,7 +4,6 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, server_name,
     signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -12,7 +11,7 @@ use crate::explain::signals::Signal;
 use crate::explain::thresholds::SMALL_SHARE_MAX;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Cpu,
+    name: "the cores that the server may use",
     forms: &[
         CauseForm {
             word: "cpu_machine",

@@ -4,7 +4,6 @@
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, signal_max_percent, text_part,
 };
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ANY_EFFECT, Predictions};
@@ -12,7 +11,7 @@ use crate::explain::signals::Signal;
 use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::CpuQuota,
+    name: "the CPU quota of the server's control group",
     forms: &[
         CauseForm {
             word: "cpu_quota",

@@ -1,14 +1,13 @@
 //! The cause delay: responses take longer than the SLO allows although no request queues.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::signals::Signal;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Delay,
+    name: "a response time that exceeds the SLO at any load",
     forms: &[CauseForm {
         word: "delay",
         expects: &[
@@ -58,7 +57,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             None => format!("a request alone takes {}", format::duration(case.alone_ns.unwrap_or(0.0))),
         };
         CauseText::from_sentence(
-            Cause::Delay,
+            CARD.name,
             format!("responses take longer than the SLO allows even without a queue: {measured_time}"),
         )
     },

@@ -3,7 +3,6 @@
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
@@ -11,7 +10,7 @@ use crate::explain::predictions::{
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Disk,
+    name: "storage",
     forms: &[CauseForm {
         word: "disk",
         expects: &[
@@ -48,7 +47,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
         CauseText::for_resource(
-            Cause::Disk.display_text(),
+            CARD.name,
             format!(
                 "{waiting:.1} of the server's threads wait for storage{idle_cores}",
                 idle_cores = idle_cores_text(case)

@@ -3,7 +3,6 @@
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, peer_text, signal_max_or_zero, text_part,
 };
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -14,7 +13,7 @@ use crate::explain::thresholds::INTERRUPTED_THREAD_SHARE_MIN;
 use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Downstream,
+    name: "a downstream dependency of the server",
     forms: &[
         CauseForm {
             word: "downstream_full",

@@ -3,13 +3,12 @@
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, server_name, signal_max_percent,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Files,
+    name: "the server's limit of open files",
     forms: &[CauseForm {
         word: "files",
         expects: &[

@@ -3,7 +3,6 @@
 use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, server_name, signal_max_or_zero, signal_max_percent, text_part,
 };
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -15,7 +14,7 @@ use crate::format;
 use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Gc,
+    name: "garbage collection",
     forms: &[CauseForm {
         word: "gc",
         expects: &[

@@ -4,7 +4,6 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, goodput_above_line_text, idle_cores_text,
     signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_STAYS, MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS_OR_FALLS,
@@ -12,7 +11,7 @@ use crate::explain::predictions::{
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Limiter,
+    name: "a rate limiter that rejects or delays requests",
     forms: &[
         CauseForm {
             word: "limiter_refuses",

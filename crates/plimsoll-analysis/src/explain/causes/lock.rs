@@ -5,7 +5,6 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, peer_text, server_name,
     signal_max_or_zero, signal_max_percent,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_FALLS, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS,
@@ -16,7 +15,7 @@ use crate::explain::signals::Signal;
 use crate::explain::thresholds::{NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE};
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Lock,
+    name: "a lock: requests wait for each other",
     forms: &[
         CauseForm {
             word: "lock_threads",

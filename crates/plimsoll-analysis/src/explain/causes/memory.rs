@@ -5,14 +5,13 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
     signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ANY_EFFECT, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Memory,
+    name: "memory",
     forms: &[
         CauseForm {
             word: "memory_short",
@@ -55,7 +54,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
         ),
         (_, pages) if pages >= 1.0 => CauseText::for_resource(
-            Cause::Memory.display_text(),
+            CARD.name,
             format!(
                 "{pages_per_s} memory pages a second are read back from storage{idle_cores}",
                 pages_per_s = format::rate(pages),
@@ -63,7 +62,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ),
         ),
         _ => CauseText::for_resource(
-            Cause::Memory.display_text(),
+            CARD.name,
             format!("a higher load does not raise the goodput{idle_cores}", idle_cores = idle_cores_text(case)),
         ),
     },

@@ -2,13 +2,12 @@
 //! for.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero, text_part};
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Neighbour,
+    name: "other processes that use the cores of the server's machine",
     forms: &[CauseForm {
         word: "neighbour",
         expects: &[
@@ -29,6 +28,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} \
              threads of the server waited for a core"
         );
-        CauseText::from_sentence(Cause::Neighbour, whole)
+        CauseText::from_sentence(CARD.name, whole)
     },
 };

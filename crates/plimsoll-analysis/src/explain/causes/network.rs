@@ -4,7 +4,6 @@ use super::card::{
     CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, count_with_noun, idle_cores_text,
     signal_max_or_zero, signal_max_percent,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
@@ -15,7 +14,7 @@ use crate::explain::thresholds::RETRANSMIT_SHARE_MIN;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Network,
+    name: "the network",
     forms: &[
         CauseForm {
             word: "network_server",
@@ -97,6 +96,6 @@ pub(super) static CARD: CauseCard = CauseCard {
                 waiting_bytes = format::bytes(signal_max_or_zero(case, Signal::SendQueue))
             )
         };
-        CauseText::for_resource(Cause::Network.display_text(), how)
+        CauseText::for_resource(CARD.name, how)
     },
 };

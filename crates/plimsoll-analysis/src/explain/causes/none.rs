@@ -1,12 +1,11 @@
 //! The cause none: the highest allowed rate meets the SLO, so no limit was reached.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::None,
+    name: "no limit reached",
     forms: &[CauseForm {
         word: "none",
         expects: &[
@@ -26,6 +25,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             "no limit was reached: the server meets the SLO even at {highest_rate}, the highest rate that \
              plimsoll may apply"
         );
-        CauseText::from_sentence(Cause::None, whole)
+        CauseText::from_sentence(CARD.name, whole)
     },
 };

@@ -5,14 +5,13 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, idle_cores_text, server_name,
     signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::OneThread,
+    name: "one thread of the server",
     forms: &[
         CauseForm {
             word: "one_thread",

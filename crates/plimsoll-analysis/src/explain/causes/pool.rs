@@ -5,14 +5,13 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
     peer_text, server_name, signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::queues::{has_fixed_peer_connections, open_calls_equal_served_requests};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Pool,
+    name: "a pool: a fixed number of connections to a downstream dependency",
     forms: &[
         CauseForm {
             word: "pool_connections",

@@ -2,13 +2,12 @@
 //! needs local ports for the connections to its dependencies.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name, signal_max_percent};
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_STAYS, Predictions, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Ports,
+    name: "local ports for new connections",
     forms: &[CauseForm {
         word: "ports",
         expects: &[

@@ -5,7 +5,6 @@ use super::card::{
     CONNECTION_STATISTICS_ADVICE, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server_name,
     signal_max_or_zero, signal_max_percent,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
     ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS,
@@ -16,7 +15,7 @@ use crate::explain::thresholds::SLOWER_FACTOR_MIN;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::SlowReader,
+    name: "a slow reader of the server's responses",
     forms: &[
         CauseForm {
             word: "slow_reader_window",
@@ -108,6 +107,6 @@ pub(super) static CARD: CauseCard = CauseCard {
              the server{idle_cores}",
             share_percent = signal_max_percent(case, Signal::WindowLimited)
         );
-        CauseText::for_resource(Cause::SlowReader.display_text(), how)
+        CauseText::for_resource(CARD.name, how)
     },
 };

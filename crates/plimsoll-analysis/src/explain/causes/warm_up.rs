@@ -1,7 +1,6 @@
 //! The cause warm-up: the server had not warmed up during the search, and is faster now.
 
 use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
-use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -9,7 +8,7 @@ use crate::explain::queues::sustained_rate_gain;
 use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::WarmUp,
+    name: "a server that had not warmed up during the search",
     forms: &[CauseForm {
         word: "warm_up",
         expects: &[
@@ -50,6 +49,6 @@ pub(super) static CARD: CauseCard = CauseCard {
             _ => "the server was slower at the beginning of the search than now".to_owned(),
         };
         let whole = format!("the server had not warmed up during the search: {comparison}");
-        CauseText::from_sentence(Cause::WarmUp, whole)
+        CauseText::from_sentence(CARD.name, whole)
     },
 };

@@ -5,7 +5,6 @@ use super::card::{
     CauseCard, CauseForm, CauseText, ExpectedAnswer, PROCESS_PROBES_ADVICE, count_with_noun, idle_cores_text,
     peer_text, server_name, signal_max_or_zero,
 };
-use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{ALWAYS_RISES, ALWAYS_STAYS, ANY_EFFECT, MOSTLY_RISES, MOSTLY_STAYS, Predictions};
 use crate::explain::queues::connections_queue_at_dependency;
@@ -13,7 +12,7 @@ use crate::explain::signals::Signal;
 use crate::explain::thresholds::TWOFOLD_FACTOR;
 
 pub(super) static CARD: CauseCard = CauseCard {
-    cause: Cause::Workers,
+    name: "the server's workers: a fixed number of requests that the server handles at once",
     forms: &[
         CauseForm {
             word: "workers",

@@ -47,6 +47,21 @@ fn an_exhausted_resource_explains_missing_recovery() {
 }
 
 #[test]
+fn the_median_decides_no_bound_below_p50() {
+    // The median of the low load is 10 ms.
+    for (slo, expect) in [
+        ("p25<=5ms", None),
+        ("p50<=5ms", Some(true)),
+        ("p90<=20ms", Some(false)),
+        ("p25<=5ms, p90<=20ms", Some(false)),
+        ("p25<=5ms, p50<=5ms", Some(true)),
+    ] {
+        let case = ServerFacts { slo: Slo::parse(slo).expect("an SLO"), ..usual_server_facts() };
+        assert_eq!(case.breaks_slo_at_low_load(), expect, "{slo}");
+    }
+}
+
+#[test]
 fn failures_at_every_load_show_no_limit() {
     let slo = Slo::default();
     let told = |case: &ServerFacts| {

@@ -264,16 +264,18 @@ fn read_json_assertion(element: &Element, values: &TestPlanVariables, expect: &m
     Ok(())
 }
 
-/// Returns the trimmed path, or an error if the path has a filter, function, slice or list.
+/// Returns the trimmed path, or an error if the path has no step, or a filter, function, slice or
+/// list.
 /// Wildcards and `..` are accepted, because plimsoll supports them.
 fn check_json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
-    let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
-    if is_plain {
-        Ok(path.to_owned())
-    } else {
-        Err("a JSON path with a filter, function, slice or list is not imported".to_owned())
+    if !path.starts_with('$') || path.len() == 1 {
+        return Err("a JSON path without a step, or without $ at its start, is not imported".to_owned());
     }
+    if path.contains(['?', '(', '@', ':', ',']) {
+        return Err("a JSON path with a filter, function, slice or list is not imported".to_owned());
+    }
+    Ok(path.to_owned())
 }
 
 fn read_regex_extractor(
